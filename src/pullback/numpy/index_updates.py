@@ -215,12 +215,15 @@ class IndexUpdateRef:
         return write(scatter.scatter, self.array, self.index, out, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
-        """Read the index of this update in ``x``, an array of the same shape."""
+        """Return ``x[index]`` for the index of this update, where ``x`` has the shape of the updated array."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 
 def _most(counts: Any, low: Any) -> int:
-    """An upper bound of how often an element is selected: exact if ``counts`` is concrete."""
+    """An upper bound of how often an update selects one element.
+
+    It is the largest of ``counts`` if these are concrete, and otherwise the number of index vectors in ``low``.
+    """
     known = counts.concrete() if isinstance(counts, Tracer) else counts
     if known is not None and is_on_default_device(known):
         return int(known._value.max(initial=0))

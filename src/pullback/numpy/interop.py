@@ -107,9 +107,9 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the call of a ufunc may come from an operator with a NumPy array on the left: it has no options.
+    """Whether the call of a ufunc may come from an operator, such as ``a + x``, with a NumPy array on the left.
 
-    It is False for masked arrays, which have operators of their own.
+    It is False for calls with options, and for masked arrays, which have operators of their own.
     """
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)

@@ -401,7 +401,7 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple
 
 
 def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Sort the rows of ``x``; return their order, and the sorted rows."""
+    """Sort the rows of ``x``; return their original positions, as integers of type ``dtype``, and the sorted rows."""
     if len(x.shape) == 1:
         ordered, order = prims.argsort([x], 0, dtype)
         return order, ordered

@@ -45,8 +45,7 @@ class _UfuncMeta(type):
 
 
 class Ufunc:
-    """The methods of NumPy's ufuncs, such as ``reduce``, for an elementwise function of this package, such as ``add``.
-    """
+    """The methods of NumPy's ufuncs, such as ``reduce``, for an elementwise function of this package."""
 
     def __init__(self, call: Callable[..., Any], name: str, nin: int, nout: int, identity: Any, replaced: Any) -> None:
         self.call, self.name, self.nin, self.nout, self.identity = call, name, nin, nout, identity
@@ -333,7 +332,10 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def with_methods(function: Any, nin: int = 2, identity: Any = None) -> Any:
-    """Add the attributes of a ufunc to an elementwise function of this package."""
+    """Add the attributes and methods of a ufunc to an elementwise function of this package; return the function.
+
+    ``nin`` is its number of operands, and ``identity`` its neutral element, if any.
+    """
     methods = Ufunc(function, function.__name__, nin, 1, identity, {})
     function._ufunc = methods
     function.nin, function.nout, function.nargs, function.identity = nin, 1, nin + 1, identity

@@ -521,8 +521,7 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Sum a cotangent over the mapped axes ``reduced`` along which it may differ, except axes with keys in ``wanted``.
-    """
+    """Sum a cotangent over the mapped axes ``reduced`` along which it may differ, except for the keys ``wanted``."""
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 

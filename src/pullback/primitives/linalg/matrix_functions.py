@@ -523,7 +523,10 @@ def _logm_lowering(hlo: Any, x: Any) -> Any:
 
 
 def _log_near_one(t: Any, root: Any, count: Any) -> Any:
-    """The logarithms of triangular matrices ``t`` from ``root``, near the identity after ``count`` square roots."""
+    """The logarithms of triangular matrices ``t``, near the identity, from their ``root``.
+
+    ``root`` is ``t`` after ``count`` square roots; the logarithm of the root is multiplied by 2**count.
+    """
     n = t.shape[-1]
     on, eye = on_diagonal(n), identity(n, t.dtype)
     scale = ops.convert_element_type(ops.exp2_p.bind(count), t.dtype)

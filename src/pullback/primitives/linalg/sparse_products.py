@@ -84,7 +84,7 @@ class BlockLayout:
 
     Attributes:
       order: the numbers of the blocks inside the matrix, in the order of rows; None if all are inside and in order.
-      columns: their columns.
+      columns: the columns of these blocks.
       bounds: for each row the position in ``columns`` of its first block, and the end.
       matrix: a SciPy matrix with these columns and bounds, for blocks that are numbers.
     """

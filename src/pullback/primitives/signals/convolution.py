@@ -77,7 +77,11 @@ def window_count(size: int, window: int, stride: int, padding: tuple[int, int], 
 
 
 def back_padding(size: int, window: int, count: int, stride: int, low: int, base: int, step: int) -> tuple[int, int]:
-    """The padding along an axis of the transposed convolution, which maps ``count`` results to ``size`` elements."""
+    """The padding along an axis of the transposed convolution, which maps ``count`` results to ``size`` elements.
+
+    The other arguments are of the convolution: the size of the window, the stride, the padding ``low`` before the
+    operand, and the dilations ``base`` of the operand and ``step`` of the window.
+    """
     return dilated(window, step) - 1 - low, dilated(size, base) + low - dilated(count, stride)
 
 

@@ -88,7 +88,7 @@ def _lowering(hlo: Any, x: Any, *, type: int, sine: bool) -> Any:
 
 
 def _by_fft(x: Any, type: int, sine: bool) -> Any:
-    """Evaluate the transform by a Fourier transform."""
+    """Evaluate the cosine transform of ``type`` 1 to 4, or the sine transform if ``sine``, by a Fourier transform."""
     last = len(x.shape) - 1
     n = x.shape[last]
     if type == 1:

@@ -500,7 +500,10 @@ def fold_windows(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], win
 def _fold_axis(
     combine: Combine, xs: Sequence[Any], axis: int, count: int, size: int, stride: int, step: int
 ) -> list[Any]:
-    """Reduce over windows along an axis: combine windows of half the length, repeatedly."""
+    """Reduce the arrays ``xs`` over ``count`` windows along an axis: combine windows of half the length, repeatedly.
+
+    ``size`` is the number of elements of a window, ``step`` their distance, and ``stride`` the distance of the windows.
+    """
     reach = dilated(count, stride)
 
     def windows_from(xs: Sequence[Any], first: int) -> list[Any]:

@@ -246,7 +246,10 @@ def _i1_in_series(x: Any) -> Any:
 @in_series(bessel_i1e_p)
 @formula
 def _i1e_in_series(x: Any) -> Any:
-    """The Taylor formula of i1e: at zero the derivative of abs(x) is zero, but the derivative of x is one."""
+    """The formula of i1e whose Taylor series is computed: an integral in x and abs(x).
+
+    At zero it differentiates abs(x) as zero, but x as one.
+    """
     at, size = stop_gradient(x), abs(x)
     return _odd_integral(at, size, x - sign(at) * size)
 
@@ -311,9 +314,10 @@ def _ie_lowering(hlo: Any, x: Any, *, order: int) -> Any:
 
 @formula
 def _poisson(x: Any, n: int) -> Any:
-    """The scaled function of order n by Poisson's integral of exp(abs(x) (cos θ - 1)) sin(θ)**2n (DLMF 10.32.2).
+    """The scaled Bessel function I(x) exp(-abs(x)) of order n, by an integral of which no term cancels.
 
-    Nothing cancels in it. It is cut off where the exponential is below a rounding error of the result.
+    It is Poisson's integral of exp(abs(x) (cos θ - 1)) sin(θ)**2n (DLMF 10.32.2), cut off where the exponential is
+    below a rounding error of the result.
     """
     size, end = _cut(x, 19.0 + 4 * n)
 

@@ -381,7 +381,10 @@ def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _pow(hlo: Builder, x: Value, y: Value) -> Value:
-    """Emit a power; integers by squaring for large exponents, of which the compiler reads only six bits."""
+    """Emit a power.
+
+    For integers with large exponents it is computed by squaring, since the compiler reads only six bits of an exponent.
+    """
     dtype = x.dtype
     if not dtypes.is_integer(dtype):
         return hlo.elementwise("stablehlo.power", x, y)
@@ -576,7 +579,10 @@ def _is_even(n: Any) -> Any:
 
 
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
-    """Correct polygamma to zero at infinity, infinity at the poles, as in SciPy, and digamma for order zero."""
+    """Correct the result ``out`` of polygamma at its special points, as in SciPy.
+
+    It is zero at infinity, infinite at the poles, and digamma for order zero.
+    """
     even = _is_even(n)
     pole = (x <= 0) & (floor(x) == x)
     out = where(pole & even, -math.inf, where(pole, math.inf, out))

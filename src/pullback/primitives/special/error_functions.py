@@ -157,7 +157,7 @@ _FAR = 7.0
 
 
 def _far_series(z: Any, order: int) -> Any:
-    """The derivative of order ``order`` of the sum of (2k - 1)!! / 2**k / z**(2k + 1) (7.12.1)."""
+    """The derivative of order ``order`` of the sum of (2k - 1)!! / 2**k / z**(2k + 1) (DLMF 7.12.1)."""
     coefficients = []
     for k in range(26):
         double_factorial = math.prod(range(1, 2 * k, 2))
@@ -262,7 +262,10 @@ def _faddeeva_near(z: Any) -> Any:
 
 @formula
 def _wofz(z: Any, *, order: int = 0) -> Any:
-    """A derivative of w(z): by w' = 2i / sqrt(pi) - 2 z w (7.10.2) in the first quadrant, and reflection (7.4.3)."""
+    """The derivative of order ``order`` of w(z) = exp(-z²) erfc(-i z), the Faddeeva function.
+
+    In the first quadrant it uses w' = 2i / sqrt(pi) - 2 z w (DLMF 7.10.2), elsewhere also reflection (7.4.3).
+    """
     x, y = real(z), imag(z)
     low = y < 0
     upper = where(low, -z, z)
@@ -457,7 +460,10 @@ _AUXILIARY = math.sqrt(2) / math.pi
 
 @formula
 def _fresnel(x: Any, *, cosine: bool) -> Any:
-    """A Fresnel integral: by quadrature up to 1.6, beyond by the auxiliary functions (7.5.3, 7.5.4, 7.7.10, 7.7.11)."""
+    """The Fresnel integral C (``cosine``) or S.
+
+    It is computed by quadrature up to 1.6, and beyond by the auxiliary functions (DLMF 7.5.3, 7.5.4, 7.7.10, 7.7.11).
+    """
     size = abs(x)
     near = minimum(size, 1.6)
     within = integral(lambda t: (cos if cosine else sin)(square(t) * (math.pi / 2)), near)

@@ -48,10 +48,10 @@ _TERMS = 14
 
 
 def _expn(n: Any, x: Any) -> Any:
-    """The exponential integral of order n: exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u).
+    """The exponential integral of order n: exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u) over u > 0.
 
-    This is 8.19.3 with t = exp(u). Near zero it is the series 8.19.8. Orders below one, which derivatives need, are
-    integrals of exp(-y) (1 + y/x)**-n.
+    This is DLMF 8.19.3 with t = exp(u). Near zero it is the series 8.19.8. Orders below one, which derivatives need,
+    are integrals of exp(-y) (1 + y/x)**-n.
     """
     safe_n = where(n >= 1, n, 1)
     far = maximum(x, _LEAST)
@@ -83,7 +83,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _host_expn(n: Any, x: Any) -> Any:
-    """Evaluate SciPy's expn; orders n = -m below one as exp(-x) times a finite sum, through gammaincc (8.4.10)."""
+    """Evaluate SciPy's expn; for orders n = -m below one exp(-x) times a finite sum, by gammaincc (DLMF 8.4.10)."""
     out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
     if np.any(np.asarray(n) <= 0):
         m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
@@ -93,7 +93,7 @@ def _host_expn(n: Any, x: Any) -> Any:
 
 
 def _expn_by_x(t: Any, n: Any, x: Any, ans: Any) -> Any:
-    """The tangent with respect to x: ``-t`` times the integral of order n - 1 (8.19.13)."""
+    """The tangent of expn for the tangent ``t`` of x: ``-t`` times the integral of order n - 1 (DLMF 8.19.13)."""
     of_order_below = expn_p.bind(sub(n, 1), x)
     return neg(mul(t, of_order_below))
 
@@ -188,9 +188,9 @@ _DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
 
 
 def _expi(x: Any) -> Any:
-    """Ei(x) as log(x) + γ + exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x (6.2.7).
+    """Ei(x) as log(x) + γ + exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s in [0, x] (DLMF 6.2.7).
 
-    From 50 on the last term is the asymptotic series 6.12.2.
+    From 50 on the last term is the asymptotic series DLMF 6.12.2.
     """
     size = minimum(maximum(x, 1e-320), 1e300)
     scaled = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
@@ -291,7 +291,7 @@ _scipy_sici = host.special_pair("sici")
 
 @formula
 def _sici(x: Any, *, cosine: bool) -> Any:
-    """Si or Ci: series near zero (6.6.5, 6.6.6), else auxiliary functions (6.2.19, 6.7.13) with t = exp(u) - 1."""
+    """Si or Ci: series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions (6.2.19, 6.7.13), t = exp(u) - 1."""
     size = abs(x)
     near = minimum(size, _SERIES)
     first = 2 if cosine else 1
@@ -404,7 +404,7 @@ _EVEN_TERMS = [b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1
 def _spence(x: Any) -> Any:
     """Li2(1 - x) by a Bernoulli series in -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
 
-    Below 1/2 it uses the reflection 25.12.6, above 2 also 25.12.4.
+    Below 1/2 it uses the reflection DLMF 25.12.6, above 2 also 25.12.4.
     """
     low, high = x < 0.5, x > 2
     inner = where(low, 1 - x, where(high, 1 - 1 / x, x))
