@@ -103,7 +103,10 @@ def _zero_of(x: Any) -> Any:
 
 
 def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """Apply a function to each value of a tree and the corresponding subtree of another tree."""
+    """Apply ``function`` to each value of the tree ``x`` and the subtree of ``other`` at the same position.
+
+    Return the tree of the results. If the trees do not match, raise an error that calls ``other`` by the name ``what``.
+    """
     values, treedef = tree.flatten(x, _is_declared)
     try:
         others = treedef.flatten_up_to(other)

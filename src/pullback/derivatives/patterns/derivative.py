@@ -149,7 +149,15 @@ class At:
     def _called(
         self, fun: Any, where: Sequence[int], traced: Sequence[bool], fixed: Sequence[Any], other_tree: Any
     ) -> Any:
-        """Return the function of the traced leaves, with the ``fixed`` ones bound."""
+        """Return a function of the traced leaves that calls ``fun`` with all of its arguments.
+
+        Args:
+          fun: the function.
+          where: the positions of the arguments to differentiate by, whose leaves come first.
+          traced: for each leaf of the other arguments whether it is traced.
+          fixed: the values of the leaves that are not traced.
+          other_tree: the tree of the other arguments and of the keyword arguments.
+        """
         count = self.tree.num_leaves
 
         def call(*leaves: Any) -> Any:
@@ -163,12 +171,15 @@ class At:
 
 
 def _changes(x: Any) -> bool:
-    """Whether a leaf that is not differentiated is an argument of the program, rather than static."""
+    """Whether a leaf is traced, since it is an array or a float; other leaves are static.
+
+    This is for leaves that are not differentiated.
+    """
     return isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in (float, complex)
 
 
 def _is_type(x: Any) -> bool:
-    """Whether an object describes an array by its shape and dtype."""
+    """Whether an object is no array, but describes one by attributes ``shape`` and ``dtype``."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (Array, np.ndarray, np.generic))
 
 
@@ -227,11 +238,17 @@ class SparseDerivative(Transformed):
         raise NotImplementedError
 
     def _coloured(self, pattern: Pattern, closed: ClosedJaxpr, arguments: Sequence[ShapedArray]) -> Colouring:
-        """Colour a pattern."""
+        """Colour the columns or rows of the pattern of a derivative; subclasses implement it.
+
+        Args:
+          pattern: the pattern.
+          closed: the program whose Jacobian has the pattern.
+          arguments: the types of the arguments to differentiate by.
+        """
         raise NotImplementedError
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        """Arrange the table of blocks as the tree that the user gets."""
+        """Arrange a table of sparse blocks, a row for each result, as the user's result; subclasses implement it."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -283,7 +300,7 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _keep_quick(self, made: Prepared, x: ArrayImpl) -> None:
-        """Store the fast path for calls with one array, if the result is one matrix."""
+        """Cache a faster function for calls with one array of the type of ``x``, if the result is one matrix."""
         if made.out_tree is None and len(made.blocks) == 1 and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[config.trace_context, signature_of(x)] = lambda x: block.of(compiled(x), form)
