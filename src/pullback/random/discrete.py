@@ -262,7 +262,7 @@ def permutation(
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """Return the number of elements to draw from, the integer that a scalar ``array`` of known value holds."""
+    """Return the integer that the scalar ``array`` holds, the number of elements to draw from; ``x`` is for errors."""
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
@@ -283,7 +283,7 @@ def _shuffled(key: Words, x: Any, axis: int) -> Any:
 
 
 def _take(x: Any, indices: Any, axis: int) -> Any:
-    """Take the elements of ``x`` at ``indices`` along an axis, which the axes of the indices replace."""
+    """Take the elements of ``x`` at ``indices`` along an axis; the axes of ``indices`` replace this axis."""
     rank = len(x.shape)
     flat = math.prod(indices.shape)
     column = shapes.reshape(indices, [flat if i == axis else 1 for i in range(rank)])
