@@ -82,6 +82,9 @@ class Probes:
 
 
 def paired(values: Vector, probes: Vector) -> Vector:
-    """Return the inner products of rows of ``values`` and ``probes``; zeros of a probe skip nonfinite values."""
+    """Return the inner products of each row of ``values`` with each row of ``probes``, as a matrix.
+
+    Where a probe is zero, values are ignored even if they are not finite.
+    """
     columns = [values[:, p != 0] @ p[p != 0] for p in probes]
     return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
