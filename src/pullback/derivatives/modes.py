@@ -37,8 +37,8 @@ def jvp_from_vjp(
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
-      method: ``"transpose"`` transposes the backward pass, at the cost of about one: all operations in it must be
-        linear and have transposes. ``"basis"`` runs it for each element of the output, without these conditions.
+      method: ``"transpose"`` transposes the backward pass, and costs about as much: all operations in the pass must be
+        linear and have transposes. ``"basis"`` runs the pass for each element of the output, without these conditions.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the backward pass is
         not mapped, and needs no batching rules.
 
@@ -84,7 +84,7 @@ def vjp_from_jvp(
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
       method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
-        arguments, without conditions: for functions of few numbers.
+        arguments, and needs no transposition rules: it is for functions of few numbers.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the forward pass is not
         mapped, and needs no batching rules.
 
@@ -156,8 +156,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _with_others(whole: Any, found: Sequence[Any], other: Callable[[Any], Any]) -> Any:
-    """Rebuild the tree ``whole``, with ``found`` as its inexact leaves, and ``other(typeof(x))`` for each other leaf x.
-    """
+    """Rebuild the tree ``whole`` with ``found`` as inexact leaves, and ``other(typeof(x))`` for each other leaf x."""
     leaves, treedef = tree.flatten(whole)
     given = iter(found)
     return tree.unflatten(treedef, [next(given) if _is_number(x) else other(typeof(pnp.asarray(x))) for x in leaves])

@@ -1,12 +1,12 @@
-"""Keys that are used twice, as the switch ``debug_key_reuse`` looks for them.
+"""The switch ``debug_key_reuse``: an error where a random key is used a second time.
 
-Every key has a number, and operations that move the elements of arrays move the numbers of keys as they move keys. A
-random function uses the numbers of its key, and raises an error if one of them was used before. A program is walked
-through, equation by equation, with the numbers of its arguments; the body of a loop twice, with what the first step
-leaves for the second; of branches, what any of them uses counts as used. What an operation runs, its ``Feed`` says.
+Every key has a number, and operations that move the elements of arrays move the numbers of keys likewise. A random
+function uses the numbers of its key, and raises an error if one of them was used before. A program is interpreted
+equation by equation with the numbers of its arguments: the body of a loop twice, the second time with the results of
+the first step. If a branch uses a key, the key counts as used. The trait ``Feed`` names an operation's inner programs.
 
-While a thread has the switch on, the trace at the bottom of its own keeps the numbers; it is not ``quick``, so that
-operators ask it too. So nothing is paid for while the switch is off. Keys that are given as their words have no number.
+While a thread has the switch on, the trace at the bottom of its stack records the numbers. This trace is not ``quick``,
+so that operators call it too. With the switch off there is no cost. Keys that are passed as their words have no number.
 """
 
 from __future__ import annotations

@@ -76,8 +76,7 @@ def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 @lru_cache(maxsize=256)
 def _like(shape: tuple[int, int]) -> Rows:
-    """Return a cached empty matrix of a shape, for callers to copy; SciPy's constructor takes ten times as long, 20 µs.
-    """
+    """Return a cached empty matrix, for callers to copy; SciPy's constructor takes ten times as long, 20 µs."""
     return sp.csr_array(shape, dtype=bool)
 
 

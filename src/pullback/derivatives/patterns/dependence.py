@@ -124,8 +124,7 @@ def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
 
 
 def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of elementwise operations: an element depends on all inputs of the same element of each operand.
-    """
+    """Apply the rule of elementwise operations: an element depends on the inputs of each operand's same element."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
     return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
@@ -195,8 +194,7 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
 
 
 def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
-    """Whether a program has inputs of the shapes of an equation's operands, and outputs of the shapes of its results.
-    """
+    """Whether a program's inputs and outputs have the shapes of an equation's operands and results."""
     inputs, results = closed.in_avals, closed.out_avals
     return [a.shape for a in inputs] == [v.aval.shape for v in eqn.invars] and [a.shape for a in results] == [
         v.aval.shape for v in eqn.outvars

@@ -80,8 +80,7 @@ def elements(
 
 
 def _may_read(program: ClosedJaxpr) -> bool:
-    """Whether selected elements of a program may be computed without the others: it has no effects, and fits in memory.
-    """
+    """Whether to compute selected elements of a program without the others: it has no effects, and fits in memory."""
     sizes = [math.prod(v.aval.shape) for eqn in program.eqns for v in eqn.outvars]
     return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
@@ -126,8 +125,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _along(product: Callable[..., Any], seeds: Sequence[Any], chunk: int | None) -> Any:
-    """Map ``product`` over the leading axis of the seeds, ``chunk`` indices at a time; flatten the results to a vector.
-    """
+    """Map ``product`` over the leading axis of the seeds, ``chunk`` indices at a time; return one vector."""
     out = vmap(product, chunk_size=chunk)(*seeds)
     return shapes.reshape(out, (out.size,))
 

@@ -115,8 +115,7 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Whether to unroll ``length`` steps of a loop with this body; if so, subtract their operations from ``steps``.
-        """
+        """Whether to unroll ``length`` steps of a loop with this body; if so, subtract their cost from ``steps``."""
         cost = length * max(len(program.eqns), 1)
         if cost > self.steps:
             return False
@@ -124,8 +123,7 @@ class PatternRun(Interpretation):
         return True
 
     def _tested(self, loop: Loop) -> list[Any]:
-        """Return the abstract results of a while loop: evaluate steps while the test is known, then find a fixed point.
-        """
+        """Return a while loop's abstract results: evaluate steps while the test is known, then find a fixed point."""
         assert loop.test is not None
         carry = loop.carry
         while self._may_unroll(loop.body, 1):
@@ -387,8 +385,7 @@ def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]
 
 
 def _element(x: Any, i: int, size: int) -> Any:
-    """Return the abstract value of the slice ``x[i]``, of ``size`` elements, of an array with the abstract value ``x``.
-    """
+    """Return the abstract value of slice i, of ``size`` elements, of an array with the abstract value ``x``."""
     if is_tangent(x):
         return boolean.select(x, np.arange(i * size, (i + 1) * size))
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN

@@ -402,8 +402,7 @@ reads(elementwise.mul_p)(_in_parts_of(_sparser))
 
 
 def _nonzero_elements(x: Any) -> Any:
-    """Return a mask of the nonzero elements of an array; None if no element is zero, or if its elements are not known.
-    """
+    """Return a mask of the nonzero elements of an array; None if no element is zero, or if they are not known."""
     if isinstance(x, Tracer):
         return None
     found = np.ravel(host_value(x) if isinstance(x, ArrayImpl) else np.asarray(x)) != 0

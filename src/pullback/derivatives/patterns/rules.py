@@ -319,8 +319,7 @@ def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) ->
 
 
 def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Return all combinations of positions, one position along each axis, as row-major numbers for axes of these sizes.
-    """
+    """Return all combinations of a position along each axis, as row-major numbers for axes of these sizes."""
     flat = np.zeros(1, np.int64)
     for position, size in zip(positions, sizes, strict=True):
         flat = (flat[:, None] * size + position).ravel()

@@ -393,8 +393,7 @@ def _row(x: Any) -> Any:
 
 
 def _by_rows(x: Any) -> Any:
-    """Convert a sparse array so that its first axis is a batch axis, with at most one stored element for each element.
-    """
+    """Convert a sparse array so that its first axis is a batch axis, with few stored elements for each index."""
     if not isinstance(x, BCOO):
         return x
     if not x.n_batch:
