@@ -54,7 +54,10 @@ class _ThreadTurns:
             self.changed.notify_all()
 
     def meet(self, device: int, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Wait until all devices have reached a collective, and return its result for one device."""
+        """Wait until all devices have reached a collective, and return its result for one device.
+
+        ``args`` are this device's operands. Raise an error if another device has ended without the collective.
+        """
         if self.ended:
             raise ShardMapError(
                 f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices "

@@ -127,7 +127,10 @@ class Comparison:
         self.expected = np.where(self.by_push, pushed, np.where(by_slope, slopes, np.nan))
 
     def messages(self) -> Iterator[str]:
-        """Yield a message for each wrong block, a pair of a leaf of the arguments and a leaf of the results."""
+        """Yield a message for each block of the matrix with a wrong entry.
+
+        A block holds the derivatives of one leaf of the results by one leaf of the arguments.
+        """
         precision = max(1e-5, self.tolerance.rtol)
         for i, rows in enumerate(self.rows.spans):
             for k, columns in enumerate(self.columns.spans):
@@ -173,7 +176,7 @@ class Comparison:
     def _source(self, direction: Vector, row: int, column: int) -> int:
         """Return the index of the argument element that makes entry (row, column) of the matrix wrong.
 
-        It is one of those that the random ``direction`` of the arguments combines.
+        The entry is for ``direction``, a random combination of argument elements. The element is found by bisection.
         """
         along, rule = self.reference.along, self.rule
         if rule.forward:

@@ -211,9 +211,9 @@ def precise_point(
     labels: Sequence[str] = (),
     overflow: bool = False,
 ) -> Point | None:
-    """Return the function at the same point in float64, or None if it raises or has other values there.
+    """Return the function at the same point in float64; None if it raises or returns different values in float64.
 
-    With ``overflow`` values may be finite in float64 that are not finite in the dtype of the arguments.
+    With ``overflow``, values that are not finite in the dtype of the arguments may be finite in float64.
     """
     try:
         wide = tree.tree_map(widened, args)
@@ -240,7 +240,7 @@ def widened(x: Any) -> Any:
 
 
 class Tolerance:
-    """The largest errors allowed in derivatives at a point: by default those that rounding explains."""
+    """The largest errors allowed in derivatives at a point: by default the errors that rounding explains."""
 
     def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
         self.rounding = rounding = point.rounding

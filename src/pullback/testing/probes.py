@@ -19,13 +19,13 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Probes:
-    """Directions in a space of arguments or results, each within one leaf.
+    """Directions in a space of arguments or results; each varies one leaf only.
 
     Args:
       space: the space.
       root: the beginning of the names of its leaves, "argument" or "out".
-      coordinates: whether to take each coordinate, not random directions, which are equal for leaves of one size; by
-        default if there are few coordinates.
+      coordinates: whether each coordinate is a direction; otherwise a few random directions are used, the same ones for
+        leaves of equal size. By default True if there are few coordinates.
 
     Attributes:
       spans: for each leaf the indices of its directions.

@@ -70,7 +70,7 @@ def check_rule(
 
     Args:
       f: the function; a method, or a ``functools.partial`` of it, too.
-      *args: the point: its arguments, by position, of any trees of arrays. The function should be smooth near the point.
+      *args: the point: its arguments, by position, of any trees of arrays. Near it the function should be smooth.
       atol, rtol: the allowed absolute error of a component, and its error relative to the expected value; by default
         the errors that rounding explains.
       linear: whether a backward rule must be linear in the cotangent, which forward mode needs. False allows one that

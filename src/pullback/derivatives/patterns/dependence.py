@@ -124,7 +124,7 @@ def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
 
 
 def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of elementwise operations: an element depends on the inputs of each operand's same element."""
+    """Propagate dependence through an elementwise operation: from each operand's element to the same result element."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
     return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
@@ -155,7 +155,7 @@ def _all_move(eqn: Eqn) -> bool:
 
 
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of operations that only move elements.
+    """Propagate dependence on inputs through operations that only move elements.
 
     The operation runs on the numbers of the elements, which shows the operand's element that each result element
     copies.
@@ -208,7 +208,7 @@ def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of operations that treat each index along some axes independently.
+    """Propagate dependence on inputs through operations that treat each index along some axes independently.
 
     The primitive's trait ``axis_kept`` names these axes. An element of a result depends on all inputs of the operands'
     elements that have the same indices along them.

@@ -189,13 +189,13 @@ class Prepared:
 
     Attributes:
       closed: the program whose Jacobian is computed; for a Hessian, the program of the gradient.
-      count: the number of inputs to differentiate by, which come first.
-      out_tree: the tree of its results, None for a single array.
+      count: the number of the program's inputs to differentiate by; they come before its other inputs.
+      out_tree: the tree of the program's results, None for a single array.
       colouring: the pattern and its colours.
       blocks: the block of elements of each pair of a result and an argument.
-      compiled: the compiled function from the leaves to the elements.
+      compiled: the compiled function from the leaves of the arguments to the elements of the derivative.
       checked: whether the user's pattern has been compared with the derivative.
-      constant: whether it holds no traced value and refers to no named axis, so that other calls may reuse it.
+      constant: whether other calls may reuse the program: it holds no traced value, and refers to no named axis.
     """
 
     closed: ClosedJaxpr
@@ -319,7 +319,7 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Compare a product of the sparse derivative with a jvp of the function, to detect a too small pattern."""
+        """Compare a product of the sparse derivative with a jvp of the function; raise if elements are missing."""
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count

@@ -115,7 +115,7 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 @sparsity(scatter.scatter_mul_p)
 def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of a scatter that multiplies by its updates.
+    """Propagate dependence on inputs through a scatter that multiplies by its updates.
 
     With constant updates an element of the result depends on the inputs of the operand's element. Otherwise it depends
     on all inputs of all operands.
@@ -205,7 +205,7 @@ def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, An
 
 @sparsity(sparse.blocks_times_dense_p)
 def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of the product of a block-sparse and a dense matrix.
+    """Propagate dependence on inputs through the product of a block-sparse and a dense matrix.
 
     It is ``out[i] += data[e] @ dense[j]`` for each block e at (i, j), or with the parameter ``transposed`` ``out[j] +=
     data[e].T @ dense[i]``.
@@ -233,7 +233,7 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
 
 @sparsity(sparse.blocks_of_product_p)
 def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of the blocks of a dense product: ``out[e] = x[i] @ y[j].T`` for each block e at (i, j)."""
+    """Propagate dependence through blocks of a product: ``out[e] = x[i] @ y[j].T`` for the block e at (i, j)."""
     indices = operands[2]
     (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))
     count = eqn.invars[2].aval.shape[0]

@@ -215,9 +215,10 @@ class PatternStep(NamedTuple):
 
 
 def _step(walk: PatternRun, loop: Loop) -> PatternStep:
-    """Evaluate a loop's body once, as a function of those of its operands that depend on inputs (its tangents).
+    """Find on which operands the results of a loop's body depend, by evaluating the body once.
 
-    Return the dependence of the body's results on the elements of these operands, with a column for each element.
+    Its tangents (operands that depend on inputs of the program) are the inputs here: the dependence matrices of the
+    results have a column for each of their elements.
     """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     sizes = list(itertools.chain(*_sizes(loop)[:3]))
@@ -282,12 +283,12 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     size = widths[1]
 
     def each(which: Any, by_const: Any, start: int = 0, stop: int = length) -> Any:
-        """Return a step result's dependence on inputs through constants and scanned inputs, not through the carry.
+        """Return the dependence of one result of some loop steps on inputs, except the dependence through the carry.
 
         Args:
-          which: the dependence of the result on the scanned inputs of a step.
-          by_const: its dependence on the constants of the loop.
-          start, stop: the range of steps to compute; their results are stacked.
+          which: the dependence of the result on the scanned inputs of its step.
+          by_const: the dependence of the result on the constants of the loop.
+          start, stop: the range of steps; their results are stacked.
         """
         parts = []
         count = stop - start

@@ -37,7 +37,7 @@ from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of a product: each element depends on all inputs of the same element of each factor.
+    """Propagate dependence on inputs through a product: an element depends on the inputs of both factors' elements.
 
     Where a factor is a constant with the element zero, the product depends on no input.
     """
@@ -53,7 +53,7 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Apply the rule of operations whose results have the dependence of their last operands, in order."""
+    """Propagate dependence through operations whose results depend on inputs as their last operands do, in order."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -187,7 +187,7 @@ def _groups_of_rows(sizes: Any, count: int) -> Any:
 
 @sparsity(ragged.grouped_rows_p)
 def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of a product of each row with the matrix of its group; rows in no group become zero.
+    """Propagate dependence on inputs through a product of each row with its group's matrix; rows in no group become 0.
 
     It is ``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``.
     """
@@ -211,7 +211,7 @@ def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> li
 
 @sparsity(ragged.grouped_products_p)
 def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of the products of the rows of each group.
+    """Propagate dependence on inputs through the products of the rows of each group.
 
     It is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``.
     """
@@ -237,7 +237,7 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(convolution.conv_general_dilated_p)
 def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of a convolution: ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``.
+    """Propagate dependence on inputs through a convolution: ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``.
 
     The sum is over the input features i of the kernel and its offsets w. ``at(s, w)`` is the position of offset w of
     window s; n' and c are the batch element and the feature that the groups assign to n, o and i.
@@ -348,7 +348,7 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
 def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of sums over windows: a result depends on all elements of its window.
+    """Propagate dependence on inputs through sums over windows: a result depends on all elements of its window.
 
     It is also the rule of operations that select one element of each window.
     """
@@ -386,7 +386,7 @@ def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 def _solved(
     axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
 ) -> list[Any]:
-    """Apply the rule of a linear solve, whose right-hand side is the last operand.
+    """Propagate dependence on inputs through a linear solve, whose right-hand side is the last operand.
 
     Each element of the solution depends on all elements of the right-hand side along the axis that ``axis`` returns for
     the parameters. If a matrix depends on an input, each element depends on all inputs of all operands.

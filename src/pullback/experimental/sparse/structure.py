@@ -455,7 +455,10 @@ def bcoo_slice(
 def _part(
     mat: BCOO, data: Any, indices: Any, new: Shape, starts: Sequence[Any], stops: Sequence[Any], steps: Sequence[int]
 ) -> BCOO:
-    """Select the elements whose sparse indices are in a slice, with indices relative to its start."""
+    """Select the elements whose sparse indices are in a slice, and convert these to the indices in the slice.
+
+    ``new`` is the shape of the result; ``data`` and ``indices`` are the elements of ``mat``.
+    """
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     sparse, sizes = mat.shape[a:b], new[a:b]
     changed = sparse != sizes

@@ -311,7 +311,11 @@ def savgol_filter(
 
 
 def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any) -> Any:
-    """Apply a Savitzky-Golay filter along the last axis, to samples at distance 1; ``mode`` treats the ends."""
+    """Apply a Savitzky-Golay filter along the last axis, to samples at distance 1.
+
+    The arguments are those of :func:`savgol_filter`: the size of the window, the degree of the polynomial, the order of
+    the derivative, and the boundary mode with its constant ``cval``.
+    """
     last, n = len(x.shape) - 1, x.shape[-1]
     before, after = (window - 1) // 2, window // 2
     (taps,) = _fitted(window, order, deriv, [(window - 1) / 2])

@@ -120,7 +120,7 @@ def _cut(x: Any, size: int, step: int) -> Any:
 
 
 def _overlap_add(segments: Any, step: int) -> Any:
-    """Add segments, (..., segments, size), at the positions from which :func:`_cut` takes them."""
+    """Add overlapping segments, (..., segments, size), whose starts are multiples of ``step``, to one signal."""
     *batch, count, size = segments.shape
     last, pieces = len(batch), -(-size // step)
     none = [(0, 0, 0)] * last

@@ -206,7 +206,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
-    """F(a, b; c; x) for x in [0, 1), whose distance from 1 is ``rest``.
+    """F(a, b; c; x) for x in [0, 1), where ``rest`` is 1 - x.
 
     Up to 1/2 it is the series. From there the differential equation (15.10.1) is solved by Taylor series, in steps of
     0.4 of the distance from the singularity at 1: no case is degenerate.
