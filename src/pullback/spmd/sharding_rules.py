@@ -227,7 +227,7 @@ def _named(
 
 
 def _letter(number: int) -> str:
-    """The name of a factor in the attribute: i to z, then z_1, z_2, ..."""
+    """The name of the factor with this number in the text of a rule: i to z, then z_1, z_2, ..."""
     letters = "ijklmnopqrstuvwxyz"
     return letters[number] if number < len(letters) else f"z_{number - len(letters) + 1}"
 

@@ -78,7 +78,10 @@ class Reference:
 
 
 def differentiated(point: Point) -> Push:
-    """Return the derivative of the function at a point, as a map of tangents, which returns NaN if it fails."""
+    """Return the map from tangents of the arguments to tangents of the result at a point, by automatic differentiation.
+
+    The map returns NaN if differentiation fails.
+    """
     primals = point.inputs.displaced(np.zeros(point.inputs.size))
 
     def push(vector: Vector) -> Vector:

@@ -57,9 +57,10 @@ def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
 
 
 def _differences(rows: Any, position: Any) -> Any:
-    """Return the different differences of coordinates of columns that share a row, (axes, differences).
+    """Return all differences between the coordinates of two columns that share a row, without duplicates.
 
-    ``position`` holds the coordinates of each column. Return None if there are no differences, or too many.
+    ``position`` holds the coordinates of each column, (axes, columns). The result has the shape (axes, differences). It
+    is None if there are no differences, or too many.
     """
     sizes = position.max(1) + 1
     wide = 2 * sizes  # so that each difference of codes belongs to one difference of coordinates

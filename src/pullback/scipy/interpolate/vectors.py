@@ -130,7 +130,8 @@ class interp1d:
     def _at(self, t: Any, points: Any) -> Any:
         """Return the interpolated values at ``t``, whose axes come first.
 
-        Outside of ``points`` the nearest polynomial piece continues, or the value at the nearest point.
+        Outside of ``points``, evaluate the nearest polynomial; a step function has the value at the nearest point
+        there.
         """
         if self._spline is not None:
             return self._spline(t)
