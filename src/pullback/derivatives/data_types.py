@@ -103,7 +103,10 @@ def _zero_of(x: Any) -> Any:
 
 
 def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """Apply a function to each value of a tree and the corresponding subtree of another tree."""
+    """Apply ``function`` to each value of the tree ``x`` and the subtree of ``other`` at the same position.
+
+    Return the tree of the results. If the trees do not match, raise an error that calls ``other`` by the name ``what``.
+    """
     values, treedef = tree.flatten(x, _is_declared)
     try:
         others = treedef.flatten_up_to(other)
@@ -120,7 +123,7 @@ def move(x: Any, tangent: Any) -> Any:
       tangent: a tree like ``zero_tangent(x)``.
 
     Raises:
-      TangentMismatchError: it is of another tree (a TypeError and ValueError).
+      TangentMismatchError: ``tangent`` is of another tree (a TypeError and ValueError).
 
     >>> print(move({"a": 1.0, "n": 3}, {"a": 0.5, "n": None}))
     {'a': Array(1.5, dtype=float32, weak_type=True), 'n': 3}
@@ -139,10 +142,10 @@ def difference(x: Any, y: Any) -> Any:
 
     Args:
       x: a tree of arrays and of values of declared types.
-      y: a tree like it.
+      y: a tree of the same structure.
 
     Raises:
-      TangentMismatchError: it is of another tree (a TypeError and ValueError).
+      TangentMismatchError: ``y`` is of another structure (a TypeError and ValueError).
 
     >>> print(difference(1.0, 1.5))
     0.5
@@ -185,11 +188,11 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Convert a derivative rule in terms of declared tangents to one that ``defjvp`` accepts.
 
     Args:
-      rule: ``rule(primals, tangents) -> (out, tangent_out)`` for a function of values of declared types, whose tangents
-        are those declared.
+      rule: ``rule(primals, tangents) -> (out, tangent_out)`` for a function of values of declared types; its tangents
+        have the form that their types declare.
 
     Returns:
-      The rule in terms of tangents of the components, for ``custom_jvp(f).defjvp`` and ``check_rule``.
+      The rule in terms of tangents of the values' leaves, for ``custom_jvp(f).defjvp`` and ``check_rule``.
 
     >>> from pullback import custom_jvp, grad
     >>> square = custom_jvp(lambda x: x**2)
@@ -211,15 +214,15 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_data_type(x: Any, atol: float = 1e-5) -> None:
-    """Check that ``move`` and ``difference`` of a value's type are inverse to each other at it, and smooth at zero.
+    """Check that ``move`` and ``difference`` of a value's type are inverse to each other near it, and smooth at zero.
 
     Args:
       x: a value of a declared type, or a tree of such values.
       atol: the absolute tolerance of each component.
 
     Raises:
-      RuleCheckError: moving along zero leads elsewhere, or moving and taking the difference is not the identity to
-        first order, which :func:`check_rule` finds (an AssertionError).
+      RuleCheckError: moving along the zero tangent changes the value, or the difference after moving along a small
+        tangent is not this tangent to first order (an AssertionError).
 
     >>> check_data_type({"a": 1.0})
     """

@@ -193,7 +193,11 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     of_q = _mapped(product, q.T, chunk_size)
 
     def rest(key: Any) -> Any:
-        """Return one sample of the trace of (1 - Q Q^T) A, projected on both sides, which has the smaller variance."""
+        """Return one sample of the trace or the diagonal of (1 - Q Q^T) A, from one random vector of signs.
+
+        The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the vector is projected
+        on both sides of A, which reduces the variance.
+        """
         v = random.rademacher(key, (n,), dtype)
         if trace:
             v = v - q @ (q.T @ v)
@@ -207,7 +211,7 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
 
 
 def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -> Any:
-    """Map a function over rows, ``chunk_size`` rows at a time."""
+    """Map a function over rows, ``chunk_size`` rows at a time, or all in one pass if it is None."""
     size = rows.shape[0]
     if chunk_size is None or chunk_size >= size:
         return vmap(function)(rows)

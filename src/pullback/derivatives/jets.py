@@ -139,20 +139,24 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 
 
 def check_order(order: Any, what: str) -> None:
-    """Raise an error unless ``order`` is a nonnegative integer."""
+    """Raise an error, which begins with ``what``, unless ``order`` is a nonnegative integer."""
     if not isinstance(order, int) or isinstance(order, bool) or order < 0:
         raise ArgumentError(f"{what}: order must be an integer from 0 on, got {order!r}")
 
 
 def scaled(c: Any, scale: float) -> Any:
-    """Return a derivative or coefficient times a number."""
+    """Return a derivative or coefficient ``c`` times a number; return symbolic zeros and integer arrays unchanged."""
     return c if c is ZERO or scale == 1 or not dtypes.is_inexact(c.dtype) else mul(c, scale)
 
 
 def _along(
     fun: Any, arrays: Sequence[Any], in_tree: Any, series: Sequence[Sequence[Any]], order: int
 ) -> tuple[FlatFunction, list[Any], list[list[Any]]]:
-    """Evaluate a function along a curve: return it flattened, its results, and their coefficients from order 1 on."""
+    """Evaluate a function along the curve that starts at ``arrays`` and has the Taylor coefficients ``series``.
+
+    Return the flattened function, the leaves of its result at the start, and for each leaf its Taylor coefficients of
+    the orders 1 to ``order``.
+    """
     flat = FlatFunction(fun, in_tree)
     outs, coefficients = taylor_flat(fun, flat, arrays, series, order)
     return flat, outs, coefficients
@@ -189,7 +193,11 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
 
 
 def _coefficient(c: Any, x: Any, position: Callable[[], str]) -> Any:
-    """Convert a derivative of an argument; return ``ZERO`` if it is known to vanish or the argument is an integer."""
+    """Convert ``c``, a derivative of the argument ``x`` along a curve, to an array of the type of its tangent.
+
+    Return ``ZERO`` if all its elements are known to be 0, or if ``x`` has an integer dtype. ``position`` returns the
+    name of the argument, for errors.
+    """
     if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
         return ZERO
     if type(c) in SCALARS and not x.shape:

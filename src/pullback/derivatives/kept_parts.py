@@ -73,7 +73,11 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
 
 
 def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a call, under the current trace."""
+    """Call ``fun`` as one operation, which differentiation replaces by its local Jacobian; return its results.
+
+    ``fun`` is traced to a program, and the program is bound under the current trace. With ``disable_jit`` this calls
+    ``fun`` itself. ``order`` is the order of elimination.
+    """
     if config.disable_jit:
         return fun(*args, **kwargs)
     leaves, in_tree = tree.flatten_call(args, kwargs)

@@ -136,7 +136,10 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
 
 
 def _identity(x: Any) -> Blocks:
-    """Return the derivative of an array by itself, as blocks: each index of axis 0 has its own directions."""
+    """Return the Jacobian of an array with respect to itself, the identity, as blocks on the diagonal.
+
+    There is one block for each index along axis 0 of ``x``.
+    """
     n, *rest = x.shape
     size = math.prod(rest)
     eye = np.eye(size, dtype=x.dtype).reshape(size, 1, *rest) if rest else np.ones((1, 1), x.dtype)
@@ -144,7 +147,14 @@ def _identity(x: Any) -> Blocks:
 
 
 def _weights(name: str, weights: Any, point: Any, primals: Any) -> Any:
-    """Check the weights of the directions, and return them as a vector."""
+    """Check the weights of the second derivatives, and return them as one vector.
+
+    Args:
+      name: the public function, for errors.
+      weights: a prefix of the tree ``point``; each weight broadcasts to its leaf.
+      point: the arguments to differentiate by.
+      primals: the leaves of ``point``.
+    """
     try:
         leaves = tree.broadcast_prefix(weights, point)
     except ValueError as error:

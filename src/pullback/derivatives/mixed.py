@@ -101,7 +101,10 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
 
 
 def _weight(i: Index, j: Index) -> Fraction:
-    """Return the weight of the line along j in the partial derivative i: equation (13.14) of Griewank and Walther."""
+    """Return the weight of the line along the multi-index j in the partial derivative i.
+
+    Source: equation (13.14) of Griewank and Walther.
+    """
     order = sum(i)
     total = Fraction(0)
     for k in itertools.product(*[range(m + 1) for m in i]):

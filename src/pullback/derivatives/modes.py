@@ -37,8 +37,8 @@ def jvp_from_vjp(
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
-      method: ``"transpose"`` transposes the backward pass, at the cost of about one: all operations in it must be
-        linear and have transposes. ``"basis"`` runs it for each element of the output, without these conditions.
+      method: ``"transpose"`` transposes the backward pass, and costs about as much: all operations in the pass must be
+        linear and have transposes. ``"basis"`` runs the pass for each element of the output, without these conditions.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the backward pass is
         not mapped, and needs no batching rules.
 
@@ -84,7 +84,7 @@ def vjp_from_jvp(
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
       method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
-        arguments, without conditions: for functions of few numbers.
+        arguments, and needs no transposition rules: it is for functions of few numbers.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the forward pass is not
         mapped, and needs no batching rules.
 
@@ -136,7 +136,10 @@ def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
 
 
 def _of_numbers(fun: Any, args: Sequence[Any]) -> tuple[list[Any], Callable[..., Any]]:
-    """Return the inexact leaves of the arguments, and ``fun`` of these, returning its inexact leaves and output."""
+    """Return the leaves of ``args`` that have an inexact dtype, and ``fun`` as a function of these leaves alone.
+
+    The function returns the inexact leaves of the output of ``fun``, and the output.
+    """
     leaves, treedef = tree.flatten(tuple(args))
     values = [x for x in leaves if _is_number(x)]
 
@@ -153,7 +156,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _with_others(whole: Any, found: Sequence[Any], other: Callable[[Any], Any]) -> Any:
-    """Replace the inexact leaves of ``whole`` by ``found``, and every other leaf by ``other(leaf)``."""
+    """Rebuild the tree ``whole`` with ``found`` as inexact leaves, and ``other(typeof(x))`` for each other leaf x."""
     leaves, treedef = tree.flatten(whole)
     given = iter(found)
     return tree.unflatten(treedef, [next(given) if _is_number(x) else other(typeof(pnp.asarray(x))) for x in leaves])
@@ -166,7 +169,18 @@ def _products_with_basis(
     vectors: Sequence[Any],
     chunk_size: int | None,
 ) -> list[Any]:
-    """Return the inner products of vectors with the images of a basis under ``linear``, as arrays like the space's."""
+    """Apply ``linear`` to each vector of a basis, and return the inner products of the images with ``vectors``.
+
+    Args:
+      fun: the user's function, for errors.
+      linear: a linear function from arrays like ``space`` to arrays like ``vectors``.
+      space: real arrays; the basis has a vector for each of their elements.
+      vectors: real arrays.
+      chunk_size: the number of basis vectors to map at a time; None for all.
+
+    Returns:
+      Arrays like ``space``, with an inner product for each element.
+    """
     if any(dtypes.is_complex(dtypes.dtype_of(x)) for x in [*space, *vectors]):
         raise NotDifferentiableError(
             f'{name_of(fun)} has complex arguments or results, which method="basis" does not support: pass real and '

@@ -174,7 +174,10 @@ tree.register_pytree_node(
 
 
 def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -> tuple[Callable[[Any], Any], Any]:
-    """Return a function of the one argument to differentiate by, and the point, after checking both."""
+    """Check the arguments of ``f``; return ``f`` as a function of argument ``argnum``, and this argument as arrays.
+
+    ``transformation`` is the name of the caller, for errors.
+    """
     (where,) = positions(argnum, len(args), transformation, f)
     leaves, treedef = tree.flatten(args[where])
     arrays = to_arrays(leaves, transformation, f, args, (where,))

@@ -65,7 +65,10 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
 
 
 def _shape_of(apply_fun: Callable[..., Any], params: Any, input_shape: Sequence[int], batch: int) -> tuple[int, ...]:
-    """Return the output shape of a layer, which keeps the size of the batch axis of ``input_shape``, known or -1."""
+    """Return the output shape of a layer for ``input_shape``.
+
+    The size along the axis ``batch``, which may be unknown (-1), is the same in both shapes.
+    """
     known = [1 if i == batch else n for i, n in enumerate(input_shape)]
     out = list(eval_shape(apply_fun, params, ShapedArray(tuple(known), pnp.dtype("float32"))).shape)
     out[batch] = input_shape[batch]

@@ -331,7 +331,10 @@ def _looped(derivatives: Derivatives, state: Sequence[Any], slopes: Sequence[Any
 
 
 def _at(progress: Progress, target: Any) -> list[Any]:
-    """Interpolate the vectors at a time within the last step; return NaN if it was not reached."""
+    """Interpolate each vector of the state at the time ``target`` within the last step.
+
+    The results are NaN if the last step does not contain this time.
+    """
     reached = (progress.time >= target) & (progress.start <= target)
     width = progress.time - progress.start
     part = pnp.where(width > 0, (target - progress.start) / pnp.where(width > 0, width, 1.0), 1.0)

@@ -187,7 +187,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
 
 
 def _selected(which: Any, x: Any, y: Any) -> Any:
-    """Select one of two trees by a boolean."""
+    """Return the tree ``x`` where the boolean ``which`` is True, and the tree ``y`` where it is False."""
     return tree.tree_map(lambda a, b: pnp.where(which, a, b), x, y)
 
 
@@ -195,7 +195,10 @@ def _selected(which: Any, x: Any, y: Any) -> Any:
 
 
 def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size: int) -> tuple[Records, Any, Records]:
-    """Compute the steps of a block: return the state at its end, their number, and the states before them."""
+    """Compute steps of the solver again, at most ``size``, from the state ``walk.now`` up to the time ``walk.right``.
+
+    Return the state at the end, the number of steps, and a record of the state before each step.
+    """
 
     def goes_on(carry: tuple[Records, Any, Records]) -> Any:
         (time, step), count = carry[0].times, carry[1]
@@ -234,7 +237,21 @@ def _gone_back(
     active: Sequence[Any],
     cts: Cotangents,
 ) -> Cotangents:
-    """Transpose a number of steps: return the cotangents before them, from those after and those of results within."""
+    """Transpose the ``count`` steps that ``ring`` records, from the last to the first.
+
+    Args:
+      problem: the differential equation and its options.
+      derivatives: returns the derivatives of the vectors, from the vectors, the time and ``active``.
+      ring: the states before the steps.
+      count: the number of steps.
+      times: the times of all results.
+      seeds: the cotangents of the results at these times.
+      active: the parameters that get cotangents.
+      cts: the cotangents after the steps.
+
+    Returns:
+      The cotangents before the steps.
+    """
 
     unrolled = op_count(problem.derivatives) <= UNROLLED_BACKWARDS
 
@@ -267,13 +284,19 @@ def _gone_back(
 
 
 def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) -> tuple[Any, list[Any]]:
-    """Transpose the interpolation of the results within a step.
+    """Transpose the interpolation of the results at times within a step.
+
+    Args:
+      record: the state before the step.
+      times: the times of all results.
+      seeds: the cotangents of the results at these times.
+      output: the number of the last result that is not transposed yet.
 
     Returns:
-      The number of the last result before the step; and for each vector five weighted sums of cotangents, with the
-      weights in the interpolation of: the value (one), the change over the step, the derivatives at the beginning and
-        at
-      the end, divided by the step size, and the bend.
+      The number of the last result before the step; and for each vector five sums of cotangents, weighted as the
+      results
+      depend on: the value before the step, the change over it, the derivatives at its beginning and its end, each times
+      the step size, and the bend.
     """
 
     def add_one(carry: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:

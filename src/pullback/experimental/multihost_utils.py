@@ -283,5 +283,8 @@ def _unpacked(data: bytes, like: list[np.ndarray[Any, Any]]) -> list[np.ndarray[
 
 
 def _exchanged(what: str, leaves: list[np.ndarray[Any, Any]]) -> list[list[np.ndarray[Any, Any]]]:
-    """Exchange leaves between processes: return each process's."""
+    """Send this process's leaves to all processes, and return a list of the leaves of each process.
+
+    ``what`` names the exchange.
+    """
     return [_unpacked(said, leaves) for said in exchange(what, _packed(leaves))]

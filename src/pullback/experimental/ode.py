@@ -188,7 +188,11 @@ def _times(t: Any, state: Packing) -> Any:
 def _staged(
     func: Any, state: Packing, times: Any, arguments: Sequence[Any], args_tree: Any
 ) -> tuple[ClosedJaxpr, list[Any]]:
-    """Trace the derivative of the state's vector to a program, cached by function; return its parameters too."""
+    """Trace ``func`` to a program from the state as a vector, the time and parameters to the derivative as a vector.
+
+    Return the program and the values of its parameters: the arguments of ``func`` and the values that it closes over.
+    The operations that do not depend on state or time are evaluated here, and their results are the parameters instead.
+    """
 
     def run(vector: Any, time: Any, *values: Any) -> list[Any]:
         out = func(tree.unflatten(state.treedef, state.unpack(vector)), time, *tree.unflatten(args_tree, values))
@@ -213,7 +217,11 @@ def _staged(
 
 @cached_by_jaxpr
 def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
-    """Split a derivative: the operations that do not depend on state or time are evaluated once, beforehand."""
+    """Split the program of a derivative into the operations that do not depend on state or time, and the others.
+
+    Return the split, and the program of the others. Its operands are state, time and the residuals of the first
+    operations.
+    """
     parts = partial_eval_jaxpr(closed, [i < 2 for i in range(len(closed.in_avals))], True)
     count = len(parts.residual_avals)
     return parts, reordered(parts.unknown, [count, count + 1, *range(count)], [0])
@@ -302,14 +310,19 @@ _solve = custom_vjp(solve, nondiff_argnums=(0,))
 
 
 def _derivatives_at(problem: Problem, states: Sequence[Any], times: Any, parameters: Sequence[Any]) -> list[Any]:
-    """Return the derivatives of the vectors at all times."""
+    """Return the derivatives of the state vectors at several times; ``states`` has a leading axis of times."""
     derive = jaxpr_as_fun(problem.derivatives)
     return list(vmap(lambda vectors, time: derive(*vectors, time, *parameters))(states, times))
 
 
 @cached_by_jaxpr
 def _with_tangents(derivatives: ClosedJaxpr, vectors: int, moving: Sequence[bool]) -> ClosedJaxpr:
-    """Make the program of the derivatives of the vectors and of their tangents; ``moving`` parameters have tangents."""
+    """Return the program of a derivative together with its jvp.
+
+    Its operands are the state vectors, their tangents, the time, the parameters, and the tangents of the parameters
+    that ``moving`` marks. Its results are the derivatives of the vectors and of their tangents. ``vectors`` is their
+    number.
+    """
     both, _ = jvp_jaxpr(derivatives, [*[True] * vectors, False, *moving], True)
     first = vectors + 1 + len(moving)
     states, tangents, others = range(vectors), range(first, first + vectors), range(vectors, first)
@@ -386,7 +399,7 @@ _pull = custom_vjp(adjoint, nondiff_argnums=(0, 1))
 
 
 class _Point:
-    """A point at which the solution is differentiated with respect to some of its arguments."""
+    """The arguments of a solve: a point at which the solution is differentiated."""
 
     def __init__(self, problem: Problem, step: Any, arguments: Any) -> None:
         self.problem = problem
@@ -394,7 +407,10 @@ class _Point:
         self.leaves, self.treedef = tree.flatten(arguments)
 
     def tangents(self, which: Sequence[bool], along: Sequence[Any], values: Sequence[Any]) -> tuple[Any, Any]:
-        """Return the solution with ``values``, and its tangent along directions of the selected leaves."""
+        """Return the solution for the leaves ``values`` of the arguments, and its tangent.
+
+        ``which`` marks the leaves to differentiate by, and ``along`` holds their tangents.
+        """
 
         def solution(*active: Any) -> Any:
             given = iter(active)
@@ -410,7 +426,10 @@ class _Point:
 
 
 def _flags(moving: Sequence[bool], vectors: int) -> list[bool]:
-    """Return a flag for each leaf of state, times and parameters: whether the adjoint computes its cotangent."""
+    """Return for each state vector, the times and each parameter whether the adjoint computes its cotangent.
+
+    ``vectors`` is the number of state vectors, all of which get cotangents; ``moving`` marks the parameters that do.
+    """
     return [*[True] * vectors, False, *moving]
 
 

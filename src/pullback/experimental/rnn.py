@@ -32,7 +32,11 @@ Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, 
 def _parts(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield kind (0 to 3), number of the layer and direction, and shape of each block of the weight vector."""
+    """Yield the kind, the number and the shape of each block of the weight vector, in order.
+
+    The kind is 0 or 1 for the weights of the input and of the hidden state, and 2 or 3 for their biases. The number
+    counts layers and, within a layer, directions.
+    """
     directions = 2 if bidirectional else 1
     rows = 4 * hidden_size
     for i in range(num_layers * directions):
@@ -241,7 +245,15 @@ def _reordered(xs: Any, order: Any) -> Any:
 
 
 def _layer(xs: Any, h: Any, c: Any, weights: list[Any], within: Any, precision: Any) -> tuple[Any, Any, Any]:
-    """Apply one layer in one direction; time is the first axis."""
+    """Apply one LSTM layer in one direction; return its outputs and the final states.
+
+    Args:
+      xs: the inputs; time is the first axis.
+      h, c: the initial hidden and cell states.
+      weights: the input and the hidden weights, and their biases.
+      within: for each time and example whether it is within the sequence; at others the states stay, and outputs are 0.
+      precision: the precision of the products.
+    """
     W_ih, W_hh, b_ih, b_hh = weights
     inputs = pnp.matmul(xs, W_ih.T, precision=precision) + b_ih + b_hh  # of all steps in one product
 

@@ -64,7 +64,7 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
 
 @call_exported_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, exported: Exported) -> Any:
-    """Call the program for one example after the other, since it cannot be batched."""
+    """Batching rule: call the exported program for each example in turn, since it cannot be batched."""
     mapped = [d is not None for d in dims]
     rows = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
     fixed = partition_list(args, mapped)[0]

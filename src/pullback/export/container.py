@@ -36,7 +36,7 @@ _HEAD = len(MARK) + 1 + 8 + 32
 
 
 def pack(chain: list[Exported]) -> bytearray:
-    """Serialise a function and its derivatives, each the derivative of the one before."""
+    """Serialise a chain: a function, its derivative, the derivative of that derivative, and so on."""
     description = json.dumps([_describe(exported) for exported in chain]).encode()
     programs = b"".join(exported.mlir_module_serialized for exported in chain)
     rest = len(description).to_bytes(8, "little") + description + programs

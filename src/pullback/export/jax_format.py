@@ -46,7 +46,7 @@ def is_jax(data: bytes) -> bool:
 
 
 def unpack(data: bytes) -> list[dict[str, Any]]:
-    """Read the attributes of a function and of its derivatives, each of the one before, from a file of JAX's.
+    """Read the attributes of a function, its derivative, the derivative of that, and so on, from a file of JAX's.
 
     Raises:
       ExportError: the bytes are no such file, are damaged, or use an unsupported feature (a ValueError).
@@ -186,7 +186,7 @@ def _check(fields: dict[str, Any]) -> DisabledSafetyCheck:
 
 
 def pack(chain: list[Exported]) -> bytearray:
-    """Serialise a function and its derivatives, each of the one before, in JAX's format.
+    """Serialise a chain of functions, each the reverse-mode derivative of the function before it, in JAX's format.
 
     Raises:
       ExportError: the format cannot express a type or tree of the function (a ValueError).

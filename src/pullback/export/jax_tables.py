@@ -72,7 +72,10 @@ class _Reader:
         return struct.unpack_from(f"<{letter}", self.data, at)[0]
 
     def table(self, at: int, name: str) -> dict[str, Any]:
-        """Read a table, which begins with the distance back to its vtable, the offsets of its fields."""
+        """Read the table at the offset ``at``, with the schema ``name``, as a dictionary of its fields.
+
+        A table begins with the distance back to its vtable, which holds the offsets of its fields.
+        """
         self._counted(1)
         if at < 4 or at + 4 > len(self.data):
             raise IndexError(f"position {at} is outside")
@@ -115,7 +118,7 @@ class _Reader:
 
 
 def _missing(kind: str) -> Any:
-    """The value of a missing field."""
+    """The default of a field that a table omits, by the kind of the field."""
     if kind in NUMBERS:
         return 0
     return "" if kind == "text" else b"" if kind == "[u8]" else [] if kind.startswith("[") else None
@@ -131,7 +134,7 @@ def write(fields: dict[str, Any]) -> bytearray:
 
 
 def _write_table(builder: Any, fields: dict[str, Any], name: str) -> int:
-    """Write a table after the objects that it refers to, and return its offset."""
+    """Write a table with the schema ``name`` after the objects that it refers to; return its offset."""
     known = TABLES[name]
     offsets = {
         field: _written(builder, value, known[field][1])

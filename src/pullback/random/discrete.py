@@ -83,7 +83,11 @@ def randint(
 
 
 def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any, Any]:
-    """Return the bound ``x``, clipped to [least, most], and whether it exceeded ``most``, as scalars or arrays."""
+    """Clip a bound ``x`` of random integers to [least, most], and convert it to ``dtype``.
+
+    Return the clipped bound, and whether ``x`` exceeded ``most``, as scalars or arrays. ``what`` names the bound in
+    errors.
+    """
     if type(x) in SCALARS and not isinstance(x, complex):
         number = int(x)
         _, default_least, default_most = _limits(dtypes.default_int())
@@ -127,7 +131,10 @@ def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
 
 
 def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, beyond: Any) -> Any:
-    """Draw integers in [low, high), or in [low, high] where ``beyond``: there ``high`` was clipped to the maximum."""
+    """Draw integers in [low, high), whose bounds are arrays.
+
+    Where ``beyond``, ``high`` was clipped to the greatest integer, and is included in the range.
+    """
     width = dtype.itemsize * 8
     unsigned = np.dtype(f"u{dtype.itemsize}")
     filled = ops.gt(high, low)
@@ -262,7 +269,7 @@ def permutation(
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """Return the number of elements to draw from, the integer that a scalar ``array`` of known value holds."""
+    """Return the integer that the scalar ``array`` holds, the number of elements to draw from; ``x`` is for errors."""
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
@@ -283,7 +290,7 @@ def _shuffled(key: Words, x: Any, axis: int) -> Any:
 
 
 def _take(x: Any, indices: Any, axis: int) -> Any:
-    """Take the elements of ``x`` at ``indices`` along an axis, which the axes of the indices replace."""
+    """Take the elements of ``x`` at ``indices`` along an axis; the axes of ``indices`` replace this axis."""
     rank = len(x.shape)
     flat = math.prod(indices.shape)
     column = shapes.reshape(indices, [flat if i == axis else 1 for i in range(rank)])
@@ -361,7 +368,11 @@ def _with_replacement(key: Words, shape: Shape, population: int, p: Any) -> Any:
 
 
 def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: str | None) -> Any:
-    """Draw distinct indices: the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014)."""
+    """Draw ``draws`` distinct indices below ``population``, with the probabilities ``p``, or equal ones if it is None.
+
+    They are the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014). ``mode`` is the
+    precision mode of the noise.
+    """
     if p is None:
         return slicing.slice(_shuffled_range(key, population), (0,), (draws,))
     noisy = ops.add(gumbel_of(key, (population,), p.dtype, mode), ops.log(p))

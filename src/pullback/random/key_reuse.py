@@ -1,12 +1,12 @@
-"""Keys that are used twice, as the switch ``debug_key_reuse`` looks for them.
+"""The switch ``debug_key_reuse``: an error where a random key is used a second time.
 
-Every key has a number, and operations that move the elements of arrays move the numbers of keys as they move keys. A
-random function uses the numbers of its key, and raises an error if one of them was used before. A program is walked
-through, equation by equation, with the numbers of its arguments; the body of a loop twice, with what the first step
-leaves for the second; of branches, what any of them uses counts as used. What an operation runs, its ``Feed`` says.
+Every key has a number, and operations that move the elements of arrays move the numbers of keys likewise. A random
+function uses the numbers of its key, and raises an error if one of them was used before. A program is interpreted
+equation by equation with the numbers of its arguments: the body of a loop twice, the second time with the results of
+the first step. If a branch uses a key, the key counts as used. The trait ``Feed`` names an operation's inner programs.
 
-While a thread has the switch on, the trace at the bottom of its own keeps the numbers; it is not ``quick``, so that
-operators ask it too. So nothing is paid for while the switch is off. Keys that are given as their words have no number.
+While a thread has the switch on, the trace at the bottom of its stack records the numbers. This trace is not ``quick``,
+so that operators call it too. With the switch off there is no cost. Keys that are passed as their words have no number.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Keys(NamedTuple):
-    """The numbers of the keys of an array.
+    """The numbers of the keys in an array.
 
     Attributes:
-      exact: that of each element, an array of the same shape; None where they are not known apart.
-      loose: numbers that any of the elements may have.
+      exact: the number of each element's key, an array of the same shape; None if it is known only which numbers occur.
+      loose: further numbers that any element may have.
     """
 
     exact: Numbers | None
     loose: Numbers
 
     def all(self) -> Numbers:
-        """All numbers that there are."""
+        """All numbers that the keys may have."""
         return self.loose if self.exact is None else np.union1d(self.exact, self.loose)
 
 
@@ -62,7 +62,7 @@ def _new_keys(shape: tuple[int, ...]) -> Keys:
 
 
 def _any_of(keys: Sequence[Keys | None]) -> Keys:
-    """What has the number of any of some keys."""
+    """Return the keys of an array each of whose elements may have any number of the given keys."""
     return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
 
 
@@ -159,7 +159,7 @@ class ReuseRun(Interpretation):
         return [*carry, *stacked]
 
     def _test(self, loop: Loop, carry: Sequence[Any]) -> None:
-        """Walk through the test of a loop, if it has one."""
+        """Follow the keys through the test of a loop, if it has a test."""
         if loop.test is not None:
             self.run(loop.test, [*loop.test_consts, *carry])
 
@@ -171,14 +171,20 @@ def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 
 def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
-    """Keys as those of an array of another shape, which is a part of it."""
+    """Return ``x`` for an array of this shape, which holds only some of the elements if the shapes differ.
+
+    Then any element may have any of the numbers. ``x`` is the numbers of keys, or None without keys.
+    """
     if isinstance(x, Keys) and x.exact is not None and x.exact.shape != shape:
         return _any_of([x])
     return x
 
 
 def _joined(column: Sequence[Any]) -> Any:
-    """What is one of several values."""
+    """Return the keys of a value that is one of several values, as of several branches.
+
+    If the values have different keys, each element may have any of the numbers. Return None if they are no keys.
+    """
     first = column[0]
     if not isinstance(first, Keys):
         return None
@@ -189,7 +195,11 @@ def _joined(column: Sequence[Any]) -> Any:
 
 
 def _in_turn(x: Any, turn: int) -> Any:
-    """The keys of the first step of a loop; of the second, those of all that follow."""
+    """Return the keys that a step of a loop reads from a scanned array.
+
+    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If the elements' numbers are not known,
+    only turn 0 reads them. Return None if there are no keys.
+    """
     if not isinstance(x, Keys):
         return None
     if x.exact is None or x.loose.size:
@@ -209,7 +219,10 @@ _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.co
 
 
 def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What an operation does that moves elements: it moves the numbers, if it is known where to."""
+    """Return the keys of each result of an operation that moves elements: it moves the keys' numbers likewise.
+
+    If it is not known where the elements move to, each result may have any of the numbers. Return None without keys.
+    """
     keys = [x for x in operands if isinstance(x, Keys)]
     if not keys:
         return None
@@ -270,7 +283,7 @@ def known_of(x: Any) -> Any:
 
 
 def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """The results of an operation, and an account of the keys that it used."""
+    """Evaluate an operation, and record the keys that it used and the keys of its results."""
     holds = feed.of(primitive) is not None or program_of(params) is not None
     if not holds and not any(_is_key(x) for x in args):
         return evaluate.process(primitive, args, params)
@@ -288,7 +301,7 @@ def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], para
 
 
 def _look_at_program(evaluate: EvalTrace, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-    """What a compiled program returns, and an account of the keys that it used."""
+    """Run a compiled program by calling ``run``, and record the keys that it used and the keys of its results."""
     found = ReuseRun(_uses).run(closed, list(map(known_of, leaves)))
     out = run()
     _account(tree.flatten(out)[0], found)
@@ -300,7 +313,7 @@ def _is_key(x: Any) -> bool:
 
 
 def _account(outs: Sequence[Any], found: Any) -> None:
-    """Remember the keys of results."""
+    """Record the keys of results, which ``found`` lists."""
     for x, keys in zip(outs, found or (), strict=False):
         if isinstance(keys, Keys) and _is_key(x):
             _remember(x, _fitted(keys, x.shape))

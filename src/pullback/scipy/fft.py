@@ -78,7 +78,11 @@ def _resized(x: Any, axis: int, n: int) -> Any:
 
 
 def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
-    """Return the transform along one axis; for "ortho", weight the elements so that its matrix is orthogonal."""
+    """Return the cosine transform, or with ``sine`` the sine transform, of a type along one axis.
+
+    ``scale`` is "backward", "forward" or "ortho". For "ortho" the elements are weighted so that the transform's matrix
+    is orthogonal.
+    """
     n, last = x.shape[axis], len(x.shape) - 1
     x = shapes.moveaxis(x, axis, last)
     period = 2 * (n + (1 if sine else -1)) if type == 1 else 2 * n
@@ -95,7 +99,10 @@ def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
 
 
 def _weights(n: int, type: int, sine: bool) -> tuple[Any, Any]:
-    """Return factors of the elements before and after a transform that make its matrix orthogonal, or None for 1."""
+    """Return factors of the elements before and after a transform of size ``n`` that make its matrix orthogonal.
+
+    None stands for factors of 1.
+    """
     if type == 4 or (type == 1 and sine):
         return None, None
     ones = np.ones(n)

@@ -138,14 +138,14 @@ def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -
 
 
 def _stacked(xs: list[Any], axis: int, count: int) -> Any:
-    """Stack arrays along the axis ``axis`` of ``count`` new leading axes."""
+    """Stack arrays along the axis ``axis`` of ``count`` new leading axes; the other new axes have size 1."""
     stacked = pnp.stack(xs)
     rest = xs[0].shape
     return shapes.reshape(stacked, (*[1] * axis, len(xs), *[1] * (count - axis - 1), *rest))
 
 
 def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
-    """Return the index of the first B-spline that is nonzero at ``p``, and the values of it and the next ones there."""
+    """Return the index of the first B-spline that is nonzero at ``p``, and all nonzero values of B-splines at ``p``."""
     if order == 0:
         nearest = ops.mul(ops.sign(p), pnp.floor(ops.add(ops.abs(p), 0.5)))
         return nearest, [ops.where(ops.eq(p, p), shapes.full(p.shape, 1, p.dtype), math.nan)]
@@ -170,7 +170,10 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
 
 
 def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """Map an index to an element by the boundary mode, as a float; return also whether it was inside ("constant")."""
+    """Map an index, inside or outside of an axis of size ``n``, to an element's index by the boundary mode, as a float.
+
+    Return also whether the index was inside of the axis for the mode "constant"; None for other modes.
+    """
     last = float(n - 1)
     within = ops.and_p.bind(ops.ge_p.bind(index, 0.0), ops.le_p.bind(index, last)) if mode == "constant" else None
     if mode == "mirror" and n > 1:
@@ -215,7 +218,13 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
 
 
 def _cyclic(y: Any, bands: tuple[Any, Any, Any], middle: float, side: float) -> Any:
-    """Solve the cyclic system, given the solution ``y`` without its corners, by the Sherman-Morrison formula."""
+    """Solve a cyclic tridiagonal system, by the Sherman-Morrison formula.
+
+    Args:
+      y: the solution without the elements in the corners of the matrix.
+      bands: the elements below, on and above the diagonal in that system.
+      middle, side: the elements on the diagonal, and beside it or in the corners, of the cyclic system.
+    """
     below, diagonal, above = bands
     n = len(diagonal)
     u, v = np.zeros(n), np.zeros(n)

@@ -237,7 +237,7 @@ class ArrayType:
 def _rule_text(
     partitioning: _Partitioning, mesh: Mesh | None, operands: Sequence[ShapedArray], results: Sequence[ShapedArray]
 ) -> str:
-    """The text of the sharding rule as an attribute; empty if there is no rule."""
+    """The text of the sharding rule as an MLIR attribute; empty if there is no rule."""
     rule = partitioning.rule
     if rule is None:
         return ""
@@ -262,7 +262,18 @@ def _divide(
     proposed: list[NamedSharding],
     expected: list[NamedSharding],
 ) -> Divided:
-    """Call the user's ``partition`` for the compiler's proposed shardings, and lower the program of each device."""
+    """Call the user's ``partition``, and lower the function that it returns for the shards of a device.
+
+    Args:
+      partitioning: the partitioning.
+      platform, channels: the platform, and the counter of channels for collectives, of the program.
+      operands, results: the types of the global arrays.
+      mesh: the devices.
+      proposed, expected: the compiler's proposed shardings of the operands and of the results.
+
+    Returns:
+      The text of a device's program, with the shardings that ``partition`` returned.
+    """
     who = f"custom_partitioning of {partitioning.name}, partition"
     arg_shapes = tree.unflatten(partitioning.in_tree, list(map(_struct, operands, proposed)))
     result_shape = tree.unflatten(partitioning.out_tree, list(map(_struct, results, expected)))
@@ -289,7 +300,7 @@ def _divide(
 
 
 def _struct(aval: ShapedArray, sharding: NamedSharding) -> ShapeDtypeStruct:
-    """A ``ShapeDtypeStruct`` of an array, whose partition specification has an entry for each axis."""
+    """A ``ShapeDtypeStruct`` with a sharding; its partition specification is extended to an entry for each axis."""
     entries = sharding.spec.partitions
     full = PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
     return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=NamedSharding(sharding.mesh, full))

@@ -29,7 +29,7 @@ from pullback.transforms.traces.batch import batch_flat
 
 
 class _ThreadTurns:
-    """The turns of the device threads, and the operands of the collective that they have reached."""
+    """The synchronisation of threads, one for each device, that run in turn and wait for each other at collectives."""
 
     def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
         self.names = [name for name in mesh.axis_names if name in manual]
@@ -54,7 +54,10 @@ class _ThreadTurns:
             self.changed.notify_all()
 
     def meet(self, device: int, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Wait until all devices have reached a collective, and return its result for one device."""
+        """Wait until all devices have reached a collective, and return its result for one device.
+
+        ``args`` are this device's operands. Raise an error if another device has ended without the collective.
+        """
         if self.ended:
             raise ShardMapError(
                 f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices "
@@ -178,7 +181,15 @@ def emulate_spmd(
     in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
     manual: frozenset[Any], check_vma: bool,
 ) -> list[Any]:  # fmt: skip
-    """Run ``run`` on the shards of each device of a mesh in Python, in turn; arguments are as in ``bind_mapped``."""
+    """Run ``run`` on the shards of each device of a mesh in Python, in turn; return the global results.
+
+    Args:
+      fun: the user's function, for errors.
+      run: takes and returns flat sequences of shards.
+      arrays, avals, in_specs: the global operands, the types of their shards, and their specifications.
+      out_specs_of: the specifications of the results, from the types of their shards.
+      mesh, manual, check_vma: as in :func:`bind_mapped`.
+    """
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
@@ -241,7 +252,10 @@ def _shard(x: Any, mesh: Mesh, spec: PartitionSpec, coordinates: dict[Any, int])
 def _assembled(
     shards: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
 ) -> Any:
-    """Concatenate the shards of all devices to the global array."""
+    """Concatenate the shards of a result, one for each device, to the global array.
+
+    ``indices`` are the devices' indices along the axes of ``turns``.
+    """
     grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 
     def along(i: int, fixed: dict[Any, int]) -> Any:

@@ -114,7 +114,10 @@ class PmapFunction(OwnsPrograms):
         return {i % len(args): args[i] for i in self._static}
 
     def _leaf_axes(self, args: Sequence[Any], where: Sequence[int], kwargs: Any, count: int) -> list[int | None]:
-        """The mapped axis of each leaf of the arguments, or None; 0 for keyword arguments."""
+        """The mapped axis, or None, of each leaf of the dynamic arguments; keyword arguments are mapped over axis 0.
+
+        ``where`` are the positions of the dynamic arguments, and ``count`` is the number of leaves.
+        """
         dynamic = [args[i] for i in where]
         in_axes = self._in_axes
         if isinstance(in_axes, (tuple, list)):
@@ -136,7 +139,10 @@ class PmapFunction(OwnsPrograms):
         return axes + [0] * (count - len(axes))
 
     def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
-        """The size that all mapped axes share; makes negative entries of ``axes`` positive."""
+        """The size that all mapped axes share; negative entries of the list ``axes`` are replaced by positive ones.
+
+        ``arrays`` are the leaves of the dynamic arguments, whose positions in ``args`` are ``where``.
+        """
         size = self._axis_size
         for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
             if axis is None:
@@ -208,7 +214,7 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """The position of the mapped axis in each leaf of the result; None for a result that all devices share."""
+        """The position of the mapped axis in each leaf of the results; None for a result that all devices share."""
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:
@@ -230,7 +236,10 @@ class PmapFunction(OwnsPrograms):
         return found
 
     def _within(self, args: Any, kwargs: Any, fixed: dict[int, Any]) -> Any:
-        """Map the function by ``vmap``, on the device that an enclosing ``pmap`` has chosen."""
+        """Map the function by ``vmap``, on the device that an enclosing ``pmap`` has chosen.
+
+        ``fixed`` maps positions of static arguments to their values.
+        """
         fun = self._fun
 
         def run(*dynamic: Any, **named: Any) -> Any:

@@ -114,7 +114,7 @@ def shard_map(
 def _call(
     fun: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Iterable[Any], check_vma: bool, args: Any
 ) -> Any:
-    """Call a function that :func:`shard_map` made with these options."""
+    """Call the function of global arrays that :func:`shard_map` made of ``fun`` with these options."""
     grid = mesh if mesh is not None else current_mesh()
     if not isinstance(grid, Mesh) or grid.empty:
         raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")

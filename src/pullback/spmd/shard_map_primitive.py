@@ -92,7 +92,7 @@ def _abstract_eval(
 
 
 def _scope(params: dict[str, Any]) -> Any:
-    """The context manager with the axes in scope for transformations of the program."""
+    """The context manager in which the axes of the mesh are named axes, for transformations of the program."""
     return axes_of(params["mesh"], params["manual"], params["check_vma"], params["mapped_by"])
 
 
@@ -141,10 +141,17 @@ def _summed(
     back: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], in_specs: Specs, out_specs: Specs, mesh: Mesh,
     manual: frozenset[Any],
 ) -> ClosedJaxpr:  # fmt: skip
-    """Complete a transposed program without ``check_vma``, whose types do not record the axes along which values vary.
+    """Complete a transposed program for ``check_vma=False``, where types do not record along which axes values vary.
 
     A result that several devices share divides its cotangent among them. An operand that several devices share gets the
     sum of their cotangents.
+
+    Args:
+      back: the transposed program.
+      linear: for each operand whether it has a cotangent.
+      nonzero: for each result whether its cotangent is not a symbolic zero.
+      in_specs, out_specs: the specifications of operands and results.
+      mesh, manual: the mesh, and its axes over which the program runs on shards.
     """
     count = len(linear) - sum(linear)
     shares = [
@@ -205,7 +212,18 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 def _with_stacked_residuals(
     known: ClosedJaxpr, rest: ClosedJaxpr, count: int, unknown: Sequence[bool], split: Any
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Give all residuals between the known and the unknown program a new first axis; return both programs."""
+    """Add a first axis to the residuals of a partial evaluation, along which the devices' residuals are concatenated.
+
+    Args:
+      known: the program that computes known results and the residuals.
+      rest: the program that takes the residuals, followed by unknown operands.
+      count: the number of residuals.
+      unknown: for each operand whether it is unknown.
+      split: the result of the partial evaluation.
+
+    Returns:
+      Both programs, with the new axis.
+    """
     results = len(split.unknown_outputs) - sum(split.unknown_outputs)
 
     def first(*values: Any) -> list[Any]:
@@ -264,7 +282,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule of ``checkify``: each device returns its failures along a new first axis, and the first is selected."""
+    """The rule of ``checkify``: the devices return their failures along a new axis, and the first is selected."""
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])
@@ -282,7 +300,7 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
 
 @cached_by_jaxpr
 def _with_stacked(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """Give the first ``count`` results of a program a new first axis, and let them vary along all axes of the mesh."""
+    """Add a first axis to the first ``count`` results of a program; mark them as varying along all mesh axes."""
     if not count:
         return closed
     keys = frozenset([a.key for a in state.axes.values()])

@@ -204,7 +204,15 @@ def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[S
 def _named(
     where: str, entries: list[Any], shape: tuple[int, ...], sizes: dict[Any, int], order: dict[Any, str]
 ) -> list[str]:
-    """The names of an array's axes in the attribute; ``order`` names factors in the order in which they occur."""
+    """Name the axes of an array in the rule's text, and check their sizes.
+
+    Args:
+      where: the array, for errors.
+      entries: the factor, or the compound factor, of each axis.
+      shape: the shape of the array.
+      sizes: the size of each factor.
+      order: the names of factors in the text so far; new factors get the next names.
+    """
     names = []
     for n, entry in zip(shape, entries, strict=True):
         factors: Iterable[Any] = entry if isinstance(entry, CompoundFactor) else (entry,)
@@ -219,7 +227,7 @@ def _named(
 
 
 def _letter(number: int) -> str:
-    """The name of a factor in the attribute: i to z, then z_1, z_2, ..."""
+    """The name of the factor with this number in the text of a rule: i to z, then z_1, z_2, ..."""
     letters = "ijklmnopqrstuvwxyz"
     return letters[number] if number < len(letters) else f"z_{number - len(letters) + 1}"
 

@@ -96,7 +96,10 @@ def _is_axis(x: Any) -> bool:
 
 
 def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -> list[int | None]:
-    """Broadcast the prefix ``axes`` to a non-negative position for each leaf of the tree ``of``."""
+    """Broadcast the prefix ``axes`` to each leaf of the tree ``of``: a nonnegative position of an axis, or None.
+
+    ``leaves`` are the leaves of the tree; ``what`` is "in_axes" or "out_axes", for errors.
+    """
     try:
         entries = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)
     except ValueError as error:

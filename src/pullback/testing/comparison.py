@@ -17,13 +17,13 @@ Push = Callable[[Vector], Vector]
 
 
 def beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
-    """Whether elements of two arrays differ by more than ``allowed``."""
+    """For each element, whether two arrays differ by more than ``allowed``."""
     with np.errstate(all="ignore"):
         return ~(np.abs(got - expected) <= allowed) & ~(got == expected)
 
 
 def finite_and_beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
-    """Whether elements of ``expected`` are finite and differ from ``got`` by more than ``allowed``."""
+    """For each element, whether ``expected`` is finite and differs from ``got`` by more than ``allowed``."""
     return np.isfinite(expected) & beyond(got, expected, allowed)
 
 
@@ -33,15 +33,15 @@ def stacked(rows: list[Vector], width: int) -> Vector:
 
 
 class Reference:
-    """The expected derivative at a point, from a map of tangents and from numerical differences.
+    """The expected derivative of a function at a point, as computed by a given map and by numerical differences.
 
     Where the two disagree, the function is not smooth, or its derivative is false on purpose; a rule may then match
     either. Where both are not finite, a rule is not compared.
 
     Args:
       point: the function at the point.
-      push: the map, from a tangent to a tangent; unknown components may be NaN.
-      named: the name of the map, for messages.
+      push: maps a tangent of the arguments to a tangent of the result; unknown components may be NaN.
+      named: the name of this map, for messages.
       differences: whether to compute the differences.
     """
 
@@ -78,7 +78,10 @@ class Reference:
 
 
 def differentiated(point: Point) -> Push:
-    """Return the derivative of the function at a point, as a map of tangents, which returns NaN if it fails."""
+    """Return the map from tangents of the arguments to tangents of the result at a point, by automatic differentiation.
+
+    The map returns NaN if differentiation fails.
+    """
     primals = point.inputs.displaced(np.zeros(point.inputs.size))
 
     def push(vector: Vector) -> Vector:
@@ -127,7 +130,10 @@ class Comparison:
         self.expected = np.where(self.by_push, pushed, np.where(by_slope, slopes, np.nan))
 
     def messages(self) -> Iterator[str]:
-        """Yield a message for each wrong block, a pair of a leaf of the arguments and a leaf of the results."""
+        """Yield a message for each block of the matrix with a wrong entry.
+
+        A block holds the derivatives of one leaf of the results by one leaf of the arguments.
+        """
         precision = max(1e-5, self.tolerance.rtol)
         for i, rows in enumerate(self.rows.spans):
             for k, columns in enumerate(self.columns.spans):
@@ -153,7 +159,10 @@ class Comparison:
         return int(rows[i]), int(columns[k])
 
     def _component(self, row: int, column: int) -> tuple[str, float, float]:
-        """Return the name, the expected and the actual value of a component that makes an entry of the matrix wrong."""
+        """Find a derivative, of a result element by an argument element, that makes the entry (row, column) wrong.
+
+        Return its name, its expected value, and its value by the rule.
+        """
         reference, rule = self.reference, self.rule
         inputs, outputs = reference.inputs, reference.outputs
         source, target = (row, column) if rule.forward else (column, row)
@@ -168,7 +177,10 @@ class Comparison:
         return name, float(along[target]), float(got)
 
     def _source(self, direction: Vector, row: int, column: int) -> int:
-        """Return the index of the argument component that makes an entry along a random direction wrong."""
+        """Return the index of the argument element that makes entry (row, column) of the matrix wrong.
+
+        The entry is for ``direction``, a random combination of argument elements. The element is found by bisection.
+        """
         along, rule = self.reference.along, self.rule
         if rule.forward:
             return _bisected(direction, lambda v: rule(v)[column] - along(v)[column])
@@ -188,7 +200,10 @@ def _product(x: Vector, v: Vector) -> float:
 
 
 def _bisected(direction: Vector, difference: Callable[[Vector], float]) -> int:
-    """Return the component of a direction along which a linear function differs most from zero, by bisection."""
+    """Return the index at which a linear function contributes most to its value at ``direction``, by bisection.
+
+    ``difference`` is the function; only nonzero elements of the direction are considered.
+    """
     where = np.flatnonzero(direction)
     while len(where) > 1:
         halves = where[: len(where) // 2], where[len(where) // 2 :]
@@ -208,7 +223,11 @@ def _eighths(size: int, seed: int) -> Vector:
 
 
 def nonlinearity(rule: Rule, scales: tuple[float, ...]) -> str:
-    """Describe how a rule is not linear, or return ""; tested on random vectors whose sums and multiples are exact."""
+    """Return a sentence on how a rule is not linear, or "" if it is.
+
+    The rule is applied to zero, to a sum of two random vectors, and to multiples by ``scales``. The vectors are such
+    that sums and multiples are exact.
+    """
     space = rule.from_space
     kind = "tangent" if rule.forward else "cotangent"
     name = f"the {'tangent of' if rule.forward else 'cotangent of'}"

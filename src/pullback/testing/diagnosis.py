@@ -65,14 +65,20 @@ def _same(block: Vector, candidate: Vector, precision: float) -> bool:
 
 
 def _others(rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the other blocks in the same rows or columns, each with the name of the leaf that differs."""
+    """Yield the indices of the other blocks in the same row or column as the block ``at``.
+
+    Each comes with the name of the leaf by which the two differ.
+    """
     i, k = at
     yield from (((j, k), name) for j, name in enumerate(rows.names) if j != i)
     yield from (((i, j), name) for j, name in enumerate(columns.names) if j != k)
 
 
 def _candidates(wanted: Vector, rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[Vector, str]]:
-    """Yield the results of usual mistakes for an expected block, each with a sentence that describes it."""
+    """Yield the blocks that usual mistakes would give, from the correct block ``wanted``.
+
+    Each comes with a sentence that describes the mistake. ``at`` are the indices of the leaves of its rows and columns.
+    """
     i, k = at
     by_row, by_column = rows.conjugated(i), columns.conjugated(k)
     if by_column is not None:

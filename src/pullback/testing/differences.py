@@ -49,7 +49,10 @@ class Space:
         self.size = sum(self.counts)
 
     def vector(self, value: Any, dual: bool = False) -> Vector:
-        """Return the coordinates of a tree like the one of this space; with ``dual``, of a tree of cotangents."""
+        """Return the coordinates of a tree like the tree of this space.
+
+        With ``dual`` it is a tree of cotangents, whose imaginary parts have the other sign.
+        """
         out = np.empty(self.size)
         begin = 0
         for x, count, pair in zip(tree.leaves(value), self.counts, self.complex, strict=True):
@@ -64,7 +67,10 @@ class Space:
         return out
 
     def _arrays(self, vector: Vector, dual: bool = False) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield for each leaf an array of its shape and dtype with these coordinates, or ``float0`` if it has none."""
+        """Yield for each leaf an array of its type with the coordinates ``vector``, or of ``float0`` for integers.
+
+        With ``dual`` they are cotangents, whose imaginary parts have the other sign.
+        """
         begin = 0
         for x, count, pair in zip(self.leaves, self.counts, self.complex, strict=True):
             values = vector[begin : begin + count]
@@ -83,7 +89,7 @@ class Space:
         return tree.unflatten(self.treedef, [t if t.dtype == dtypes.float0 else as_array(t) for t in arrays])
 
     def displaced(self, vector: Vector) -> Any:
-        """Return the tree, moved by a vector."""
+        """Return the tree of this space with ``vector`` added to its coordinates."""
         moved = [
             x if t.dtype == dtypes.float0 else as_array(np.asarray(np.asarray(x) + t, x.dtype))
             for x, t in zip(self.leaves, self._arrays(vector), strict=True)
@@ -162,7 +168,10 @@ class Point:
         return found
 
     def steps(self, direction: Vector) -> list[float]:
-        """Return steps to try, in order: short steps have small truncation errors, long steps small rounding errors."""
+        """Return step sizes along a direction for numerical differences, in the order in which to try them.
+
+        Short steps have small truncation errors, long steps small rounding errors.
+        """
         if self.eps is not None:
             return [float(self.eps)]
         longest = float(np.max(np.abs(self.at[direction != 0]), initial=0))
@@ -189,7 +198,7 @@ class Point:
         return best, error
 
     def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
-        """Return the central difference, and its rounding error."""
+        """Return the central difference along a direction with step ``h``, and its rounding error."""
         ahead, behind = self(h * direction), self(-h * direction)
         size = np.maximum(np.abs(ahead), np.abs(behind))
         return (ahead - behind) / (2 * h), 2 * (self.rounding * size + self.noise) / h
@@ -202,9 +211,9 @@ def precise_point(
     labels: Sequence[str] = (),
     overflow: bool = False,
 ) -> Point | None:
-    """Return the function at the same point in float64, or None if it raises or has other values there.
+    """Return the function at the same point in float64; None if it raises or returns different values in float64.
 
-    With ``overflow`` values may be finite in float64 that are not finite in the dtype of the arguments.
+    With ``overflow``, values that are not finite in the dtype of the arguments may be finite in float64.
     """
     try:
         wide = tree.tree_map(widened, args)
@@ -231,7 +240,7 @@ def widened(x: Any) -> Any:
 
 
 class Tolerance:
-    """The largest errors allowed in derivatives at a point: by default those that rounding explains."""
+    """The largest errors allowed in derivatives at a point: by default the errors that rounding explains."""
 
     def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
         self.rounding = rounding = point.rounding

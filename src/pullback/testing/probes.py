@@ -19,13 +19,13 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Probes:
-    """Directions in a space of arguments or results, each within one leaf.
+    """Directions in a space of arguments or results; each varies one leaf only.
 
     Args:
       space: the space.
       root: the beginning of the names of its leaves, "argument" or "out".
-      coordinates: whether to take each coordinate, not random directions, which are equal for leaves of one size; by
-        default if there are few coordinates.
+      coordinates: whether each coordinate is a direction; otherwise a few random directions are used, the same ones for
+        leaves of equal size. By default True if there are few coordinates.
 
     Attributes:
       spans: for each leaf the indices of its directions.
@@ -82,6 +82,9 @@ class Probes:
 
 
 def paired(values: Vector, probes: Vector) -> Vector:
-    """Return the inner products of rows of ``values`` and ``probes``; zeros of a probe skip nonfinite values."""
+    """Return the inner products of each row of ``values`` with each row of ``probes``, as a matrix.
+
+    Where a probe is zero, values are ignored even if they are not finite.
+    """
     columns = [values[:, p != 0] @ p[p != 0] for p in probes]
     return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))

@@ -39,11 +39,11 @@ class Subject:
         self.labels = [argument_name(0, owner.fun, [None] * i + [0], [i]) for i in positions]
 
     def plain(self, *args: Any) -> Any:
-        """Call the function without its rules on differentiated arguments."""
+        """Call the function for these values of the differentiated arguments, without its rules."""
         return self.owner.fun(*self._all(args))
 
     def with_rules(self, *args: Any) -> Any:
-        """Call the function with its rules on differentiated arguments."""
+        """Call the function for these values of the differentiated arguments, with its rules."""
         return self.owner(*self._all(args))
 
     def _all(self, args: Sequence[Any]) -> list[Any]:
@@ -73,7 +73,10 @@ class Rule:
 
     @staticmethod
     def name_in(owner: CustomFunction, value: bool = False) -> str:
-        """Return the name of the rule, with its line; with ``value``, of the rule that computes the results."""
+        """Return the name of the rule and its line, for messages.
+
+        With ``value``, name the rule that computes the results instead: of a ``custom_vjp`` function, the forward rule.
+        """
         raise NotImplementedError
 
     def results(self) -> list[Any]:
@@ -85,7 +88,10 @@ class Rule:
         raise NotImplementedError
 
     def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
-        """Yield calls with symbolic zeros: a description, the call, and the expected result."""
+        """Yield calls of the rule in which all tangents or cotangents except one leaf's are symbolic zeros.
+
+        Each is a tuple of a description, the call, and its expected result.
+        """
         vector = random_vector(self.from_space.size, 7)
         kind = "tangent" if self.forward else "cotangent"
         for i, name in _inexact_leaves(self.from_space, "argument" if self.forward else "out"):
@@ -94,7 +100,10 @@ class Rule:
             yield f"where only {name} has a {kind} that is not a symbolic zero", partial(self, vector, only), expected
 
     def _linear(self, vector: Vector, nonzero: Sequence[bool] | None) -> list[Any]:
-        """Convert a vector to a flat list of tangents or cotangents."""
+        """Convert a vector to a flat list of tangents, or for a backward rule of cotangents.
+
+        Leaves that are not ``nonzero`` become symbolic zeros.
+        """
         leaves = tree.leaves(self.from_space.tangents(vector, dual=not self.forward))
         mask = nonzero or [True] * len(leaves)
         return [t if dtypes.is_inexact(t.dtype) and n else ZERO for t, n in zip(leaves, mask, strict=True)]

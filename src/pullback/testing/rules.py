@@ -70,9 +70,9 @@ def check_rule(
 
     Args:
       f: the function; a method, or a ``functools.partial`` of it, too.
-      *args: the point: its arguments, by position, of any trees of arrays. Away from it the function should be smooth.
-      atol, rtol: how far a component may be off, absolutely and relative to the expected value; by default as far as
-        rounding explains.
+      *args: the point: its arguments, by position, of any trees of arrays. Near it the function should be smooth.
+      atol, rtol: the allowed absolute error of a component, and its error relative to the expected value; by default
+        the errors that rounding explains.
       linear: whether a backward rule must be linear in the cotangent, which forward mode needs. False allows one that
         clips, for example; its derivative is not compared if it is not linear.
       derivative: whether the rules must return the function's true derivative. False is for those that are meant to
@@ -180,7 +180,10 @@ class _Check:
         self.findings.append(Finding(kind, rule.name_in(self.subject.owner, value), message))
 
     def _structure(self, kind: type[Rule]) -> bool:
-        """Check the trees, shapes and dtypes of the results of the rule; return whether they are right."""
+        """Check the trees and types of the results of a rule, then their values; return whether the types are right.
+
+        ``kind`` is the class of the rule.
+        """
         try:
             outs = kind(self.subject, self.native, self.subject.leaves).results()
         except NotRepeatable:
@@ -205,7 +208,10 @@ class _Check:
         return right
 
     def _value(self, kind: type[Rule], space: Space, outs: Sequence[Any]) -> None:
-        """Check that the rule returns the results of the function."""
+        """Check that ``outs``, the results that a rule returned with the derivative, are the results of the function.
+
+        ``kind`` is the class of the rule; ``space`` describes the function's own results.
+        """
         for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
             expected, got = np.asarray(host_value(x)), np.asarray(host_value(y))
             with np.errstate(all="ignore"):
@@ -359,7 +365,7 @@ def _raised(error: Exception) -> str:
 
 
 class _Unknown:
-    """Stands for the value of a traced argument."""
+    """The class of a marker for an argument whose value is not known, since it is traced."""
 
 
 _UNKNOWN = _Unknown()
@@ -384,7 +390,7 @@ def _known(x: Any) -> Any:
 
 
 class _Checking(threading.local):
-    """Whether this thread checks a rule."""
+    """A flag for each thread: whether it is checking a rule."""
 
     on = False
 

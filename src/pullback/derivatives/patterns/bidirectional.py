@@ -19,13 +19,17 @@ ROUNDS = 100
 
 
 def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
-    """Return which elements are read from products of rows, and a lower bound for the number of colours.
+    """Divide the elements of a pattern between products of columns and products of rows.
 
-    Each round removes all rows that need no more colours than the columns already do, and the columns likewise.
+    Each round removes the short rows that remain, whose elements are then read from products of columns; or the short
+    columns, whose elements are then read from products of rows. It selects the side that adds fewer colours.
 
     Args:
       i, j: the rows and columns of the elements.
       shape: the shape of the matrix.
+
+    Returns:
+      For each element whether it is read from a product of rows; and a lower bound for the total number of colours.
     """
     by_row = np.zeros(len(i), bool)
     left = np.arange(len(i))
@@ -80,7 +84,10 @@ def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
 
 
 def smallest(rows: Any, selected: Any) -> Any:
-    """Return the better of two greedy colourings of columns: in the natural order, and with long columns first."""
+    """Return the better of two greedy colourings of the columns of ``rows``, whose ``selected`` elements are read.
+
+    One colours the columns in their natural order, the other long columns first.
+    """
     counts = np.bincount(rows.indices[selected], minlength=rows.shape[1])
     used = np.flatnonzero(counts)
     by_length = used[np.argsort(-counts[used], kind="stable")]

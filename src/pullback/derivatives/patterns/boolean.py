@@ -76,7 +76,7 @@ def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 @lru_cache(maxsize=256)
 def _like(shape: tuple[int, int]) -> Rows:
-    """Return a cached empty matrix, to be copied: SciPy's constructor takes 20 µs, ten times as long."""
+    """Return a cached empty matrix, for callers to copy; SciPy's constructor takes ten times as long, 20 µs."""
     return sp.csr_array(shape, dtype=bool)
 
 
@@ -139,12 +139,18 @@ def _kron(a: Rows, b: Rows) -> Rows:
 
 
 def along(rows: Rows, shape: Sequence[int], axes: dict[int, Rows]) -> Rows:
-    """Combine rows along axes of an array of ``shape``: ``axes`` has a matrix on the indices of each axis."""
+    """Multiply a matrix, whose rows are the elements of an array, by boolean matrices along axes of the array.
+
+    Args:
+      rows: the matrix, with a row for each element of the array.
+      shape: the shape of the array.
+      axes: maps axes of the array to the matrices by which their indices are multiplied; other axes do not change.
+    """
     return times(kron([axes.get(i, identity(n, n)) for i, n in enumerate(shape)]), rows)
 
 
 def full(count: int, size: int) -> Rows:
-    """Return a matrix without a False."""
+    """Return a matrix of ``count`` rows and ``size`` columns whose elements are all True."""
     return rows_of(np.arange(count + 1) * size, np.tile(np.arange(size), count), (count, size))
 
 

@@ -38,7 +38,7 @@ class Forest:
         self.above, self.signs, self.elements = above, signs, elements
 
     def jumps(self) -> list[Any]:
-        """Return, for each power of two, the edge that many steps nearer to the root; -1 beyond the root."""
+        """Return a list of arrays: array k holds for each edge the edge 2**k steps nearer to the root, -1 beyond it."""
         jumps = []
         at = self.above
         while (at >= 0).any():
@@ -233,7 +233,12 @@ def colour_jacobian(
 
 
 class Colours(NamedTuple):
-    """Colours of columns and of rows, and which elements are read from products of rows."""
+    """A colouring before its products are numbered.
+
+    Attributes:
+      columns, rows: the colour of each column and of each row; -1 without a product.
+      by_row: for each element whether it is read from a product of rows, instead of columns.
+    """
 
     columns: Any
     rows: Any
@@ -245,7 +250,15 @@ def _total(colours: Colours) -> int:
 
 
 def _one_kind(pattern: Pattern, rows: Any, mode: str, orders: Sequence[str], shapes: Any) -> Colours:
-    """Colour columns or rows, as ``mode`` says, whichever needs fewer colours by default."""
+    """Colour the columns if ``mode`` is "forward", the rows if "reverse"; if "auto", whichever needs fewer colours.
+
+    Args:
+      pattern: the pattern.
+      rows: the pattern as a matrix.
+      mode: the mode.
+      orders: the names of the orders of greedy colouring to try.
+      shapes: the shapes of the arguments, and the shapes of the results, for regular patterns.
+    """
     best: Colours | None = None
     of_columns, of_rows = shapes
     if mode in ("auto", "forward"):
@@ -269,7 +282,13 @@ def _transposed(rows: Any) -> Any:
 
 
 def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) -> Colouring:
-    """Make a colouring from colours of columns and rows, with the positions of the elements in the products."""
+    """Make the :class:`Colouring` of a Jacobian: find the position of each element in the products.
+
+    Args:
+      pattern: the pattern.
+      columns, rows: the colour of each column and of each row; unused colours are dropped.
+      by_row: for each element whether it is read from a product of rows, instead of columns.
+    """
     i, j = pattern.rows, pattern.columns
     columns, rows = _needed(columns, j[~by_row]), _needed(rows, i[by_row])
     count = int(columns.max(initial=-1)) + 1
@@ -280,7 +299,7 @@ def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) 
 
 
 def _needed(colours: Any, members: Any) -> Any:
-    """Return the colours of ``members``, renumbered without gaps; -1 for the others."""
+    """Keep the colours of the columns (or rows) ``members``, renumbered without gaps; set the others to -1."""
     members = np.unique(members)
     found = _uncoloured(len(colours))
     found[members] = np.unique(colours[members], return_inverse=True)[1]
@@ -293,7 +312,11 @@ evaluates the function twice, and reverse mode stores residuals."""
 
 
 def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
-    """Colour both columns and rows; return None if ``other`` colours of one kind make that not worth it."""
+    """Colour both columns and rows, so that each element is read from a product of columns or of rows.
+
+    ``other`` is the number of colours that columns alone, or rows alone, need. Return None if colouring both saves too
+    few of them; with ``other`` None, always return the colours.
+    """
     most = None if other is None else int(WORTH_BOTH * other)
     # Each product has at most one element of a row, or of a column.
     if most is not None and (most < 2 or pattern.nnz > most * max(pattern.shape)):
@@ -370,7 +393,17 @@ products: 0.34 and 0.39 ms)."""
 
 
 def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: Any) -> tuple[str, Any]:
-    """Colour symmetrically; return the method that was used, and the colours, or ``columns`` if none are better."""
+    """Find the symmetric colouring of a Hessian's columns with the fewest colours, among greedy ones in several orders.
+
+    Args:
+      rows: the symmetric pattern, as a matrix.
+      method: "star", "acyclic", or "auto": star, or acyclic if that saves many colours.
+      orders: the names of the orders to try.
+      columns: a colouring that is known already, or None.
+
+    Returns:
+      The method, "star" or "acyclic", and the colours; these are ``columns`` if no symmetric colouring has fewer.
+    """
     neighbours = symmetric.neighbours_of(rows)
     order = active = np.flatnonzero(np.diff(rows.indptr))
     count = None if columns is None else int(columns.max()) + 1
@@ -389,7 +422,11 @@ def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: A
 
 
 def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring:
-    """Make a colouring: read each element from its column's product, or as its mirror image if the row has a clash."""
+    """Make the :class:`Colouring` of a Hessian: find the position of each element in the products.
+
+    Element (i, j) is read from the product of column j. If row i has another element in a column of that colour, the
+    element is read as its mirror image, (j, i). With an acyclic colouring it is computed from a tree of such entries.
+    """
     size = pattern.shape[0]
     rows = _uncoloured(size)
     i, j = pattern.rows, pattern.columns
@@ -402,10 +439,15 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Return the positions of the edges in the products, and the two-coloured trees that they form.
+    """Return the positions of elements in the products of an acyclic colouring, and the trees that they form.
 
-    An element on the diagonal is a separate edge. A vertex belongs to one tree for each colour of its neighbours; an
-    extra vertex joins all trees, so that one search traverses them all.
+    Elements are edges between their row and their column. An element on the diagonal is a separate edge. A vertex
+    belongs to one tree for each colour of its neighbours; an extra vertex joins all trees, so that one search traverses
+    them all.
+
+    Args:
+      i, j: the rows and the columns of the elements.
+      columns: the colour of each column.
     """
     size, count = len(columns), int(columns.max(initial=-1)) + 1
     diagonal = i == j
@@ -441,7 +483,7 @@ def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
 
 
 def _depths(parent: Any) -> Any:
-    """Return the depth of each node, by pointer doubling."""
+    """Return the depth of each node of a forest, from the parent of each node (-1 for a root), by pointer doubling."""
     depth = (parent >= 0).astype(np.int64)
     at = parent
     while (at >= 0).any():

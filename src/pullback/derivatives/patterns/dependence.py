@@ -35,7 +35,7 @@ element), a known value (a NumPy array), or ``UNKNOWN``, a value without tangent
 
 
 class Unknown:
-    """The abstract value of an unknown constant, which depends on no tangent."""
+    """The abstract value of an array whose elements are not known, and that depends on no input."""
 
     __slots__ = ()
 
@@ -49,12 +49,12 @@ VARIES = Unknown()
 
 
 def is_tangent(x: Any) -> bool:
-    """Whether an abstract value is the dependence of a tangent."""
+    """Whether an abstract value is a dependence matrix: which inputs each element of a tangent depends on."""
     return isinstance(x, sp.csr_array)
 
 
 def join(a: Any, b: Any) -> Any:
-    """Return the join of two abstract values, valid for a value that is either."""
+    """Return an abstract value that is valid for every array for which ``a`` or ``b`` is valid."""
     if a is b:
         return a
     tangents = [x for x in (a, b) if is_tangent(x)]
@@ -72,7 +72,11 @@ def value_of(x: Any) -> Any:
 
 
 def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate an operation on known values; return ``UNKNOWN`` for results that cannot be computed."""
+    """Evaluate an equation whose operands are abstract values that depend on no input.
+
+    Return the elements of the results, as NumPy arrays. If an operand is not known, or if the evaluation fails, return
+    unknown values.
+    """
     primitive = eqn.primitive
     nothing: list[Any] = [VARIES if any(x is VARIES for x in operands) else UNKNOWN] * len(eqn.outvars)
     if eqn.effect or not all(isinstance(x, np.ndarray) for x in operands):
@@ -88,9 +92,11 @@ def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Apply the rule for any operation: each element of a result may depend on all inputs of all operands.
+    """Apply a general rule to an equation whose primitive has no rule of its own.
 
-    If the operation has a program of its own, evaluate that instead.
+    Elementwise operations and operations that only move elements have rules. For other operations, evaluate the program
+    that computes their results, or use the axes along which they act independently. Without these, let each element of
+    a result depend on all inputs of all operands.
     """
     if traits.elementwise.of(eqn.primitive):
         return union(walk, eqn, operands)
@@ -113,21 +119,22 @@ def numbers(shape: Sequence[int]) -> Any:
 
 
 def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
-    """Broadcast the dependence of an array from ``shape`` to the shape ``to``."""
+    """Broadcast the dependence matrix of an array from ``shape`` to the shape ``to``."""
     return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
 
 
 def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of elementwise operations: an element depends on the same element of each operand."""
+    """Propagate dependence through an elementwise operation: from each operand's element to the same result element."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
     return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
 
 
 def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Number the elements of all tangent operands from 1 on; return the numbers of each operand, and the tangents.
+    """Number the elements of all operands that depend on inputs, from 1 on; other elements get the number 0.
 
-    The elements of other operands have the number 0.
+    Return the numbers of each operand, as an array of its shape; and the dependence matrices of all operands, stacked,
+    so that row k belongs to the element with number k + 1.
     """
     numbered: list[Any] = []
     tangents: list[Any] = []
@@ -143,12 +150,16 @@ def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _all_move(eqn: Eqn) -> bool:
-    """Whether no operand holds indices by which the elements of others move."""
+    """Whether all operands have inexact dtypes, so that none holds indices which select elements of another operand."""
     return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
 
 
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of operations that only move elements, by running them on the elements' numbers."""
+    """Propagate dependence on inputs through operations that only move elements.
+
+    The operation runs on the numbers of the elements, which shows the operand's element that each result element
+    copies.
+    """
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
     outs = eqn.primitive.host_rule(*numbered, **eqn.params)
@@ -159,7 +170,10 @@ def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:
-    """Return the program that an operation runs once on its operands, or None."""
+    """Return a program that computes the results of an equation from its operands, or None if there is none.
+
+    It is a program among the parameters that runs once, a linear map among them, or the primitive's decomposition.
+    """
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():
         if isinstance(value, ClosedJaxpr) and fits(value, eqn):
@@ -180,7 +194,7 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
 
 
 def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
-    """Whether a program takes the operands of an equation, and returns its results."""
+    """Whether a program's inputs and outputs have the shapes of an equation's operands and results."""
     inputs, results = closed.in_avals, closed.out_avals
     return [a.shape for a in inputs] == [v.aval.shape for v in eqn.invars] and [a.shape for a in results] == [
         v.aval.shape for v in eqn.outvars
@@ -188,13 +202,17 @@ def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
 
 
 def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return results each element of which depends on all inputs of all operands."""
+    """Return the dependence of results in which each element depends on all inputs of all operands."""
     tangents = [x for x in operands if is_tangent(x)]
     return [boolean.everything(tangents, math.prod(v.aval.shape)) for v in eqn.outvars]
 
 
 def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return results whose elements depend on all operands' elements of the same indices along the kept axes."""
+    """Propagate dependence on inputs through operations that treat each index along some axes independently.
+
+    The primitive's trait ``axis_kept`` names these axes. An element of a result depends on all inputs of the operands'
+    elements that have the same indices along them.
+    """
     rule: Any = axis_kept.of(eqn.primitive)
     given = [v.aval.shape for v in eqn.invars]
     parts: list[list[Any]] = [[] for _ in eqn.outvars]

@@ -149,7 +149,15 @@ class At:
     def _called(
         self, fun: Any, where: Sequence[int], traced: Sequence[bool], fixed: Sequence[Any], other_tree: Any
     ) -> Any:
-        """Return the function of the traced leaves, with the ``fixed`` ones bound."""
+        """Return a function of the traced leaves that calls ``fun`` with all of its arguments.
+
+        Args:
+          fun: the function.
+          where: the positions of the arguments to differentiate by, whose leaves come first.
+          traced: for each leaf of the other arguments whether it is traced.
+          fixed: the values of the leaves that are not traced.
+          other_tree: the tree of the other arguments and of the keyword arguments.
+        """
         count = self.tree.num_leaves
 
         def call(*leaves: Any) -> Any:
@@ -163,12 +171,15 @@ class At:
 
 
 def _changes(x: Any) -> bool:
-    """Whether a leaf that is not differentiated is an argument of the program, rather than static."""
+    """Whether a leaf is traced, since it is an array or a float; other leaves are static.
+
+    This is for leaves that are not differentiated.
+    """
     return isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in (float, complex)
 
 
 def _is_type(x: Any) -> bool:
-    """Whether an object describes an array by its shape and dtype."""
+    """Whether an object is no array, but describes one by attributes ``shape`` and ``dtype``."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (Array, np.ndarray, np.generic))
 
 
@@ -178,13 +189,13 @@ class Prepared:
 
     Attributes:
       closed: the program whose Jacobian is computed; for a Hessian, the program of the gradient.
-      count: the number of inputs to differentiate by, which come first.
-      out_tree: the tree of its results, None for a single array.
+      count: the number of the program's inputs to differentiate by; they come before its other inputs.
+      out_tree: the tree of the program's results, None for a single array.
       colouring: the pattern and its colours.
       blocks: the block of elements of each pair of a result and an argument.
-      compiled: the compiled function from the leaves to the elements.
+      compiled: the compiled function from the leaves of the arguments to the elements of the derivative.
       checked: whether the user's pattern has been compared with the derivative.
-      constant: whether it holds no traced value and refers to no named axis, so that other calls may reuse it.
+      constant: whether other calls may reuse the program: it holds no traced value, and refers to no named axis.
     """
 
     closed: ClosedJaxpr
@@ -227,11 +238,17 @@ class SparseDerivative(Transformed):
         raise NotImplementedError
 
     def _coloured(self, pattern: Pattern, closed: ClosedJaxpr, arguments: Sequence[ShapedArray]) -> Colouring:
-        """Colour a pattern."""
+        """Colour the columns or rows of the pattern of a derivative; subclasses implement it.
+
+        Args:
+          pattern: the pattern.
+          closed: the program whose Jacobian has the pattern.
+          arguments: the types of the arguments to differentiate by.
+        """
         raise NotImplementedError
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        """Arrange the table of blocks as the tree that the user gets."""
+        """Arrange a table of sparse blocks, a row for each result, as the user's result; subclasses implement it."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -283,7 +300,7 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _keep_quick(self, made: Prepared, x: ArrayImpl) -> None:
-        """Store the fast path for calls with one array, if the result is one matrix."""
+        """Cache a faster function for calls with one array of the type of ``x``, if the result is one matrix."""
         if made.out_tree is None and len(made.blocks) == 1 and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[config.trace_context, signature_of(x)] = lambda x: block.of(compiled(x), form)
@@ -302,7 +319,7 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Compare a product of the sparse derivative with a jvp of the function, to detect a too small pattern."""
+        """Compare a product of the sparse derivative with a jvp of the function; raise if elements are missing."""
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count

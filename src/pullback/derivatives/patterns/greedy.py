@@ -57,7 +57,7 @@ def largest_first(neighbours: Any) -> Any:
 
 
 def smallest_last(neighbours: Any) -> Any:
-    """Order vertices from the end: the vertex with the fewest neighbours among those left is placed last, repeatedly.
+    """Return vertices in the reverse of the order in which they are removed: fewest remaining neighbours first.
 
     Matula and Beck 1983, *Smallest-last ordering and clustering and graph coloring algorithms*.
     """
@@ -70,7 +70,9 @@ def incidence_degree(neighbours: Any) -> Any:
 
 
 def _by_degree(neighbours: Any, largest: bool) -> Any:
-    """Order vertices by their number of remaining neighbours, smallest next, or of ordered neighbours, largest next.
+    """Order vertices, at each step by the vertex with the fewest neighbours that are not ordered yet.
+
+    With ``largest``, the next vertex is that with the most neighbours that are ordered already.
 
     Buckets of vertices of equal number make each step cheap. A vertex whose number changes is added to its new bucket;
     its stale entry in the old bucket is skipped.

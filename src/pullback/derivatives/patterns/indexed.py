@@ -24,12 +24,16 @@ def _known(indices: Sequence[Any]) -> bool:
 
 
 def _zeros(eqn: Eqn, first: int) -> list[Any]:
-    """Return zero indices instead of unknown ones."""
+    """Return arrays of zeros of the types of an equation's operands from position ``first`` on, for unknown indices."""
     return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.invars[first:]]
 
 
 def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Wrap a rule for constant indices; if indices are tangents, any element may depend on all of them."""
+    """Wrap the pattern rule of an indexing operation, which needs constant indices.
+
+    If an index depends on an input, the wrapped rule lets each element of a result depend on all inputs of all
+    operands.
+    """
 
     def guarded(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
         values = eqn.primitive.linear_in
@@ -91,7 +95,16 @@ def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, Any]) -> Any:
-    """Return the target of each element of a scatter's updates: its number in the operand, from 1, or 0 if dropped."""
+    """Return for each element of a scatter's updates the number of the operand's element that it is added to.
+
+    Elements are numbered in row-major order from 1 on; 0 marks an update that is dropped because it is out of bounds.
+
+    Args:
+      shape: the shape of the operand.
+      indices: the indices of the scatter.
+      updates_shape: the shape of the updates.
+      params: the parameters of the scatter.
+    """
     outer, state.trace = state.trace, state.bottom
     try:
         found = scatter.take_back(ArrayImpl(numbers(shape) + 1), indices, shape, updates_shape, params)
@@ -102,7 +115,11 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 @sparsity(scatter.scatter_mul_p)
 def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of a scatter that multiplies by constant updates: elements keep their dependence."""
+    """Propagate dependence on inputs through a scatter that multiplies by its updates.
+
+    With constant updates an element of the result depends on the inputs of the operand's element. Otherwise it depends
+    on all inputs of all operands.
+    """
     return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
 
 
@@ -170,7 +187,13 @@ def _add_along_axis(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> 
 
 
 def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
-    """Return row, column and number of each block within bounds; all rows and columns if the indices are unknown."""
+    """Return the row, the column and the number of each block of a block-sparse matrix, as three vectors.
+
+    Args:
+      indices: the rows and columns of the blocks; or only the number of blocks, if the indices are unknown. Then each
+        block is returned at every row and column.
+      rows, columns: the numbers of block rows and block columns; blocks beyond them are left out.
+    """
     if isinstance(indices, np.ndarray):
         i, j = indices.T.astype(np.int64)
         inside = np.flatnonzero((i >= 0) & (i < rows) & (j >= 0) & (j < columns))
@@ -182,7 +205,11 @@ def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, An
 
 @sparsity(sparse.blocks_times_dense_p)
 def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[i] += data[e] @ dense[j]``, or ``out[j] += data[e].T @ dense[i]``, for the blocks e at (i, j)."""
+    """Propagate dependence on inputs through the product of a block-sparse and a dense matrix.
+
+    It is ``out[i] += data[e] @ dense[j]`` for each block e at (i, j), or with the parameter ``transposed`` ``out[j] +=
+    data[e].T @ dense[i]``.
+    """
     data, indices, dense = operands
     (count, p, k), (others, _, q) = (eqn.invars[n].aval.shape for n in (0, 2))
     size, transposed = eqn.params["size"], eqn.params["transposed"]
@@ -206,7 +233,7 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
 
 @sparsity(sparse.blocks_of_product_p)
 def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[e] = x[i] @ y[j].T`` for the blocks e at (i, j)."""
+    """Propagate dependence through blocks of a product: ``out[e] = x[i] @ y[j].T`` for the block e at (i, j)."""
     indices = operands[2]
     (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))
     count = eqn.invars[2].aval.shape[0]

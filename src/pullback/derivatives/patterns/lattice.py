@@ -19,7 +19,9 @@ MOST_WEIGHTS = 50_000
 
 
 def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
-    """Colour the columns of a regular pattern; return None if no colouring close to the lower bound is found.
+    """Colour the columns of a regular pattern, as of a stencil, by a linear function of their coordinates.
+
+    Return the colour of each column, or None if no such colouring is close to the lower bound.
 
     Args:
       rows: the matrix.
@@ -40,9 +42,11 @@ def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
 
 
 def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
-    """Return the coordinates of each column, (axes, columns): its array, if there are several, and its index in it.
+    """Return the coordinates of each column of a matrix, (axes, columns).
 
-    Axes of size 1 are left out; None if the arrays have different shapes, or more than three axes.
+    The columns are the elements of arrays of the given shapes. Their coordinates are the number of the array, if there
+    are several, and the index in it, without axes of size 1. Return None if the arrays have different shapes, or more
+    than three axes.
     """
     if len({tuple(s) for s in shapes}) != 1:
         return None
@@ -53,7 +57,11 @@ def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
 
 
 def _differences(rows: Any, position: Any) -> Any:
-    """Return the differences of coordinates of columns that share a row, (axes, differences); None if too many."""
+    """Return all differences between the coordinates of two columns that share a row, without duplicates.
+
+    ``position`` holds the coordinates of each column, (axes, columns). The result has the shape (axes, differences). It
+    is None if there are no differences, or too many.
+    """
     sizes = position.max(1) + 1
     wide = 2 * sizes  # so that each difference of codes belongs to one difference of coordinates
     strides = np.array([math.prod(wide[i + 1 :].tolist()) for i in range(len(wide))])
@@ -79,7 +87,10 @@ def _differences(rows: Any, position: Any) -> Any:
 
 
 def _weights(differences: Any, count: int) -> Any:
-    """Find weights with which no weighted difference is a multiple of ``count``; None if there are none."""
+    """Find a weight for each axis so that no weighted sum of a difference is a multiple of ``count``.
+
+    Then the weighted coordinates modulo ``count`` are a colouring. Return None if there are no weights.
+    """
     axes = len(differences)
     if count**axes > MOST_WEIGHTS:
         return None

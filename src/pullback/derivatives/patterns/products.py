@@ -80,7 +80,7 @@ def elements(
 
 
 def _may_read(program: ClosedJaxpr) -> bool:
-    """Whether the wanted elements of a program may be computed separately: it has no effects, and fits in memory."""
+    """Whether to compute selected elements of a program without the others: it has no effects, and fits in memory."""
     sizes = [math.prod(v.aval.shape) for eqn in program.eqns for v in eqn.outvars]
     return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
@@ -90,7 +90,10 @@ def _narrow(positions: Any, size: int) -> Any:
 
 
 def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """Return the forward-mode products of the Jacobian with the seed of each colour of columns, concatenated."""
+    """Return the Jacobian's products with the seeds of ``count`` colours of columns, by forward mode, as one vector.
+
+    The seed of a colour is 1 at the columns of this colour, and 0 at others.
+    """
     avals = [typeof(x) for x in primals]
 
     def product(*tangents: Any) -> Any:
@@ -101,7 +104,10 @@ def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 
 
 def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """Return the reverse-mode products of the seed of each colour of rows with the Jacobian, concatenated."""
+    """Return the products of the seeds of ``count`` colours of rows with the Jacobian, by reverse mode, as one vector.
+
+    The seed of a colour is 1 at the rows of this colour, and 0 at others.
+    """
     outs, program = linearize_flat(fun, run, primals, [True] * len(primals))
     avals = [typeof(x) for x in outs]
 
@@ -119,13 +125,16 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _along(product: Callable[..., Any], seeds: Sequence[Any], chunk: int | None) -> Any:
-    """Return the products of all seeds as one vector, computed in chunks."""
+    """Map ``product`` over the leading axis of the seeds, ``chunk`` indices at a time; return one vector."""
     out = vmap(product, chunk_size=chunk)(*seeds)
     return shapes.reshape(out, (out.size,))
 
 
 def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return the seeds, for each array (count, *shape): 1 where an element has the colour of the leading index."""
+    """Return the seeds of all ``count`` colours as one array (count, *shape) for each of ``avals``.
+
+    An element is 1 where ``colours`` is equal to the leading index, otherwise 0.
+    """
     seeds = []
     start = 0
     for aval in avals:
@@ -141,7 +150,10 @@ def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def _resolved(read: Any, forest: Forest) -> Any:
-    """Compute the elements from the entries read with an acyclic colouring: alternating sums over the edges below."""
+    """Compute the elements of a Hessian from the entries ``read`` from its products, with an acyclic colouring.
+
+    Each element is the sum of the entries of its edge and of all edges below it in a tree, with alternating signs.
+    """
     signs = pnp.asarray(forest.signs.astype(np.int8)).astype(read.dtype)
     total = read * signs
     for jump in forest.jumps():

@@ -43,7 +43,10 @@ from pullback.transforms.traces.lift import feed
 
 
 class PatternRun(Interpretation):
-    """The abstract interpreter: computes the abstract results of programs from abstract operands.
+    """An abstract interpreter that finds the inputs on which each element of a program's results may depend.
+
+    The abstract value of an array is its dependence matrix (a row for each element, a column for each input), or for a
+    constant its elements, or ``UNKNOWN``.
 
     Attributes:
       width: the number of inputs.
@@ -57,7 +60,7 @@ class PatternRun(Interpretation):
         self.varies = False
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """Return the abstract results of a program."""
+        """Return the abstract values of a program's results, from the abstract values of its operands."""
         jaxpr = closed.jaxpr
         known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
         known.update(zip(jaxpr.invars, operands, strict=True))
@@ -70,7 +73,7 @@ class PatternRun(Interpretation):
         return list(map(read, jaxpr.outvars))
 
     def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
-        """Return the abstract results of an operation."""
+        """Return the abstract values of an equation's results, by its primitive's rule; errors name its line."""
         primitive = eqn.primitive
         if not any(map(is_tangent, operands)) and not programs_in_step(primitive, eqn.params):
             return evaluated(eqn, operands)
@@ -112,7 +115,7 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Whether to unroll a loop, within the budget of ``steps``, which is then reduced."""
+        """Whether to unroll ``length`` steps of a loop with this body; if so, subtract their cost from ``steps``."""
         cost = length * max(len(program.eqns), 1)
         if cost > self.steps:
             return False
@@ -120,7 +123,7 @@ class PatternRun(Interpretation):
         return True
 
     def _tested(self, loop: Loop) -> list[Any]:
-        """Return the abstract results of a while loop."""
+        """Return a while loop's abstract results: evaluate steps while the test is known, then find a fixed point."""
         assert loop.test is not None
         carry = loop.carry
         while self._may_unroll(loop.body, 1):
@@ -133,7 +136,7 @@ class PatternRun(Interpretation):
         return self._fixed_point(loop._replace(carry=carry), [])
 
     def _unrolled(self, loop: Loop, length: int) -> list[Any]:
-        """Return the abstract results of a loop, evaluated step by step."""
+        """Return the abstract results of a loop of ``length`` steps, evaluated step by step."""
         carry, count = loop.carry, len(loop.carry)
         _, _, sizes, heights = _sizes(loop)
         steps: list[list[Any]] = []
@@ -147,7 +150,11 @@ class PatternRun(Interpretation):
         return [*carry, *[_stacked(self, [s[k] for s in steps], n) for k, n in enumerate(heights)]]
 
     def _fixed_point(self, loop: Loop, elements: Sequence[Any]) -> list[Any]:
-        """Return the joined abstract carries before and after all steps, and the joined results of any step."""
+        """Return abstract results of a loop that are valid after any number of steps.
+
+        ``elements`` are the scanned inputs, joined over all steps. The carry is joined with the results of a step until
+        it no longer changes. Return this carry, followed by the other results of a step.
+        """
         carry, count = loop.carry, len(loop.carry)
         while True:
             outs = self.run(loop.body, [*loop.consts, *carry, *elements])
@@ -168,7 +175,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _sizes(loop: Loop) -> list[list[int]]:
-    """Return the sizes of the constants, of the carry, of one step's scanned inputs, and of its stacked results."""
+    """Return four lists of sizes: of the constants, the carries, one step's scanned inputs, and its stacked results."""
     return [[math.prod(a.shape) for a in avals] for avals in loop.avals()]
 
 
@@ -208,7 +215,11 @@ class PatternStep(NamedTuple):
 
 
 def _step(walk: PatternRun, loop: Loop) -> PatternStep:
-    """Evaluate a step's program once, with its own tangents as the inputs."""
+    """Find on which operands the results of a loop's body depend, by evaluating the body once.
+
+    Its tangents (operands that depend on inputs of the program) are the inputs here: the dependence matrices of the
+    results have a column for each of their elements.
+    """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     sizes = list(itertools.chain(*_sizes(loop)[:3]))
     consts, carry = len(loop.consts), len(loop.carry)
@@ -272,7 +283,13 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     size = widths[1]
 
     def each(which: Any, by_const: Any, start: int = 0, stop: int = length) -> Any:
-        """Return the direct dependence of a result of some steps on their scanned inputs and constants."""
+        """Return the dependence of one result of some loop steps on inputs, except the dependence through the carry.
+
+        Args:
+          which: the dependence of the result on the scanned inputs of its step.
+          by_const: the dependence of the result on the constants of the loop.
+          start, stop: the range of steps; their results are stacked.
+        """
         parts = []
         count = stop - start
         first = 0
@@ -329,7 +346,10 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
 
 
 def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
-    """Return the state after ``length`` steps ``P -> A P + R``, by repeated squaring."""
+    """Return the state after ``length`` steps ``P -> A P + R`` from the state P, by repeated squaring.
+
+    A is the boolean matrix ``again``, R is ``added``, and P begins as ``state``.
+    """
     while True:
         if length & 1:
             state = boolean.union([boolean.times(again, state), added])
@@ -341,33 +361,39 @@ def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
 
 
 def _rows(walk: PatternRun, x: Any, size: int) -> Any:
-    """Return the dependence matrix of a carry, empty if its initial value is a constant."""
+    """Return the dependence matrix of a carry of ``size`` elements: empty if its initial value ``x`` is a constant."""
     return x if is_tangent(x) else boolean.empty(size, walk.width)
 
 
 def _parts(rows: Any, widths: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """Split the columns of a step's result by origin: constants, carry, and scanned inputs."""
+    """Split the dependence matrix of a step's result into its columns for constants, carry and scanned inputs.
+
+    ``widths`` are the numbers of columns for constants and for the carry.
+    """
     ends = [0, widths[0], sum(widths), rows.shape[1]]
     first, second, third = (boolean.columns(rows, a, b) for a, b in itertools.pairwise(ends))
     return first, second, third
 
 
 def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]) -> list[Any]:
-    """Return the abstract value of each carry, from the rows of a matrix that hold all tangents among them."""
+    """Split a matrix, whose rows from ``start`` on hold the carries of a loop, into the abstract value of each carry.
+
+    A carry has ``sizes`` rows if ``tangents`` is True for it; otherwise it has no rows, and becomes ``UNKNOWN``.
+    """
     ends = np.cumsum([start, *(n if t else 0 for n, t in zip(sizes, tangents, strict=False))]).tolist()
     parts = [boolean.select(rows, np.arange(a, b)) for a, b in itertools.pairwise(ends)]
     return [part if t else UNKNOWN for part, t in zip(parts, tangents, strict=False)]
 
 
 def _element(x: Any, i: int, size: int) -> Any:
-    """Return the abstract value of element ``i`` along the leading axis."""
+    """Return the abstract value of slice i, of ``size`` elements, of an array with the abstract value ``x``."""
     if is_tangent(x):
         return boolean.select(x, np.arange(i * size, (i + 1) * size))
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN
 
 
 def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
-    """Stack the abstract results of all steps, each of ``size`` elements."""
+    """Stack the abstract values of a result, one for each step and of ``size`` elements, along a new leading axis."""
     if any(map(is_tangent, parts)):
         return boolean.stacked([x if is_tangent(x) else boolean.empty(size, walk.width) for x in parts])
     known = parts and all(isinstance(x, np.ndarray) for x in parts)
@@ -375,7 +401,7 @@ def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
 
 
 def _any_step(x: Any, length: int, size: int) -> Any:
-    """Return the join of the abstract elements of all steps."""
+    """Return an abstract value that is valid for each of the ``length`` slices of ``x`` along its leading axis."""
     return boolean.merge(x, np.tile(np.arange(size), length), size) if is_tangent(x) else UNKNOWN
 
 

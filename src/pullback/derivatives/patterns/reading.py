@@ -42,7 +42,12 @@ MOST_PARTS = 16
 
 
 class ReadSlice(NamedTuple):
-    """A subset of the wanted elements: their positions among the wanted ones, ascending, and their values."""
+    """Some of the elements that a caller requested.
+
+    Attributes:
+      at: their positions in the list of requested elements, ascending.
+      elements: their values.
+    """
 
     at: Any
     elements: Any
@@ -73,7 +78,8 @@ class Reader:
       eqns: for each value the number of the equation that binds it.
       asked: for each value the number of elements that have been computed separately; counted twice if it has no known
         zeros, since then half the elements cost as much as all.
-      kept: for values that are read several times, the positions of the elements that may not be zero, and these.
+      kept: for values that are read several times, the positions of the elements that may not be zero, and these
+        elements.
       uses: the number of times that each value is an operand.
     """
 
@@ -95,7 +101,10 @@ class Reader:
         return _nonzero_elements(atom.val) if isinstance(atom, Literal) else self.nonzero.get(atom)
 
     def _targets(self, eqn: Eqn) -> Any:
-        """Return the target in the result of each element of a scatter's updates, -1 if dropped; None if unknown."""
+        """Return for each element of a scatter's updates the position in the result that it is added to.
+
+        The position is -1 for an update that is dropped. Return None if the indices are not known.
+        """
         indices = self.values.get(eqn.invars[1])
         if not isinstance(indices, ArrayImpl):
             return None
@@ -103,13 +112,19 @@ class Reader:
         return np.ravel(taken_back(shape, host_value(indices), updates_shape, eqn.params)) - 1
 
     def elements(self, atom: Atom, positions: Positions | None, depth: int = 0) -> Any:
-        """Return the elements of a value at the given positions, as a vector; the value itself for None."""
+        """Return the elements of a program's value at the given positions, as a vector; or the whole value, for None.
+
+        ``depth`` is the depth of recursion.
+        """
         if positions is None or isinstance(atom, Literal):
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
         return _together(self.parts(atom, positions, depth), len(positions), atom.aval.dtype)
 
     def parts(self, atom: Atom, positions: Positions, depth: int) -> list[ReadSlice]:
-        """Return the elements of a value at the given positions, as slices; elements in no slice are zero."""
+        """Return the elements of a program's value at the given positions, as slices; elements in no slice are zero.
+
+        ``depth`` is the depth of recursion.
+        """
         if isinstance(atom, Literal):
             return [ReadSlice(np.arange(len(positions)), ArrayImpl(np.full(len(positions), atom.val, atom.aval.dtype)))]
         mask = self.nonzero.get(atom)
@@ -128,7 +143,11 @@ class Reader:
         return self._by_rule(eqn, rule, positions, depth)
 
     def _kept_elements(self, atom: Var, mask: Any, positions: Positions, depth: int) -> Any:
-        """Read a value that is used several times, by computing all elements that may not be zero once."""
+        """Return the elements at the given positions of a value that several equations use.
+
+        The first call computes all elements that may not be zero, which ``mask`` marks, and stores them for other
+        calls.
+        """
         found = self.kept.get(atom)
         if found is None:
             at = np.flatnonzero(mask)
@@ -142,7 +161,7 @@ class Reader:
         return taken(elements, np.searchsorted(at, positions))
 
     def _by_rule(self, eqn: Eqn, rule: Any, positions: Positions, depth: int) -> list[ReadSlice]:
-        """Read the result of an operation by its ``reads`` rule."""
+        """Compute the elements of an equation's result at some positions by its primitive's reading rule, ``rule``."""
         outer = state.source_loc
         state.source_loc = eqn.made_at or outer
         try:
@@ -185,7 +204,7 @@ def taken(x: Any, positions: Positions) -> Any:
 
 
 def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
-    """Join slices to one vector of ``count`` elements, zero where there are none."""
+    """Join slices to one vector of ``count`` elements; elements in no slice are zero."""
     parts = [p for p in parts if len(p.at)]
     if not parts:
         return ArrayImpl(np.zeros(count, dtype))
@@ -227,7 +246,10 @@ def _rule_of(primitive: Primitive) -> Rule | None:
 
 
 def _positions_of(atom: Atom, to: Sequence[int], positions: Positions) -> Positions | None:
-    """Map positions in a shape to positions in an operand that is broadcast to it; None for a scalar."""
+    """Map positions in an array of the shape ``to`` to positions in the operand ``atom``, which broadcasts to it.
+
+    Return None if the operand is a scalar.
+    """
     shape = atom.aval.shape
     if shape == tuple(to):
         return positions
@@ -242,7 +264,11 @@ def _on_elements(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> 
 
 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
-    """Return the rule of an operation that is linear in the operand ``choose``, whose slices become the result's."""
+    """Return the reading rule of an operation that is linear in one operand, whose position ``choose`` returns.
+
+    The rule reads this operand as slices, and applies the operation to each slice: where the operand is known to be
+    zero, the result is zero.
+    """
 
     def rule(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
         to = eqn.outvars[0].aval.shape
@@ -264,14 +290,14 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
 
 def _sparser(reader: Reader, eqn: Eqn) -> int:
-    """Return the position of the factor with known zeros, or else of the larger factor."""
+    """Return the position, 0 or 1, of a product's factor with known zeros; if both or none have some, of the larger."""
     masks = [reader._mask(a) for a in eqn.invars]
     sizes = [math.prod(a.aval.shape) for a in eqn.invars]
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
 def _sum(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read a sum, by slices: where only the first term is nonzero, only the second, and both."""
+    """Read the elements of a sum or difference as slices: where only one term may not be zero, that term alone."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
@@ -300,7 +326,10 @@ def _moved(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[R
 
 
 def _moves(eqn: Eqn) -> Any:
-    """Return, for an operation that moves elements, the number among all operands' elements of each result element."""
+    """Return for each element of a result the operand's element that moves to it, for an operation that moves elements.
+
+    The elements of all operands have consecutive numbers, in row-major order.
+    """
     assert eqn.primitive.host_rule is not None
     parts = []
     first = 0
@@ -311,7 +340,7 @@ def _moves(eqn: Eqn) -> Any:
 
 
 def _joined(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read a concatenation or padding: the elements of each operand separately."""
+    """Read the elements of a concatenation or padding: read each operand at the positions that it contributes."""
     starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
     number = _moves(eqn)[positions]
     which = np.searchsorted(starts, number, side="right") - 1
@@ -326,7 +355,10 @@ def _joined(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[
 
 
 def _scattered(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read a scatter-add at known indices: sum the updates that go to wanted positions and may not be zero."""
+    """Read the elements of a scatter-add whose indices are known.
+
+    Add to the operand's elements the updates that go to the requested positions and may not be zero.
+    """
     x, _, updates = eqn.invars
     targets = reader._targets(eqn)
     at = np.arange(len(positions))
@@ -370,7 +402,7 @@ reads(elementwise.mul_p)(_in_parts_of(_sparser))
 
 
 def _nonzero_elements(x: Any) -> Any:
-    """Return the nonzero mask of an array; None if no element is zero or it is unknown."""
+    """Return a mask of the nonzero elements of an array; None if no element is zero, or if they are not known."""
     if isinstance(x, Tracer):
         return None
     found = np.ravel(host_value(x) if isinstance(x, ArrayImpl) else np.asarray(x)) != 0

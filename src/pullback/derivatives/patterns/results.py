@@ -37,7 +37,7 @@ class Block(NamedTuple):
     dtype: Any
 
     def of(self, data: Any, form: str) -> Any:
-        """Return the sparse array of the block, given the elements of the whole matrix."""
+        """Return the block as a sparse array, "bcoo" or "scipy" by ``form``, from the elements of the whole matrix."""
         own_data = data if self.which is None else data[self.which]
         if own_data.dtype != self.dtype:  # the elements of the whole matrix share one dtype
             own_data = own_data.astype(self.dtype)
@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:
-    """Return the block of each result and argument."""
+    """Return a table of blocks, with a row for each result and a column for each argument."""
     rows, columns = pattern.rows, pattern.columns
     table = []
     row_start = 0

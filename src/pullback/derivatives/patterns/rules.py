@@ -37,7 +37,10 @@ from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """As ``union``, except that an element that is multiplied by a known zero depends on no input."""
+    """Propagate dependence on inputs through a product: an element depends on the inputs of both factors' elements.
+
+    Where a factor is a constant with the element zero, the product depends on no input.
+    """
     (rows,) = union(walk, eqn, operands)
     for x in operands:
         if isinstance(x, np.ndarray):
@@ -50,7 +53,7 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return the last operands as the results, one for each."""
+    """Propagate dependence through operations whose results depend on inputs as their last operands do, in order."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -89,13 +92,16 @@ def _sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
-    """Return the dependence of sums over axes."""
+    """Return the dependence matrix of the sums over ``axes`` of an array with the dependence ``rows`` and a shape."""
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
 
 
 def _running(count: int, reverse: bool) -> Any:
-    """Return the matrix of a cumulative sum: each index along an axis depends on itself and the earlier ones."""
+    """Return the matrix of a cumulative sum over ``count`` indices: each depends on itself and earlier ones.
+
+    With ``reverse``, each depends on itself and later ones.
+    """
     i, j = np.tril_indices(count)
     return boolean.from_pairs(j if reverse else i, i if reverse else j, (count, count))
 
@@ -139,7 +145,11 @@ def _dot(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """Return the nonzero mask of a known operand as batched matrices; if dense or unknown, the number of rows."""
+    """Return the mask of the nonzero elements of a constant operand as batched matrices.
+
+    Its axes are transposed by ``order``, and reshaped to ``shape`` (batch, rows, columns). If no element is zero, or if
+    the operand is not known, return only the number of rows.
+    """
     if not isinstance(x, np.ndarray):
         return shape[1]
     nonzero = (x != 0).transpose(order).reshape(shape)
@@ -147,7 +157,13 @@ def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
-    """Return the dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x; ``other`` describes y."""
+    """Return the dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x.
+
+    Args:
+      rows: the dependence matrix of x.
+      shape: the shape of x, (b, m, k).
+      other: the mask of the nonzero elements of y, (b, n, k); or only n, if all may be nonzero.
+    """
     b, m, k = shape
     if isinstance(other, int):
         summed = boolean.merge(rows, np.broadcast_to(numbers((b, m, 1)), shape), b * m)
@@ -160,14 +176,21 @@ def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
 
 
 def _groups_of_rows(sizes: Any, count: int) -> Any:
-    """Return the group of each of ``count`` rows, for each batch of sizes; the number of groups for rows in none."""
+    """Return the group that each of ``count`` rows belongs to, (batch, count).
+
+    ``sizes`` (batch, groups) are the numbers of consecutive rows in the groups. Rows after the last group get the
+    number of groups.
+    """
     ends = np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64)
     return (ends[:, None, :] <= np.arange(count)[:, None]).sum(-1)
 
 
 @sparsity(ragged.grouped_rows_p)
 def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``, and zero for rows in no group."""
+    """Propagate dependence on inputs through a product of each row with its group's matrix; rows in no group become 0.
+
+    It is ``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``.
+    """
     x, y, sizes = operands
     (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
     parts = [blend(x, eqn.invars[0].aval.shape, (2,), (b, m, n))] if is_tangent(x) else []
@@ -188,7 +211,10 @@ def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> li
 
 @sparsity(ragged.grouped_products_p)
 def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``."""
+    """Propagate dependence on inputs through the products of the rows of each group.
+
+    It is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``.
+    """
     *factors, sizes = operands
     to = eqn.outvars[0].aval.shape
     parts = []
@@ -211,7 +237,11 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(convolution.conv_general_dilated_p)
 def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and offsets of a window."""
+    """Propagate dependence on inputs through a convolution: ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``.
+
+    The sum is over the input features i of the kernel and its offsets w. ``at(s, w)`` is the position of offset w of
+    window s; n' and c are the batch element and the feature that the groups assign to n, o and i.
+    """
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
     (bx, cx, *space), (o, i, *window), (bo, _, *positions) = (
@@ -231,14 +261,28 @@ def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def _order(shape: Sequence[int], spec: Sequence[int]) -> Any:
-    """Number the elements of an array, with its axes in the order batch, features, space."""
+    """Return the row-major numbers of the elements of an array, with its axes in the order batch, features, space.
+
+    ``spec`` lists the array's axes in this order.
+    """
     return numbers(shape).transpose(spec).ravel()
 
 
 def _window_positions(
     count: int, size: int, window: int, stride: int, padding: Any, base: int, step: int
 ) -> tuple[Any, Any, Any]:
-    """Return the terms along one spatial axis: indices of the result, of the operand and of the window, aligned."""
+    """Return all pairs of a window and an offset in it, along one spatial axis, that read an element of the operand.
+
+    Args:
+      count: the number of windows.
+      size: the size of the operand.
+      window: the size of a window.
+      stride, padding: the distance between windows, and the padding before and after the operand.
+      base, step: the dilation of the operand, and of the window.
+
+    Returns:
+      Three vectors: the window, the index in the operand, and the offset in the window.
+    """
     s, w = (a.ravel() for a in np.indices((count, window)))
     at = s * stride - padding[0] + w * step
     inside = (at >= 0) & (at % base == 0) & (at // base < size)
@@ -275,7 +319,7 @@ def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) ->
 
 
 def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Return all combinations of indices along each axis, as row-major numbers."""
+    """Return all combinations of a position along each axis, as row-major numbers for axes of these sizes."""
     flat = np.zeros(1, np.int64)
     for position, size in zip(positions, sizes, strict=True):
         flat = (flat[:, None] * size + position).ravel()
@@ -286,7 +330,13 @@ def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[int, Any]:
-    """Return, for each axis, the matrix of the indices in each window."""
+    """Return for each axis the boolean matrix of windows by the indices that they contain.
+
+    Args:
+      windows: the sizes of windows, strides, paddings and dilations, each for all axes.
+      shape: the shape of the operand.
+      counts: the number of windows along each axis.
+    """
     sizes, *geometry = windows
     axes = {}
     for a, (count, size) in enumerate(zip(counts, shape, strict=True)):
@@ -298,7 +348,10 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
 def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Apply the rule of window sums, also for selections of one element of each window, which may be any."""
+    """Propagate dependence on inputs through sums over windows: a result depends on all elements of its window.
+
+    It is also the rule of operations that select one element of each window.
+    """
     shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
 
@@ -314,7 +367,10 @@ def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
 
 
 def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
-    """Return the dependence if each element depends on all others along ``axes``, which become the shape ``to``."""
+    """Return the dependence of an operation that mixes all elements along ``axes`` of an array of the shape ``shape``.
+
+    ``to`` is the shape of the result, if the sizes of these axes change.
+    """
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.select(merged(rows, shape, axes), np.broadcast_to(numbers(once), to))
@@ -330,7 +386,11 @@ def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 def _solved(
     axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
 ) -> list[Any]:
-    """Apply the rule of linear solves: each column (or row) of the right-hand side, the last operand, is separate."""
+    """Propagate dependence on inputs through a linear solve, whose right-hand side is the last operand.
+
+    Each element of the solution depends on all elements of the right-hand side along the axis that ``axis`` returns for
+    the parameters. If a matrix depends on an input, each element depends on all inputs of all operands.
+    """
     *matrices, rows = operands
     shape = eqn.invars[-1].aval.shape
     if any(map(is_tangent, matrices)):  # a derivative is not linear in the matrix
@@ -349,13 +409,20 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 
 
 def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
-    """Return the dependence and shape of one of ``size`` slices along a dimension; which one depends on the index."""
+    """Return the dependence and the shape of one of ``size`` slices of an array along a dimension, whichever it is.
+
+    Collectives select the slice by the index along a mapped axis, so that the dependence is joined over all slices. A
+    ``tiled`` slice keeps the dimension; otherwise it is dropped.
+    """
     divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
     return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])
 
 
 def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> Any:
-    """Return the dependence of the slices of all indices, concatenated or stacked along a dimension."""
+    """Return the dependence of ``size`` arrays, all with the dependence ``rows``, combined along a dimension.
+
+    They are concatenated if ``tiled``, otherwise stacked.
+    """
     own = numbers(shape)
     return boolean.select(rows, np.concatenate([own] * size, dimension) if tiled else np.stack([own] * size, dimension))
 

@@ -136,7 +136,10 @@ def _scaled(mat: BCOO, y: Any, operation: Callable[[Any, Any], Any], name: str) 
 
 
 def _divided(mat: BCOO, ones: BCOO, y: Any) -> Any:
-    """Divide data by the elements of ``y`` at the same indices, and padding by one."""
+    """Return the data of ``mat`` divided by the elements of ``y`` at the same indices; padding becomes 0.
+
+    ``ones`` is ``mat`` with all stored elements 1.
+    """
     _, sparse, _ = kinds(mat)
     data, indices = spread(mat)
     known = inside(indices, sparse)

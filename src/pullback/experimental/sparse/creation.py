@@ -184,7 +184,7 @@ def random_bcoo(
 
 
 def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
-    """Draw ``count`` random numbers below ``cells`` for each row, all different within a row if ``distinct``."""
+    """Draw ``count`` random integers below ``cells`` for each row, all different within a row if ``distinct``."""
     dtype = wide_index(cells)
     if not distinct or not count:
         return randint(key, (rows, count), 0, max(cells, 1), dtype)
@@ -194,9 +194,10 @@ def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: boo
 
 
 def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
-    """Draw distinct random numbers, in memory proportional to ``count``: the first occurrences among more draws.
+    """Draw ``count`` distinct random integers below ``cells``, in memory proportional to ``count``.
 
-    Of 2 n + 64 draws below 16 n or more, about n / 8 are repetitions, so that at least n are distinct.
+    More integers are drawn, and repetitions are dropped: with n for ``count``, of 2 n + 64 draws below 16 n or more
+    about n / 8 are repetitions, so that at least n are distinct.
     """
     if cells < 16 * count:
         return permutation(key, cells)[:count].astype(dtype)

@@ -49,7 +49,16 @@ def _by_data(
     name: str, transformation: Callable[..., Any], fun: Callable[..., Any], argnums: Any, has_aux: bool, kwargs: Any,
     package: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Transform ``fun`` as a function of data; ``package`` rebuilds sparse results from the transformed results."""
+    """Return ``transformation``, such as ``grad``, of ``fun`` as a function of the data of its sparse arguments.
+
+    Args:
+      name: the public function, for errors.
+      transformation: takes a function, ``argnums``, ``has_aux`` and ``kwargs``.
+      fun, argnums, has_aux: as for ``grad``.
+      kwargs: other options of the transformation.
+      package: ``package(result, arguments, has_aux)`` rebuilds sparse arrays from the result of the transformed
+        function.
+    """
     check_callable(fun, name)
     nums = check_argnums(argnums, name)
 
@@ -149,13 +158,19 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
 
 
 def _outer_structure(rows: Any, inner: Any) -> Any:
-    """Return the tree of a function's results, given its Jacobian, whose leaves are trees like the arguments."""
+    """Return the tree structure of a function's results from its Jacobian ``rows``.
+
+    Instead of each leaf of the results, the Jacobian has a tree of the structure ``inner``, that of the arguments.
+    """
     is_inner = lambda x: tree.structure(x) == inner
     return tree.structure(rows, is_leaf=is_inner)
 
 
 def _as_jacobian(x: Any, derivative: Any) -> Any:
-    """Return the Jacobian by one argument: a sparse array with the axes of the result as batch axes."""
+    """Convert ``derivative``, the Jacobian by the data of ``x``, to a sparse array; do not change it if ``x`` is dense.
+
+    The axes of the function's result become batch axes.
+    """
     if not is_sparse(x):
         return derivative
     if not isinstance(x, BCOO):

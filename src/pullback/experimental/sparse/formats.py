@@ -208,7 +208,10 @@ class _Batched(JAXSparse):
         self.shape = self._mapped_shape(shape, n_dense)
 
     def _mapped_shape(self, shape: Shape, n_dense: int) -> Shape:
-        """Adapt the shape to the batch axes of the leaves, which ``vmap``, ``scan`` and Jacobians add and remove."""
+        """Return ``shape`` with the batch axes that ``vmap``, ``scan`` and Jacobians added to the data and indices.
+
+        Batch axes that they have removed are dropped from the shape.
+        """
         leaves = [getattr(self, field) for field in self._names]
         if not all(hasattr(x, "shape") and hasattr(x, "dtype") for x in leaves):
             return shape

@@ -384,7 +384,10 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
 
 
 def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
-    """Mark the first ``known`` element of each index, and number the distinct indices."""
+    """Number the distinct indices of the elements that ``known`` marks, for sorted ``indices``.
+
+    Return a mask with as many True elements as there are such indices, and the number of each element's index.
+    """
     nse = indices.shape[-2]
     if not nse:
         return known, known.astype(np.int32)
@@ -491,7 +494,10 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO) -> BCOO:
-    """Convert the first sparse axis to the last batch axis: each index stores all elements, others' as zeros."""
+    """Convert the first sparse axis to the last batch axis.
+
+    Each index along it stores as many elements as the array; those of other indices become zeros.
+    """
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     n = len(batch)

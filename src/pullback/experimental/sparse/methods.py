@@ -121,7 +121,10 @@ def _sort_indices(self: BCOO) -> BCOO:
 
 
 def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
-    """Sum elements with equal indices, and drop zeros if ``remove_zeros``."""
+    """Sum elements with equal indices, and drop zeros if ``remove_zeros``.
+
+    ``nse`` is the number of elements to store; by default as many as there are distinct indices.
+    """
     out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
     return compressed.from_bcoo(out) if isinstance(self, BCSR) else out
 

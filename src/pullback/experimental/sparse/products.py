@@ -84,7 +84,10 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
 
 
 def _values_at(mat: BCOO, v: Any) -> Any:
-    """Return the elements of ``v``, of the rank of ``mat``, at its indices; axes of size 1 of ``v`` are broadcast."""
+    """Return the elements of a dense array ``v`` at the indices of ``mat``, which has as many axes.
+
+    Axes of ``v`` of size 1 are broadcast.
+    """
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     batch, sparse, dense = layouts.kinds(mat)
     _, indices = layouts.spread(mat)
@@ -313,7 +316,10 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape) -> Any:
-    """Contract a sparse and a dense array."""
+    """Contract a sparse and a dense array.
+
+    ``mc`` and ``vc`` are the contracted axes of the two arrays, ``mb`` and ``vb`` their batch axes.
+    """
     if (
         mat.n_sparse == mat.ndim == 2
         and mat.data.dtype == v.dtype
@@ -361,7 +367,10 @@ def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape)
 
 
 def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
-    """Multiply one matrix, or its transpose, by a vector or a matrix: the fast path."""
+    """Multiply a sparse matrix, or with ``transposed`` its transpose, by a dense vector or matrix.
+
+    This is the fast path, for arrays without batch and dense axes.
+    """
     data, tail = mat.data, v.shape[1:]
     if not NUMBER(data.dtype):
         return _matrix_times(cast(mat, np.int32), v.astype(np.int32), transposed).astype(data.dtype)
@@ -372,9 +381,10 @@ def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
 
 
 def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]) -> tuple[Any, Any, bool]:
-    """View an array as a matrix: data (e, *dense), rows and columns (e, 2), and whether these two are swapped.
+    """View an array as a matrix whose rows and columns are the indices along the axes ``rows`` and ``columns``.
 
-    The indices of a matrix are passed unchanged, since the host caches facts about their order with them.
+    Return the data (e, *dense), the row and column of each element (e, 2), and whether row and column are swapped in
+    it. The indices of a matrix are returned unchanged, since the host caches facts about their order with them.
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]
@@ -405,7 +415,10 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
 
 
 def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape) -> BCOO:
-    """Contract two sparse arrays: sum over all pairs of elements with equal contracted and batch indices."""
+    """Contract two sparse arrays: sum over all pairs of elements with equal contracted and batch indices.
+
+    ``xc`` and ``yc`` are the contracted axes of the two arrays, ``xb`` and ``yb`` their batch axes.
+    """
     x, y = layouts.relaid(x, n_batch=0, n_dense=0), layouts.relaid(y, n_batch=0, n_dense=0)
     a, b, dtype = promoted(x.data, y.data)
     if dtypes.is_bool(dtype):
@@ -459,7 +472,11 @@ def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shape: Shape) -> BCOO:
-    """Contract two sparse arrays by a dense product, whose result has fewer elements than there are pairs."""
+    """Contract two sparse arrays by a dense product, whose result has fewer elements than there are pairs.
+
+    ``xc`` and ``yc`` are the contracted axes of the two arrays, ``xb`` and ``yb`` their batch axes; ``shape`` is the
+    shape of the result.
+    """
     out = _sparse_dense(x, layouts.bcoo_todense(y), xc, yc, xb, yb)
     grid = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) if shape else np.zeros((1, 0))
     parts = out.reshape(math.prod(shape)), pnp.asarray(grid.astype(np.int32))

@@ -151,7 +151,7 @@ sparsified = RuleKind("sparsified", "of operations on elements by the trait, or 
 
 
 def sparse_rule(eqn: Eqn) -> Rule:
-    """Return the rule for an equation with sparse operands."""
+    """Return the rule that evaluates an equation with sparse operands; raise an error if its primitive has none."""
     rule = sparsified.of(eqn.primitive) or (_zero_at_zero if traits.elementwise.of(eqn.primitive) else None)
     if rule is None:
         raise UnsupportedArgumentError(
@@ -165,7 +165,10 @@ def sparse_rule(eqn: Eqn) -> Rule:
 
 
 def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
-    """Apply an elementwise operation to one sparse array and scalars, if it maps zeros to zero."""
+    """Apply an elementwise operation to the stored elements of one sparse array; other operands must be scalars.
+
+    Raise an error if the operation does not map zeros to zero.
+    """
     sparse = [x for x in operands if isinstance(x, BCOO)]
     others = [x for x in operands if not isinstance(x, BCOO)]
     numbers = all(not np.shape(x) and not isinstance(x, Tracer) for x in others)
@@ -269,14 +272,17 @@ class Form(NamedTuple):
 
 
 def form_of(x: Any) -> Form | None:
-    """Return the form of a sparse array; None for a dense one."""
+    """Return the form (static layout) of a sparse array; None for a dense array."""
     if not isinstance(x, BCOO):
         return None
     return Form(x.n_batch, x.n_dense, x.nse, np.dtype(x.indices.dtype), x.indices_sorted, x.unique_indices)
 
 
 def common_form(a: Form | None, b: Form | None) -> Form | None:
-    """Return a form to which both forms convert: None, for dense, if either is or if their kinds of axes differ."""
+    """Return a form (static layout) to which arrays of both forms can be converted.
+
+    It is None, for a dense array, if a form is None, or if the numbers of batch or dense axes differ.
+    """
     if a is None or b is None or (a.n_batch, a.n_dense) != (b.n_batch, b.n_dense):
         return None
     wide = np.promote_types(a.index_dtype, b.index_dtype)
@@ -285,7 +291,7 @@ def common_form(a: Form | None, b: Form | None) -> Form | None:
 
 
 def conform(x: Any, form: Form | None) -> Any:
-    """Convert an array to a form."""
+    """Convert an array to a form (static layout); None is for a dense array."""
     if form is None:
         return layouts.bcoo_todense(x) if isinstance(x, BCOO) else x
     data, indices = layouts.spread(x)
@@ -326,7 +332,10 @@ def _common(results: Sequence[Any]) -> Form | None:
 
 
 def fixed_point(step: Callable[[Sequence[Any]], Sequence[Any]], init: Sequence[Any]) -> list[Any]:
-    """Convert the carry to forms that a step preserves; arrays that grow in each step become dense."""
+    """Convert the initial carry of a loop to forms (static layouts of sparse arrays) that ``step`` preserves.
+
+    Arrays that store more elements after each step become dense.
+    """
     carry = [_as_tree(x) for x in init]
     for attempt in range(2 + len(carry)):
         outs = eval_shape(lambda *xs: [_as_tree(y) for y in step(xs)], *carry)
@@ -375,7 +384,7 @@ def _scan(eqn: Eqn, operands: list[Any]) -> Any:
 
 
 def _row(x: Any) -> Any:
-    """Return the first row of a scanned array, for its type."""
+    """Return the first slice of a scanned array, which shows the type of the slices."""
     if not isinstance(x, BCOO):
         return x[0]
     data, indices = layouts.spread(x)
@@ -384,7 +393,7 @@ def _row(x: Any) -> Any:
 
 
 def _by_rows(x: Any) -> Any:
-    """Convert a sparse array so that its first axis is a batch axis, with few stored elements per row."""
+    """Convert a sparse array so that its first axis is a batch axis, with few stored elements for each index."""
     if not isinstance(x, BCOO):
         return x
     if not x.n_batch:

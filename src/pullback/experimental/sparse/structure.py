@@ -139,7 +139,15 @@ def bcoo_broadcast_in_dim(
 
 
 def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: Shape) -> tuple[Any, Any]:
-    """Repeat elements along sparse axes that are new or grow from size 1."""
+    """Repeat stored elements along sparse axes that broadcasting adds or enlarges; return new data and indices.
+
+    Args:
+      mat: the array.
+      data, indices: its elements.
+      new: the shape after broadcasting.
+      first: the first sparse axis of the new shape.
+      dims: for each sparse axis of ``mat`` its position in the new shape.
+    """
     sparse = mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     known = layouts.inside(indices, sparse)
     sizes = new[first : dims[-1] + 1]
@@ -331,7 +339,15 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequence[int]) -> BCOO:
-    """Remove the sparse axes ``gone``, given new data and the indices along the other axes."""
+    """Remove axes from an array.
+
+    Args:
+      arr: the array.
+      data: the new data, without the removed axes.
+      indices: its indices along all sparse axes.
+      gone: the sparse axes to remove, counted from the first sparse axis.
+      dims: all axes to remove, which include these.
+    """
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]
     if gone:
@@ -439,7 +455,10 @@ def bcoo_slice(
 def _part(
     mat: BCOO, data: Any, indices: Any, new: Shape, starts: Sequence[Any], stops: Sequence[Any], steps: Sequence[int]
 ) -> BCOO:
-    """Select the elements whose sparse indices are in a slice, with indices relative to its start."""
+    """Select the elements whose sparse indices are in a slice, and convert these to the indices in the slice.
+
+    ``new`` is the shape of the result; ``data`` and ``indices`` are the elements of ``mat``.
+    """
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     sparse, sizes = mat.shape[a:b], new[a:b]
     changed = sparse != sizes

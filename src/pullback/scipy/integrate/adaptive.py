@@ -91,7 +91,7 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
 
 
 def _rounding(*types: np.dtype[Any]) -> float:
-    """Return the rounding error of a sum, relative to the sum of absolute values."""
+    """Return the rounding error of a sum of numbers of these dtypes, relative to the sum of their absolute values."""
     return 5.0 * max(float(dtypes.finfo(dtype).eps) for dtype in types)
 
 
@@ -124,7 +124,10 @@ def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
 
 
 def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: _Options) -> tuple[Any, Any, Any]:
-    """Integrate a vector-valued ``f`` from 0 to 1; return the integral, its error and the number of intervals."""
+    """Integrate a vector-valued ``f`` from 0 to 1, by halving the interval with the largest error in each step.
+
+    Return the integral, an estimate of its error, and the number of intervals.
+    """
     limit = options.limit
     value, error = _on_interval(f, shapes.full((), 0.0, dtype), shapes.full((), 1.0, dtype))
 
@@ -391,7 +394,7 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
 
 
 def _edges(a: Any, b: Any, points: Any) -> list[Any]:
-    """Return the limits with the points between them in order, all of one dtype."""
+    """Return the limits of integration and the ``points`` between them in order, as numbers of one dtype."""
     between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
     every = inexact_operands("quad", a, b, *between)
     for v in every:

@@ -15,7 +15,11 @@ __all__ = ["cumulative_trapezoid", "simpson"]
 
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, int]:
-    """Return the values with the axis last, the lengths of intervals (a scalar, or along that axis), and the axis."""
+    """Check the arguments of an integral of samples.
+
+    Return the values with the integration axis last, the lengths of the intervals (a scalar, or along the last axis),
+    and the index of the integration axis.
+    """
     y, step = inexact_operands(name, y, dx if x is None else x)
     if not y.shape:
         raise ShapeError(f"{name} takes an array with an axis, got a number")
@@ -86,7 +90,11 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
 
 
 def _parabolas(f: Any, h: Any, stop: int) -> Any:
-    """Return the integrals of the parabolas over pairs of intervals, up to the point ``stop``."""
+    """Return the integrals over pairs of intervals of the parabolas through their three points.
+
+    ``f`` holds the values at the points, and ``h`` the lengths of the intervals, a scalar if they are equal. The pairs
+    end at the point ``stop`` or before.
+    """
     y0, y1, y2 = (_sliced(f, k, max(stop - 1 + k, k), 2) for k in range(3))
     if not h.shape:
         weighted = ops.add(ops.add(y0, y2), ops.mul(4.0, y1))

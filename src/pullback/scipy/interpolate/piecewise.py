@@ -289,7 +289,13 @@ def _column(x: Any) -> Any:
 
 
 def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
-    """Solve for the derivatives at the points, (n, k), that make the second derivative continuous."""
+    """Solve for the derivatives of a cubic spline at its points, (n, k), that make the second derivative continuous.
+
+    Args:
+      h: the lengths of the intervals.
+      slope: the slopes of the secants over the intervals.
+      ends: for each end None ("not-a-knot"), or the order and the values of a derivative.
+    """
     n = h.shape[0] + 1
     if n == 2:
         ends = [(1, slope) if e is None else e for e in ends]
@@ -310,7 +316,12 @@ def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
 
 
 def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]:
-    """Return the end condition as two coefficients and a right side; ``h`` and ``slope`` begin at that end."""
+    """Return an end condition as an equation: the coefficients of the derivatives at two points, and the right side.
+
+    The points are the end and its neighbour. ``h`` (lengths of intervals) and ``slope`` (slopes of the secants) begin
+    at this end. ``condition`` is None ("not-a-knot"), or the order and the value of a derivative; ``last`` is True at
+    the right end.
+    """
     if condition is None:
         both = ops.add(h[0], h[1])
         right = ops.add(

@@ -128,7 +128,11 @@ class interp1d:
         return shapes.transpose(out, order)
 
     def _at(self, t: Any, points: Any) -> Any:
-        """Return the values at points ``t``, whose axes come first; out of bounds by the nearest piece or point."""
+        """Return the interpolated values at ``t``, whose axes come first.
+
+        Outside of ``points``, evaluate the nearest polynomial; a step function has the value at the nearest point
+        there.
+        """
         if self._spline is not None:
             return self._spline(t)
         n = points.shape[0]

@@ -579,7 +579,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 
 def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
-    """Rotate the Schur factors so that the element left of the diagonal in row ``m`` becomes zero."""
+    """Rotate the Schur factors ``t`` and ``z`` so that the element ``t[m, m - 1]`` becomes zero."""
     n = t.shape[0]
     block = indexing.dynamic_slice(t, (m - 1, m - 1), (2, 2))
     a, b, c, d = block[0, 0], block[0, 1], block[1, 0], block[1, 1]

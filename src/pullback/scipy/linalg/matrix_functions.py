@@ -305,7 +305,10 @@ def _values(by_elements: Any, x: Any, captured: Any) -> Any:
 
 
 def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
-    """Compute a function of a triangular matrix from its diagonal ``values``; return also the smallest divisor."""
+    """Compute a function of an upper triangular matrix by Parlett's recurrence, from its ``values`` on the diagonal.
+
+    Return also the smallest divisor in the recurrence, from which the error is estimated.
+    """
     n = t.shape[0]
     row, column_number = np.arange(n)[:, None], np.arange(n)[None, :]
 

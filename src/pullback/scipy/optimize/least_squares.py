@@ -193,7 +193,10 @@ def _fitted(f: Any, x: Any, tolerances: Any, maxiter: int, progress: bool | str)
 
 
 def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """Iterate ``step``, whose status is -2 while it runs; final statuses are 100 larger in the loop, to be positive."""
+    """Apply ``step`` to the state until its status is final, at most ``maxiter`` times; return the last state.
+
+    The status is -2 while ``step`` runs. Within the loop final statuses are 100 larger, so that they are positive.
+    """
     shifted = lambda status: ops.where(status == -2, -1, status + 100)
 
     def body(s: Any) -> Any:
@@ -205,7 +208,7 @@ def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str,
 
 
 def _columns(jac: Any) -> Any:
-    """Return the norms of the columns of the Jacobian, and one for zero columns."""
+    """Return the norms of the columns of the Jacobian, or 1 where a column is zero."""
     sizes = ops.sqrt((jac * jac).sum(0))
     return ops.where(sizes > 0, sizes, 1)
 

@@ -91,7 +91,11 @@ def line_search(
 
 
 def _next(s: Any, a: Any) -> Any:
-    """Return the next trial: between the ends, by the cubic of their values and slopes; without a high end, 4 ``a``."""
+    """Return the next trial step length, from the state ``s`` of the line search.
+
+    It is the minimum of the cubic with the values and slopes at both ends of the bracket. While the bracket has no
+    upper end it is 4 ``a``, four times the last step length.
+    """
     low, high = s["low"], s["high"]
     infinite = ~ops.is_finite_p.bind(high)
     width = ops.where(infinite, 1, high - low)

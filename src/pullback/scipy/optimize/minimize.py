@@ -272,7 +272,11 @@ def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 
 
 def _newton(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
-    """Newton-CG: conjugate gradients on Newton's equation until the residual is small or the curvature negative."""
+    """Return Newton-CG: its initial memory, a function that computes a step, and a function that updates the memory.
+
+    The step is computed by conjugate gradients on Newton's equation, until the residual is small or the curvature
+    negative.
+    """
 
     def direction(s: Any) -> Any:
         x, g = s["x"], s["g"]

@@ -110,7 +110,7 @@ def root(
 
 
 def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """Run the method from ``x``, and return its final state."""
+    """Search a root of ``f`` from ``x`` by the method "newton" or "broyden", and return the final state."""
     first = f(x)
     bound = tol * ops.max_p.bind(largest(first), 1)
     n = x.shape[0]
@@ -150,7 +150,11 @@ def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | s
 
 
 def _backtracked(f: Any, s: Any, p: Any, going: Any) -> tuple[Any, Any, Any, Any]:
-    """Halve the step until the function is smaller; return the length, the point, the values and the evaluations."""
+    """Halve the step ``p`` from the point of the state ``s`` until the function has a smaller norm.
+
+    Return the remaining fraction of the step (0 if no step was good, or if ``going`` is False), the point and the
+    values there, and the number of evaluations.
+    """
     before = dot(s["f"], s["f"])
 
     def good(length: Any, values: Any) -> Any:
@@ -174,7 +178,13 @@ def _backtracked(f: Any, s: Any, p: Any, going: Any) -> tuple[Any, Any, Any, Any
 
 
 def _corrected(matrix: Any, moved: Any, change: Any) -> Any:
-    """Return the inverse Jacobian after Broyden's correction, by the Sherman-Morrison formula."""
+    """Return the inverse Jacobian after Broyden's correction, by the Sherman-Morrison formula.
+
+    Args:
+      matrix: the inverse Jacobian before the correction.
+      moved: the last step.
+      change: the change of the function's values over this step.
+    """
     turned = times(matrix, change)
     row = product(moved[None], matrix)[0]
     below = dot(moved, turned)

@@ -62,9 +62,10 @@ def _reversed(x: Any) -> Any:
 
 
 def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple[int, int], ...]:
-    """Return the padding before and after each axis with which a window yields exactly the sums of a mode.
+    """Return the padding before and after each axis with which a sliding window yields a convolution mode's elements.
 
-    For a window of m elements, the sums of "same" begin at sum ``(m - 1) // 2`` of "full"; if ``late``, at ``m // 2``.
+    For a window of m elements, the elements of "same" begin at element ``(m - 1) // 2`` of "full"; if ``late``, at ``m
+    // 2``.
     """
     if mode == "valid":
         return ((0, 0),) * len(shape)
@@ -75,7 +76,10 @@ def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple
 
 
 def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
-    """Compute a convolution by its definition; for mode "valid", ``y`` must be the smaller operand."""
+    """Compute a convolution by its definition; for mode "valid", ``y`` must be the smaller operand.
+
+    If ``late``, the result of "same" begins one element later along axes where ``y`` has an even size.
+    """
     if len(x.shape) == 1:
         return _of_vectors(x, y, mode)
     rank = len(x.shape)
@@ -247,7 +251,10 @@ _BOUNDARIES["symmetric"] = "symmetric"
 
 
 def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillvalue: Any) -> Any:
-    """Pad an image beyond its boundary, as far as the sums of a mode reach."""
+    """Pad an image beyond its boundary, as far as a convolution of a mode with a kernel of shape ``window`` reads.
+
+    If ``late``, the elements of "same" begin one element later along axes where the kernel has an even size.
+    """
     widths = _paddings(x.shape, window, mode, late)
     kind = _BOUNDARIES[boundary]
     return pnp.pad(x, widths, kind, **({"constant_values": fillvalue} if kind == "constant" else {}))

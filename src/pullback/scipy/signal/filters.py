@@ -137,7 +137,7 @@ def _resized(x: Any, n: int) -> Any:
 
 
 def _tail(b: Any, x: Any, order: int) -> Any:
-    """Return the sums ``Σ b[k] x[n-k]`` at the ``order`` positions after the end of ``x``."""
+    """Return the sums ``Σ b[k] x[n-k]`` at the ``order`` positions n after the end of ``x``."""
     n, last = x.shape[-1], len(x.shape) - 1
     recent = slicing.slice_in_dim(x, max(n - order, 0), n, last)
     padded = slicing.pad(recent, 0, [*[(0, 0, 0)] * last, (max(order - n, 0), order, 0)])
@@ -230,7 +230,10 @@ _EDGES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "c
 
 
 def _fitted(window: int, order: int, deriv: int, positions: Any) -> np.ndarray[Any, Any]:
-    """Return a matrix from a window to a derivative of the polynomial that fits it best, a row for each position."""
+    """Return the matrix that fits a polynomial of degree ``order`` to a window, and evaluates its derivative.
+
+    It maps the samples in the window to the derivative of order ``deriv`` at each of the positions, one in each row.
+    """
     scale = max((window - 1) / 2, 1.0)
     points = (np.arange(window) - (window - 1) / 2) / scale
     basis = np.polynomial.legendre.legvander(points, order)
@@ -308,7 +311,11 @@ def savgol_filter(
 
 
 def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any) -> Any:
-    """Apply the filter along the last axis, for elements at distance 1."""
+    """Apply a Savitzky-Golay filter along the last axis, to samples at distance 1.
+
+    The arguments are those of :func:`savgol_filter`: the size of the window, the degree of the polynomial, the order of
+    the derivative, and the boundary mode with its constant ``cval``.
+    """
     last, n = len(x.shape) - 1, x.shape[-1]
     before, after = (window - 1) // 2, window // 2
     (taps,) = _fitted(window, order, deriv, [(window - 1) / 2])

@@ -120,7 +120,7 @@ def _cut(x: Any, size: int, step: int) -> Any:
 
 
 def _overlap_add(segments: Any, step: int) -> Any:
-    """Add segments, (..., segments, size), at the positions from which :func:`_cut` takes them."""
+    """Add overlapping segments, (..., segments, size), whose starts are multiples of ``step``, to one signal."""
     *batch, count, size = segments.shape
     last, pieces = len(batch), -(-size // step)
     none = [(0, 0, 0)] * last
@@ -136,7 +136,7 @@ def _overlap_add(segments: Any, step: int) -> Any:
 
 
 def _extended(x: Any, count: int, how: str) -> Array:
-    """Extend the last axis by ``count`` elements at both ends, with the boundary ``how`` of :func:`stft`."""
+    """Extend the last axis by ``count`` elements at both ends; ``how`` is a ``boundary`` of :func:`stft`."""
     last, n = len(x.shape) - 1, x.shape[-1]
     widths = [(0, 0)] * last + [(count, count)]
     if how == "zeros":
@@ -161,7 +161,10 @@ def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
 
 
 def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
-    """Multiply or divide numbers by the sampling frequency: by ``traced`` for an array, by ``known`` otherwise."""
+    """Multiply or divide constant numbers by the sampling frequency ``fs``.
+
+    ``traced(values, fs)`` does it if ``fs`` is an array, and ``known(values, fs)`` if it is a number.
+    """
     if isinstance(fs, Array):
         fs = inexact_operand("a sampling frequency", fs)
         return traced(ArrayImpl(values.astype(dtypes.default_float())), fs)
@@ -213,7 +216,7 @@ def _trend(name: str, type: Any) -> str:
 
 
 def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
-    """Return the factor by which squares of transforms become a density or a spectrum."""
+    """Return the factor that converts squared Fourier transforms to a "density" or a "spectrum" (``scaling``)."""
     if scaling == "density":
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
     if scaling == "spectrum":

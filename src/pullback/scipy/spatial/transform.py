@@ -31,7 +31,7 @@ face(globals())
 
 
 def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
-    """Convert ``x`` to real vectors of ``size`` elements in the last axis, or square matrices in the ``last`` two."""
+    """Convert ``x`` to real vectors of ``size`` elements; or if ``last`` is 2, to square matrices of this size."""
     x = inexact(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(x.dtype)}")
@@ -462,7 +462,10 @@ def _canonical(q: Any) -> Any:
 
 
 def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
-    """Return the axes that the letters of ``seq`` name, and whether they are intrinsic (in upper case)."""
+    """Return the axes that the letters of ``seq`` name (at most ``most``), and whether they are intrinsic.
+
+    Intrinsic axes are written in upper case.
+    """
     if not isinstance(seq, str) or not 1 <= len(seq) <= most:
         raise ArgumentError(f"{name}: seq must have one to {most} letters, got {quote(seq)}")
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):

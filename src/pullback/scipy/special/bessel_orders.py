@@ -84,7 +84,13 @@ def _acosh1p(x: Any) -> Any:
 
 
 def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -> Pair:
-    """Integrate two functions, which ``integrand`` returns, over panels; ``low`` and ``high`` are along a last axis."""
+    """Integrate two functions of ``operands`` by quadrature over panels, and sum over the panels.
+
+    Args:
+      integrand: takes points and the operands, and returns the values of both functions.
+      low, high: the ends of the panels, along a new last axis.
+      operands: arrays.
+    """
     rank = len(operands[0].shape)
     nodes, weights = rule()
     wide = [expand_dims(x, (rank, rank + 1)) for x in operands]
@@ -107,9 +113,9 @@ _WIDTHS = (0.0, 8.0, 24.0, 60.0, 150.0, 350.0, math.inf)
 
 
 def _panels(high: Any) -> Pair:
-    """Return the ends of panels of [0, high], which become shorter towards ``high``.
+    """Return the lower and the upper ends of panels that cover [0, high], and become shorter towards ``high``.
 
-    There the integrand falls like exp(-exp(y)); towards zero it is nearly exponential.
+    Near ``high`` the integrand falls like exp(-exp(y)); towards zero it is nearly exponential.
     """
     near, far = (ArrayImpl(np.array(w)) for w in (_WIDTHS[:-1], _WIDTHS[1:]))
     wide = expand_dims(high, (len(high.shape),))
@@ -255,7 +261,7 @@ def _parity(number: Any) -> Any:
 
 
 def _schlaefli(nu: Any, x: Any) -> Pair:
-    """J and Y for x up to 12 and smaller orders: Schläfli's integrals, DLMF 10.9.6 and 10.9.7."""
+    """J_nu(x), Y_nu(x) for x <= 12 and nu < max(x, 2): Schläfli's integrals, DLMF 10.9.6 and 10.9.7."""
     fixed = stop_gradient(nu)
 
     def swing(theta: Any, nu: Any, x: Any) -> Pair:
@@ -277,7 +283,7 @@ def _schlaefli(nu: Any, x: Any) -> Pair:
 
 
 def _monotone(nu: Any, x: Any) -> Pair:
-    """J and Y for orders of at least x and 2: along the real axis to the saddle point, then upwards (Watson, 8.31)."""
+    """J_nu(x), Y_nu(x) for nu >= x, nu >= 2: along the real axis to the saddle point, then upwards (Watson, 8.31)."""
     fixed = stop_gradient(nu)
     size = sqrt((fixed - x) * (fixed + x))
     alpha = asinh(size / x)
@@ -320,7 +326,7 @@ def _monotone(nu: Any, x: Any) -> Pair:
 
 
 def _oscillating(nu: Any, x: Any) -> Pair:
-    """J and Y for x > 12 and smaller orders: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
+    """J_nu(x), Y_nu(x) for x > 12, nu < x: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
 
     Where the real axis cuts off the half of the path below the saddle point, the path follows that axis to zero, and
     then goes up to iβ.
@@ -380,7 +386,7 @@ def _oscillating(nu: Any, x: Any) -> Pair:
 
 
 def _first_and_second(nu: Any, x: Any) -> Pair:
-    """J and Y for an order that is not negative and a positive variable."""
+    """J_nu(x) and Y_nu(x) for an order that is not negative and a positive x."""
     fixed = stop_gradient(nu)
     monotone = (fixed >= x) & (fixed >= 2)
     small = (x <= 12) & ~monotone
@@ -460,10 +466,16 @@ def _iv(nu: Any, x: Any) -> Any:
 def _bessel(
     name: str, formula: Callable[..., Any], before: float, after: float, equations: tuple[int, int, bool]
 ) -> Primitive:
-    """Declare a Bessel function, whose derivative by the variable is a sum of the functions of neighbouring orders.
+    """Declare a Bessel function, whose derivative by x is a sum of the functions of neighbouring orders.
 
     Where the rounding of the lower order would dominate, next to a pole of 1 / Γ, it is nu / x times the function plus
     the function of the next order (DLMF 10.6.2, 10.29.2).
+
+    Args:
+      name: SciPy's name of the function.
+      formula: ``formula(nu, x)``, its value.
+      before, after: the coefficients in the derivative of the functions of order nu - 1 and nu + 1.
+      equations: the last arguments of :func:`by_equations`.
     """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:

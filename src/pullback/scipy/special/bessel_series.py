@@ -66,9 +66,10 @@ def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: i
 
 
 def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
-    """Return Taylor coefficients where only the order varies: coefficients of the formula, composed with the order.
+    """Return Taylor coefficients of a Bessel function along a curve on which only the order varies.
 
-    The paths of its integrals are the same for all coefficients. Many elements are computed in blocks.
+    They are the coefficients of the formula by the order, composed with those of the order. The paths of the formula's
+    integrals are the same for all coefficients. Many elements are computed in blocks.
     """
     shape, dtype = ans[0].shape, ans[0].dtype
     center, point = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))
@@ -93,7 +94,10 @@ def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -
 
 
 def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:
-    """Compute Taylor coefficients in double precision, and round them: the series would lose digits in ``dtype``."""
+    """Apply the Taylor ``rule`` of a Bessel function in double precision, and round the coefficients to ``dtype``.
+
+    In ``dtype`` the rule's recurrence would lose digits.
+    """
     wide = Series([convert_element_type(x[0], _double)], lambda k: _converted(x[k], _double))
     y = Series([p.bind(order, wide[0], orders=(0, 0))])
     following = rule(y, Series([order]), wide, orders=(0, 0))
@@ -130,7 +134,11 @@ def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: in
 
 
 def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
-    """Return where to use the power series, and its order and sign there, since J of order -n is ± J of order n."""
+    """Return where x is so small that the power series is used, and the order and the factor of the series.
+
+    Since J of order -n is ± J of order n, the order is ``abs(order)``, and the factor is 1 or -1. ``upper`` is -1 for
+    J, and 1 for I.
+    """
     is_integer = ops.eq(ops.floor_p.bind(order), order)
     size = ops.abs(order)
     odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
@@ -141,7 +149,10 @@ def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
 
 
 def _near_zero(order: Any, x: Series, upper: int) -> Coefficient:
-    """Return Taylor coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
+    """Return Taylor coefficients of (x / 2)**nu times the sum over k of (upper x² / 4)**k / (k! Γ(nu + k + 1)).
+
+    ``order`` is nu. ``upper`` is -1 for the function J, and 1 for I.
+    """
     factor = ops.exp(neg(ops.lgamma_p.bind(add(order, 1))))
     factors = [factor]
     for k in range(1, _TERMS):

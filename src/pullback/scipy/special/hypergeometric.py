@@ -56,10 +56,11 @@ def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
 
 
 def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[Any, Any]:
-    """Return the sum over k of the products of (a)_k / (b)_k x**k / k!, and the sum of the terms times k.
+    """Return the sum of a hypergeometric series at x, and the sum of its terms multiplied by their index k.
 
-    The loop ends by a bound on the terms in which no factor is less than one, since a zero term of a polynomial may
-    have a nonzero derivative.
+    The terms are products of (a)_k / (b)_k x**k / k!, with ``above`` as parameters a and ``below`` as parameters b. The
+    loop ends by a bound on the terms in which no factor is less than one, since a zero term of a polynomial may have a
+    nonzero derivative; ``small`` is the relative bound.
     """
 
     @formula
@@ -108,7 +109,7 @@ def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
-    """M(a, b, z) by its asymptotic series up to the smallest term, times exp(-z) where ``scaled``."""
+    """M(a, b, z) for large z, by its asymptotic series up to the smallest term; times exp(-z) where ``scaled``."""
 
     @formula
     def body(carry: Any) -> Any:
@@ -129,7 +130,11 @@ def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
 
 
 def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
-    """Jvp rule by the last operand, with the function of all parameters plus one (DLMF 13.3.15, 15.5.1)."""
+    """Jvp rule by x, the last operand, of M(a, b, x) and F(a, b; c; x).
+
+    The derivative is a factor times the function with all parameters increased by one (DLMF 13.3.15, 15.5.1). ``t`` is
+    the tangent of x.
+    """
     p = hyp1f1_p if len(operands) == 3 else hyp2f1_p
     if any(orders):
         return mul(t, p.bind(*operands, orders=(*orders[:-1], orders[-1] + 1)))
@@ -201,7 +206,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
-    """F(a, b; c; x) for x in [0, 1), whose distance from 1 is ``rest``.
+    """F(a, b; c; x) for x in [0, 1), where ``rest`` is 1 - x.
 
     Up to 1/2 it is the series. From there the differential equation (15.10.1) is solved by Taylor series, in steps of
     0.4 of the distance from the singularity at 1: no case is degenerate.
@@ -229,7 +234,17 @@ def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
 def _taylor(
     a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any, small: float
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Advance a solution and its derivative by a step towards 1; coefficients are multiplied by powers of the step."""
+    """Advance a solution of the hypergeometric equation and its derivative by a step towards 1, by its Taylor series.
+
+    Coefficients are multiplied by powers of the step.
+
+    Args:
+      a, b, c: the parameters.
+      rest: the distance of the point from 1.
+      step: the length of the step.
+      value, slope: the solution and its derivative at the point.
+      small: the relative size of terms at which the series ends.
+    """
     leading = rest * (1 - rest)
     linear, constant = 2 * rest - 1, c - a - (b + 1) + (a + b + 1) * rest
     ratio = step / leading

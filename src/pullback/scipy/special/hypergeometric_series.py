@@ -53,7 +53,10 @@ def by_next_functions(p: Primitive, formula: Callable[..., Any], above: int, end
 
 
 def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Series]) -> Coefficient:
-    """Return the Taylor coefficients of the formula by its parameters, up to the last one that is needed."""
+    """Return the Taylor coefficients of a function along a curve on which its parameters vary, by its formula.
+
+    They are computed up to the last order that is needed, ``ans.last``.
+    """
     shape, dtype = ans[0].shape, ans[0].dtype
     wide = lambda c: c if c is ZERO else shapes.broadcast_to(convert_element_type(c, _double), shape)
     values = [wide(operand[0]) for operand in operands]
@@ -63,7 +66,11 @@ def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Seri
 
 
 def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, ans: Series) -> Coefficient:
-    """Return Taylor coefficients by the variable: (a)_k / (b)_k / k! times the function of a + k and b + k."""
+    """Return the Taylor coefficients of a hypergeometric function by its variable x, the last of ``values``.
+
+    Coefficient k is (a)_k / (b)_k / k! times the function of a + k and b + k, where a are the first ``above``
+    parameters. From x = ``end`` on, terms after the end of a finite sum are 0.
+    """
     *parameters, x = values
     shape, dtype = ans[0].shape, ans[0].dtype
     last = shapes.full(shape, 1, _double)

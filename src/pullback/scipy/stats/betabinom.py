@@ -16,7 +16,7 @@ from pullback.scipy.stats.distributions import Discrete, at_least, both, is_inte
 
 
 def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
-    """The log probability; its three log beta functions are computed as one array, since one takes long to compile."""
+    """The log probability of ``k``; its three log beta functions are one call, since compiling a call takes long."""
     rest = ops.sub(n, k)
     pairs = [(ops.add(rest, 1), ops.add(k, 1)), (ops.add(k, a), ops.add(rest, b)), (a, b)]
     shape = broadcast_shape("betabinom", [x.shape for x in pairs[1]])

@@ -296,7 +296,7 @@ class Continuous(Distribution):
         return self.made(computed, {"loc": 0, "scale": 1}, namespace)
 
     def _standard(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], Any, Any]:
-        """Return the standardised variable, the parameters, the scale, and whether all are valid."""
+        """Return the standardised variable, the parameters, the scale, and whether parameters and scale are valid."""
         x, *parameters, loc, scale = args
         y = x if loc is None else ops.sub(x, loc)
         y = y if scale is None else ops.div(y, scale)
@@ -451,7 +451,7 @@ class Discrete(Distribution):
         return compute
 
     def _search(self, kind: str) -> Formula:
-        """Return a formula for the least k with cdf(k) >= q, or sf(k) <= q, by doubling and bisection.
+        """Return a formula for the least k with cdf(k) >= q ("ppf") or sf(k) <= q ("isf"), by doubling and bisection.
 
         A tolerance keeps rounding errors of these functions from moving k to the next integer.
         """

@@ -16,7 +16,10 @@ def _log_sf(k: Any, p: Any) -> Any:
 
 
 def _in_double(formula: Formula) -> Formula:
-    """Apply a formula of log(sf) in double precision, since errors of an exponent are relative errors of the result."""
+    """Convert a formula of log(sf) to one of k and p that is computed in double precision.
+
+    Errors of an exponent are relative errors of the result.
+    """
 
     def of_tail(k: Any, p: Any) -> Any:
         wide = [ops.convert_element_type(x, np.dtype(np.float64)) for x in (k, p)]

@@ -150,7 +150,14 @@ class gaussian_kde:
         return factor, pnp.sum(pnp.log(pnp.diagonal(factor))) + 0.5 * self.d * math.log(2 * math.pi)
 
     def _log_terms(self, factor: Any, constant: Any, centres: Any, weights: Any, point: Any) -> Any:
-        """Return the logarithm of the weighted sum of the kernels at one point."""
+        """Return the logarithm of the weighted sum of the kernels at one point.
+
+        Args:
+          factor: the Cholesky factor of the kernels' covariance.
+          constant: the log of the normalising constant of a kernel.
+          centres, weights: the centres of the kernels, (dimensions, n), and their weights.
+          point: the point.
+        """
         whitened = linalg.solve_triangular(factor, centres - point[:, None], lower=True)
         return logsumexp(-0.5 * pnp.sum(whitened**2, 0), b=weights) - constant
 

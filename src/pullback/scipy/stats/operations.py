@@ -82,7 +82,10 @@ _BLOCK = 1024
 
 
 def _on_host(formula: Formula) -> Formula:
-    """Apply a formula to NumPy arrays in blocks, since its integrals have 48 times as many elements."""
+    """Convert a formula to a function of NumPy arrays that applies it in blocks of elements.
+
+    The blocks bound the memory, since the formula's integrals need 48 numbers for each element.
+    """
 
     def evaluate(*operands: Any) -> Any:
         wide = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in operands))

@@ -22,7 +22,7 @@ _HUGE = 1e60
 
 
 def _square_ratio(y: Any, df: Any) -> tuple[Any, Any]:
-    """Return y² / df, or 1 where it is huge, and whether it is huge."""
+    """Return y² / df and whether it is huge; where it is huge, return 1 instead of it."""
     ratio = ops.div(y, ops.sqrt(df))
     huge = ops.gt(ops.abs(ratio), _limit(y))
     ratio = where(huge, 1, ratio)
@@ -63,7 +63,7 @@ student_cdf_p, student_log_cdf_p = from_log_tail("student", _log_tail, _log_dens
 
 
 def _host_quantile(df: Any, q: Any) -> Any:
-    """SciPy's quantile in double precision, since results of its float32 version end at 5e18."""
+    """SciPy's quantile, computed in double precision, since its float32 version returns at most 5e18."""
     wide = _stdtrit(np.asarray(df, np.float64), np.asarray(q, np.float64))
     return wide.astype(np.result_type(df, q) if hasattr(df, "dtype") else q.dtype)
 

@@ -19,7 +19,7 @@ _log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The log normal probability between two points, computed in the tail in which they are.
+    """The log of the normal probability between ``a`` and ``b``, computed in the tail in which both lie.
 
     For points near each other it is the density times the width, expanded to the fourth power of the width.
     """
@@ -45,13 +45,16 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """Return the log probability ``value``, computed from the complement's, ``rest``, where it is near 0."""
+    """Return the log probability ``value``; near 0 compute it from ``rest``, the log probability of the complement."""
     near = ops.gt(value, -0.1)
     return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
 
 
 def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The logs of the distribution function and its tail at ``y``: two log masses less the total, in one array."""
+    """The log of the distribution function at ``y``, and the log of the survival function.
+
+    Both are log masses between points, less the log mass between ``a`` and ``b``. The three are computed as one array.
+    """
     shape = broadcast_shape("truncnorm", [x.shape for x in (y, a, b)])
     y, a, b = [shapes.expand_dims(shapes.broadcast_to(x, shape), (0,)) for x in (y, a, b)]
     masses = _log_mass(concatenate([a, y, a], 0), concatenate([y, b, b], 0))
@@ -68,7 +71,10 @@ def _log_sf(y: Any, a: Any, b: Any) -> Any:
 
 
 def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
-    """The point below which the share ``q`` of the mass lies, by the lower or upper tail, or by a series at an end."""
+    """The quantile of ``q``, where ``rest`` is 1 - q, of the normal distribution between ``a`` and ``b``.
+
+    It is computed by the lower or the upper tail, or next to ``a`` or ``b`` by a series.
+    """
     total, left = _log_mass(a, b), ops.lt(a, 0)
     # Where there is no logarithm, the point is an end.
     log_q, log_rest = (
@@ -86,7 +92,11 @@ def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
 
 
 def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
-    """Return whether a share of the mass lies so near to an end that a series applies, and how far it reaches."""
+    """Whether the point that cuts off a share of the mass at the lower end ``end`` is near to it, and its distance.
+
+    The distance is computed by a series, which applies only near to the end. ``log_total`` is the log of the whole
+    mass.
+    """
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)
     log_density = end * end * -0.5 - 0.5 * math.log(2 * math.pi)

@@ -85,7 +85,7 @@ def _angle(kappa: Any, logarithm: Any) -> Any:
 
 @_angle.defjvp
 def _angle_rule(primals: Any, tangents: Any) -> Any:
-    """Jvp rule of :func:`_angle`, an implicit function of the log distribution function."""
+    """Jvp rule of :func:`_angle`, which inverts the log distribution function: by the implicit function theorem."""
     kappa, _ = primals
     ans = _angle(*primals)
     by_kappa = von_mises_log_cdf_p.bind(kappa, ans, orders=(1, 0))

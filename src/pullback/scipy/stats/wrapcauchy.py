@@ -40,7 +40,10 @@ def _log(x: Any, rest: Any) -> Any:
 
 
 def _quantile(q: Any, c: Any, upper: bool) -> Any:
-    """The quantile, of the tail if ``upper``, from the nearer end, where angles are at most half a turn."""
+    """The quantile of ``q``, or with ``upper`` the point above which the probability is ``q``.
+
+    It is computed from the nearer end of [0, 2π], so that angles are at most half a turn.
+    """
     near = at_most(q, 0.5)
     angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)
     point = ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)

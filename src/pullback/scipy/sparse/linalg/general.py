@@ -182,7 +182,11 @@ def gmres(
 
 
 def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
-    """Return the change of x in a cycle of at most ``size`` Arnoldi vectors, or until the residual is small."""
+    """Run a cycle of GMRES, and return the change of x: ``a`` multiplies by A, ``m`` by the preconditioner.
+
+    From the residual ``r`` it computes at most ``size`` Arnoldi vectors, until the residual's norm is at most
+    ``bound``.
+    """
     dtype, real = r.dtype, dtypes.to_real(r.dtype)
     rows = np.arange(size + 1)
     epsilon = float(np.finfo(real).eps)

@@ -146,14 +146,21 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
 
 
 def _start(forward: Any, b: Any, x0: Any) -> Any:
-    """Return ``x0``, or zero if its residual is smaller, since derivatives solve equations with other right sides."""
+    """Return ``x0``, or zero if zero has the smaller residual.
+
+    Derivatives solve equations with other right sides, for which ``x0`` may be far away.
+    """
     return ops.where(squared_norm(b - forward(x0)) < squared_norm(b), x0, 0)
 
 
 def _iterate(
     forward: Any, backward: Any, b: Any, c: Any, x: Any, *, damp: Any, atol: Any, btol: Any, limit: Any
 ) -> tuple[Any, ...]:
-    """Solve A* r - damp² x = c with r = b - A x; return r, x and the other fields of :class:`LsqrResult`."""
+    """Solve A* r - damp² x = c with r = b - A x, from the starting point x.
+
+    ``forward`` multiplies by A, ``backward`` by A*, and ``limit`` is the largest number of steps. Return r, x and the
+    other fields of :class:`LsqrResult`.
+    """
     real = dtypes.to_real(b.dtype)
     convert = lambda v: ops.convert_element_type(operand("lsqr", v), real)
     atol, btol = convert(atol), convert(btol)
