@@ -1108,7 +1108,7 @@ MUTANTS = (
         "testing/differences.py",
         "position >= x.size else",
         "position > x.size else",
-        ["tests/testing/test_check_rule.py::test_a_complex_conjugate"],
+        ["tests/testing/test_check_rule.py::test_components_of_complex_arrays_have_names"],
     ),
     Mutant(
         "a zero of a probe times infinity",
