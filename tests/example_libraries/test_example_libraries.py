@@ -230,6 +230,15 @@ def test_gradients_are_clipped() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("opt", [optimizers.adagrad(0.1), optimizers.sm3(0.1)])
+def test_parameters_whose_gradients_have_all_been_zero_stay(opt: Any) -> None:
+    state = opt.update_fn(0, jnp.array([0.0, 2.0]), opt.init_fn(jnp.ones(2)))
+    state = opt.update_fn(1, jnp.array([0.0, 2.0]), state)
+    params = opt.params_fn(state)
+    assert params[0] == 1
+    assert 0 < params[1] < 1
+
+
 def test_states_as_trees_of_the_parameters() -> None:
     state = optimizers.adam(0.1).init_fn(START)
     marked = optimizers.unpack_optimizer_state(state)

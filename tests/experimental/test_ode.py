@@ -685,3 +685,9 @@ def test_other_errors():
     odeint(lambda y, t: leaked.append(y) or y, 1.0, TIMES)
     with pytest.raises(UnexpectedTracerError, match="odeint of"):
         leaked[0] + 1
+
+
+@pytest.mark.parametrize("tolerances", [{"rtol": 0.0, "atol": 1e-5}, {"rtol": 1e-5, "atol": 0.0}])
+def test_one_of_the_tolerances_may_be_zero(tolerances):
+    found = odeint(lambda y, t: -y, 1.0, np.array([0.0, 1.0]), **tolerances)
+    np.testing.assert_allclose(found[1], np.exp(-1), rtol=1e-4)

@@ -101,6 +101,11 @@ def test_the_names() -> None:
     assert repr(extend.Primitive("p")) == "p"
 
 
+def test_scalars_of_every_size_are_arrays() -> None:
+    sizes = (np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.uint64, np.bool_)
+    assert extend.core.array_types.issuperset({np.ndarray, *sizes})
+
+
 def test_decorators_give_the_function_back() -> None:
     p = extend.Primitive("p")
     for name in (

@@ -436,6 +436,21 @@ def test_vectorised_operations() -> None:
     np.testing.assert_array_equal(vmap(p.bind, in_axes=1)(x), -x.T)
 
 
+def test_an_operand_that_is_not_mapped_may_have_more_axes_than_the_others() -> None:
+    both_p = core.Primitive("both")
+    both_p.def_impl(np.hypot)
+    batching.defbroadcasting(both_p)
+    x, y = np.float32([3, 0]), np.full((2, 2), 4, np.float32)
+    out = vmap(both_p.bind, in_axes=(0, None))(x, y)
+    np.testing.assert_array_equal(out, [np.full((2, 2), 5), np.full((2, 2), 4)])
+
+
+def test_axes_are_moved_from_the_end_too() -> None:
+    x = np.ones((2, 3, 4))
+    assert batching.moveaxis(x, -1, 0).shape == (4, 2, 3)
+    assert batching.moveaxis(x, 0, -1).shape == (3, 4, 2)
+
+
 def test_sums_of_tangents_and_zeros() -> None:
     one, zero = jnp.ones(2), ad.Zero.from_primal_value(jnp.ones(2))
     np.testing.assert_array_equal(ad.add_tangents(one, one), 2 * np.ones(2))

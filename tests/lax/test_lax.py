@@ -171,6 +171,7 @@ def test_shapes() -> None:
     assert lax.squeeze(x, ()) is x
     assert lax.expand_dims(x, (0, -1)).shape == (1, 2, 3, 1)
     assert lax.collapse(x[None], 1).shape == (1, 6)
+    assert lax.collapse(x[..., None], 0, 2).shape == (6, 1)
     assert np.array_equal(lax.rev(x, (0, 1)), X[::-1, ::-1])
     assert lax.pad(jnp.arange(4), 9, [(1, -1, 1)]).tolist() == [9, 0, 9, 1, 9, 2, 9]
     assert np.array_equal(lax.concatenate([x, x], 1), np.concatenate([X, X], 1))

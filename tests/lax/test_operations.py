@@ -36,6 +36,7 @@ ROWS = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
         (lambda: lax.approx_max_k(X, 7), ValueError, "k=7 must be from 0 to 6"),
         (lambda: lax.approx_max_k(X.astype(int), 1), TypeError, "approx_max_k takes floats"),
         (lambda: lax.approx_min_k(X, 1, recall_target=2.0), ValueError, "recall_target must be above 0"),
+        (lambda: lax.approx_min_k(X, 1, recall_target=0.0), ValueError, "recall_target must be above 0"),
         (lambda: lax.index_take(X, (np.array([0]),), (0, 1)), ValueError, "one vector of positions for each axis"),
         (lambda: lax.index_take(X, (np.array([[0]]),), (0,)), ValueError, "vectors of one length, got shapes"),
         (lambda: lax.ragged_dot(X, Y, np.array([1])), ValueError, "takes arrays \\(m, k\\) and \\(g, k, n\\)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import py_compile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,14 @@ def test_a_mutant_fits_the_source(mutant: Mutant, tmp_path: Path) -> None:
     py_compile.compile(str(changed), doraise=True)
 
 
-def test_there_are_78_of_different_names() -> None:
-    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) == 78
+def test_there_are_143_of_different_names() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) == 143
+
+
+def test_every_room_has_five() -> None:
+    rooms = [path.parent.name for path in (ROOT / "src" / "pullback").glob("*/__init__.py")]
+    numbers = Counter(Path(mutant.file).parts[0] if "/" in mutant.file else "top_level" for mutant in MUTANTS)
+    assert {room: numbers[room] for room in (*rooms, "top_level") if numbers[room] < 5} == {}
 
 
 TEXT = '''"""Not this: 1 < 2."""

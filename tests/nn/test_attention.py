@@ -64,11 +64,21 @@ def test_by_blocks_as_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-5)
 
 
-def test_eager_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = nn.dot_product_attention(Q, K, V)
+@pytest.mark.parametrize("name", CASES)
+def test_eager_by_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = nn.dot_product_attention(Q, K, V, **CASES[name])
     for constant, value in (("SMALL", 0), ("FEW", 0), ("SCORES", 8 * 24), ("FEWEST", 8)):
         monkeypatch.setattr(attention, constant, value)
-    np.testing.assert_allclose(nn.dot_product_attention(Q, K, V), expected, rtol=1e-5, atol=1e-6)
+    found = nn.dot_product_attention(Q, K, V, **CASES[name])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_elements_behind_the_lengths_have_no_say() -> None:
+    expected = nn.dot_product_attention(Q[:, :7], K[:, :5], V[:, :5])
+    lengths = {"query_seq_lengths": np.array([7, 7]), "key_value_seq_lengths": np.array([5, 5])}
+    found = nn.dot_product_attention(Q, K, V, **lengths)
+    np.testing.assert_allclose(found[:, :7], expected, rtol=1e-5, atol=1e-6)
+    assert not np.asarray(found[:, 7:]).any()
 
 
 def test_rows_of_which_all_is_masked_have_a_mean_and_no_derivative_of_scores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,12 @@ def test_log1mexp() -> None:
     close(vmap(grad(nn.log1mexp))(f32(*x[1:])), 1 / np.expm1(np.array(x[1:])))
 
 
+def test_a_slope_where_the_square_overflows() -> None:
+    largest = np.finfo(np.float32).max
+    for f in (nn.sparse_plus, jit(nn.sparse_plus)):
+        close(vmap(grad(f))(f32(-largest, largest)), [0, 1])
+
+
 # Sums of exponentials ----------------------------------------------------------------------------------------------
 
 

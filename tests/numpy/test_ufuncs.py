@@ -11,7 +11,7 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jit, jvp, make_jaxpr, vmap
+from pullback import grad, jit, jvp, lax, make_jaxpr, vmap
 from pullback.core.config import enable_x64
 from pullback.core.errors import DtypeError, OperandError, ShapeError
 from pullback.numpy import interpolation
@@ -471,3 +471,10 @@ def test_signed_and_unsigned_integers_of_64_bits_are_compared_by_value() -> None
         ):
             np.testing.assert_array_equal(getattr(pnp, name)(a, b), expected)
             np.testing.assert_array_equal(jit(getattr(pnp, name))(a, b), expected)
+
+
+def test_the_sign_of_a_zero_is_that_zero_in_lax_alone() -> None:
+    x = np.float32([-0.0, 0.0])
+    for wrapped in (lambda f: f, jit):
+        assert np.signbit(wrapped(lax.sign)(x)).tolist() == [True, False]
+        assert np.signbit(wrapped(pnp.sign)(x)).tolist() == [False, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,15 @@ def test_many_factors() -> None:
     names = " ".join(f"n{i}" for i in range(20))
     text = parsed_rule(f"{names} -> {names}").text([(1,) * 20], [(1,) * 20])
     assert "y, z, z_1, z_2]" in text
+    with client.mlir_context():
+        assert str(client.mlir("ir").Attribute.parse(text)) == text
+
+
+def test_factors_of_a_kind_are_in_the_order_of_their_numbers() -> None:
+    names = [f"n{i}" for i in range(30)]
+    text = parsed_rule(f"{' '.join(names)} ->", reduction_factors=names[::-1]).text([(1,) * 30], [()])
+    assert "reduction={i, j, k, " in text
+    assert "z, z_1, z_2, z_3, z_4, z_5, z_6, z_7, z_8, z_9, z_10, z_11, z_12}" in text
     with client.mlir_context():
         assert str(client.mlir("ir").Attribute.parse(text)) == text
 
@@ -115,3 +125,12 @@ def test_on_one_device_it_is_the_function() -> None:
     options.def_partition(lambda *_: None)
     with pytest.raises(PartitioningError, match="arguments must have positions, got by keyword: k"):
         jit(lambda x: options(x, k=jnp.ones(2)))(x)
+
+
+def test_static_arguments_are_counted_from_the_end_too() -> None:
+    @partial(custom_partitioning, static_argnums=-1)
+    def f(x: Any, n: int) -> Any:
+        return x if n == 1 else n * x
+
+    f.def_partition(lambda *_: None)
+    np.testing.assert_array_equal(jit(f, static_argnums=1)(np.ones(2, np.float32), 3), [3, 3])

@@ -21,6 +21,7 @@ from pullback.core.config import enable_x64
 from pullback.custom_derivatives import SymbolicZero, clip_gradient, scale_gradient, straight_through
 from pullback.errors import ArgumentError, MissingCustomRuleError, RuleCheckError
 from pullback.test_util import check_rule
+from pullback.testing import differences
 from tests.random_programs import Program, programs
 
 RNG = np.random.default_rng(0)
@@ -704,3 +705,9 @@ def test_a_false_derivative_by_one_input_of_random_programs_is_found(program: Pr
             assert {kind for kind, _ in found} == {"derivative"}
             assert all(f"by argument {which}" in message for _, message in found)
             assert any("differs by a factor of 1.01" in message for _, message in found)
+
+
+def test_components_of_complex_arrays_have_names() -> None:
+    space = differences.Space((np.zeros(2, np.complex64),))
+    parts = [f"argument 0[{i}] ({part} part)" for part in ("real", "imaginary") for i in range(2)]
+    assert [space.name(k, "argument") for k in range(4)] == parts

@@ -351,3 +351,16 @@ def test_diagonals_of_sums_and_of_padding():
     np.testing.assert_array_equal(of_data(x.data), [6.0, 6.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="one matrix, without batch and dense axes"):
         sparse.BCOO.fromdense(jnp.ones((2, 2, 2))).diagonal()
+
+
+def test_elements_that_no_index_tells_apart_are_not_called_unique():
+    vector = sparse.BCOO((jnp.ones(2), jnp.array([[0], [2]])), shape=(3,), unique_indices=True)
+    rows = sparse.bcoo_update_layout(vector, n_batch=1, on_inefficient=None)
+    assert not rows.unique_indices
+    assert np.array_equal(rows.todense(), [1, 0, 1])
+
+
+def test_padding_is_not_divided_by_zero():
+    padded = sparse.BCOO((jnp.array([2.0, 0.0]), jnp.array([[1], [3]])), shape=(3,))
+    out = padded / jnp.array([0.0, 4.0, 0.0])
+    assert np.array_equal(out.data, [0.5, 0])
