@@ -80,7 +80,10 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
 
 
 def _meant(function: CustomFunction, **expected: bool) -> CustomFunction:
-    """Record on a function the intended deviations of its derivative, for ``check_rule``, and return it."""
+    """Mark a function whose derivative differs from the true one on purpose, and return it.
+
+    ``expected`` are options that make ``check_rule`` accept the differences.
+    """
     vars(function)["rule_check"] = expected
     return function
 
@@ -132,7 +135,7 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _clipping(clip: Callable[..., Any]) -> CustomFunction:
-    """Return the identity of its first argument, whose cotangents ``clip`` clips with the other arguments.
+    """Return a function that returns its first argument, and whose cotangent is ``clip(cotangent, *other_arguments)``.
 
     Clipping is not linear, so it has no transpose for forward mode: tangents pass unchanged. The Jacobian of a gradient
     thus differentiates the clipped gradient as it is computed.
@@ -185,7 +188,7 @@ def _clip_norm(ct: Any, largest: Any) -> Any:
 
 
 def _wide(dtype: Any) -> Any:
-    """Return the dtype for sums of squares of elements."""
+    """Return the dtype in which to sum squares of elements: float32 for narrower floats, else the same dtype."""
     return dtype if dtypes.is_complex(dtype) or dtype.itemsize > 2 else pnp.float32
 
 
@@ -349,7 +352,10 @@ def implicit_function(
 
 
 def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver:
-    """Return the solver of systems with the derivative of the residual by the state, at a state and parameters."""
+    """Return a solver of linear systems whose matrix is the derivative of ``residual(z, *params)`` by the state ``z``.
+
+    ``tangent_solve`` solves a system, given the function that multiplies by the matrix.
+    """
 
     def matvec(point: Any, t: Any) -> Any:
         z, params = point

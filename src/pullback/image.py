@@ -209,7 +209,10 @@ BAND = 64
 
 
 def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
-    """Multiply an array by a matrix of weights, in bands, along an axis."""
+    """Multiply an array along an axis by a matrix of weights, given as bands.
+
+    A band is (first, last, weights): the weights of the old elements from ``first`` to ``last`` for some new elements.
+    """
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]
     rows = rows.reshape(rows.shape[0], math.prod(rest))
@@ -244,9 +247,18 @@ def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) ->
 def _weights(
     xp: Any, n: int, m: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool, dtype: Any
 ) -> Any:
-    """The weight of each of n elements in each of m new elements, by the functions of ``xp``, NumPy or ours.
+    """The weight of each of ``n`` elements in each of ``m`` new elements, an array of shape (n, m).
 
-    The weights of a new element add up to 1 if it reaches the image and its middle is inside.
+    The weights of a new element add up to 1 if its middle is inside the image and it overlaps old elements; else they
+    are 0.
+
+    Args:
+      xp: the module of array functions: NumPy or Pullback's.
+      n, m: the numbers of elements.
+      scale, translation: the map from old to new positions.
+      method: the method of interpolation.
+      antialias: whether the kernel is widened when the image shrinks.
+      dtype: the dtype of the weights.
     """
     inverse = 1 / scale
     positions = xp.arange(n, dtype=dtype)[:, None]
@@ -267,7 +279,10 @@ def _weights(
 
 
 def _four_taps(xp: Any, n: int, middle: Any, dtype: Any) -> Any:
-    """The cubic weights of the four neighbours of new elements, with a repeated edge."""
+    """The cubic weights of ``n`` elements in new elements, as PyTorch defines them: of four neighbours, edges repeated.
+
+    ``middle`` has the middles of the new elements, in units of old elements; ``xp`` is the module of array functions.
+    """
     first = xp.floor(middle)
     weights = xp.zeros((n, middle.shape[0]), dtype)
     for tap in (-1, 0, 1, 2):

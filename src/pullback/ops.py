@@ -189,7 +189,11 @@ def _combine(name: str, start: Any, ids: Any, x: Any, sorted_: bool, unique: boo
 
 
 def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: Any) -> Any:
-    """Sum rows by segments in buckets, and add the sums of the buckets; the last bucket may be smaller."""
+    """Sum the rows of ``x`` by segments, in buckets of ``bucket`` consecutive rows; the last bucket may be smaller.
+
+    The sums of the buckets are added to ``start``. ``ids`` has the segment of each row; ``unique`` and ``mode`` are
+    options of the scatter.
+    """
     complete = x.shape[0] // bucket * bucket
     xs, ns = (slicing.slice_in_dim(v, 0, complete, 0) for v in (x, ids))
     xs, ns = (shapes.reshape(v, (complete // bucket, bucket, *v.shape[1:])) for v in (xs, ns))

@@ -359,7 +359,10 @@ def _check_argument(i: int, value: Any, static: bool) -> None:
 
 
 def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
-    """Return the function of the arguments that are not static."""
+    """Return ``fun`` as a function of the arguments that are not static.
+
+    ``fixed`` has the positions of static arguments, whose values are taken from ``values``.
+    """
     if not fixed:
         return fun
 
@@ -395,7 +398,7 @@ def transformations() -> tuple[str, ...]:
 
 
 def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply a transformation that keeps the arguments; for ``vmap`` they are batches already."""
+    """Apply the transformation ``name`` to a function without changing its arguments; for ``vmap`` they are batches."""
     import pullback
 
     function = getattr(pullback, name)(subject.function)
@@ -403,7 +406,7 @@ def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``jvp`` or ``linearize``, with the tangents as an additional argument."""
+    """Apply ``name``, which is ``jvp`` or ``linearize``, with the tangents as an additional argument."""
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -417,7 +420,10 @@ def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pulled_back(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``vjp``, with the cotangent as an additional argument."""
+    """Apply ``vjp``, with the cotangent as an additional argument.
+
+    ``later_maps`` is how often ``vmap`` is applied afterwards: the cotangent has so many mapped axes.
+    """
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -438,7 +444,16 @@ _WITH_FURTHER_INPUTS = {"jvp": _pushed_forward, "linearize": _pushed_forward, "v
 def _with_input(
     subject: Subject, transformation: str, call: Callable[..., Any], values: Any, what: str, names: Sequence[str]
 ) -> Subject:
-    """Add an argument to a function: (co)tangents of the values that have any."""
+    """Add a last argument to a function: tangents or cotangents of the inexact leaves of ``values``.
+
+    Args:
+      subject: the function, with its arguments.
+      transformation: the name of the transformation, for the title.
+      call: the new function, as ``call(args, kwargs)``.
+      values: the tree of values whose tangents or cotangents are added.
+      what: ``tangent`` or ``cotangent``.
+      names: the name of each leaf of ``values``.
+    """
     avals = [abstractify(x) for x in tree.leaves(values)]
     further = [f"{what} of {n}" for n, a in zip(names, avals, strict=True) if dtypes.is_inexact(a.dtype)]
     return Subject(
@@ -455,7 +470,7 @@ def _tangent_type(x: Any) -> ShapeDtypeStruct | None:
 
 
 def _completed(tangents: Any, values: Any) -> Any:
-    """Complete a tree of (co)tangents with zeros for integers, which the inputs leave out."""
+    """Complete a tree of tangents or cotangents with zeros for the integer leaves of ``values``, which it lacks."""
     given = iter(tree.leaves(tangents))
     return tree.tree_map(
         lambda x: next(given) if dtypes.is_inexact(typeof(x).dtype) else np.zeros(x.shape, dtypes.float0), values

@@ -227,7 +227,16 @@ def _badness(m: _Mismatch) -> float:
 
 
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
-    """Check a derivative in double precision, then compare the one in the arguments' dtype with it."""
+    """Check a derivative in double precision against differences; then compare the derivative in the arguments' dtype.
+
+    Args:
+      f: the function.
+      derivative: its ``jvp`` or ``vjp``.
+      args: the arguments.
+      forward: whether ``derivative`` is a ``jvp``.
+      settings: tolerances, and the step of the differences.
+      what: the name of the check, for errors.
+    """
     atol, rtol, eps = settings
     with double_precision():
         precise = precise_point(f, args, eps)
@@ -254,14 +263,14 @@ def _directions(size: int) -> Iterator[Vector]:
 
 
 def _pushed(point: Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
-    """Return the tangent of the outputs along a direction, after checking its type and the value."""
+    """Return the tangent of the outputs along a direction; check its type, and the outputs that ``f_jvp`` returns."""
     out, tangent = f_jvp(point.inputs.displaced(0 * direction), point.inputs.tangents(direction))
     _check_value(point, out, what)
     return _checked_vector(point.outputs, tangent, False, f"{what}: the tangent of the output")
 
 
 def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
-    """Return the cotangent of the inputs for a cotangent of the outputs, after checking its type and the value."""
+    """Return the cotangent of the inputs for the cotangent ``direction``; check its type, and ``f_vjp``'s outputs."""
     out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
     _check_value(point, out, what)
     cts = tuple(pull(point.outputs.tangents(direction, dual=True)))
@@ -366,7 +375,15 @@ def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -
 
 
 def _locate(point: Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
-    """Find, by bisection, the component of the input that causes a mismatch along a direction."""
+    """Find, by bisection, the component of the input that causes a mismatch along a direction; return its index.
+
+    Args:
+      point: the function at a point.
+      direction: the direction.
+      push: the derivative to test, a function of a direction.
+      output: the component of the derivative to compare; None for the first.
+      u: weights by which the outputs are summed; None to compare the outputs themselves.
+    """
     where = np.flatnonzero(direction)
     while len(where) > 1:
         parts = []

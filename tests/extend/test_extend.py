@@ -223,6 +223,13 @@ def test_evaluation_by_compiling() -> None:
     assert p.bind(jnp.ones(2, "bfloat16"), 1.0).dtype == jnp.bfloat16
 
 
+def test_rules_may_call_the_builder_by_its_former_names() -> None:
+    p = extend.Primitive("sort_of_add_too")
+    p.abstract_eval(lambda x, y: extend.ShapedArray(x.shape, x.dtype))
+    p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", x, hlo.spread(y, x.shape)))
+    np.testing.assert_array_equal(p.bind(W, 1.0), W + 1)
+
+
 def test_a_rule_of_a_builder_with_regions() -> None:
     p = extend.Primitive("argmin_by_hand", multiple_results=True)
     p.abstract_eval(lambda x: [extend.ShapedArray((), x.dtype), extend.ShapedArray((), np.dtype("int32"))])

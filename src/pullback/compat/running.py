@@ -115,7 +115,7 @@ def _run_code(code: str) -> None:
 
 
 def _of_the_program(tb: TracebackType | None) -> TracebackType | None:
-    """Drop the frames of a traceback before the program's first."""
+    """Drop the frames of a traceback that precede the first frame of the user's program."""
     while tb is not None and (tb.tb_frame.f_code.co_filename == __file__ or "runpy" in tb.tb_frame.f_code.co_filename):
         tb = tb.tb_next
     return tb

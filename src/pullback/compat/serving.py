@@ -124,7 +124,7 @@ class Served(ModuleType):
 
 
 def _is_room(source: ModuleType, name: str) -> bool:
-    """Whether a name is a module of Pullback that is not a module of JAX."""
+    """Whether the attribute ``name`` of a module is a module of Pullback for which JAX has no module."""
     value = source.__dict__.get(name)
     if not isinstance(value, ModuleType) or not value.__name__.startswith(_OURS):
         return False
@@ -143,7 +143,7 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
 
 
 def _asker() -> str | None:
-    """Return the innermost line outside of Pullback and the import system; None if that is in jaxlib."""
+    """Return the innermost line on the stack outside of Pullback and the import system; None for a line of jaxlib's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -156,7 +156,7 @@ def _asker() -> str | None:
 
 
 def _own_names(name: str) -> list[str]:
-    """Return the names of the modules that provide the names of a module of JAX."""
+    """Return the names of Pullback's modules that provide the contents of the module ``name`` of JAX."""
     rest = name.removeprefix("jax")
     return [prefix + rest for prefix in (_EXTRAS, _OURS) if _has_spec(prefix, rest)]
 

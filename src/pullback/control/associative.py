@@ -84,14 +84,18 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
 
 
 def _axis(name: str, x: Any, axis: int) -> int:
-    """Resolve the axis of a leaf to a non-negative one; raise if the leaf lacks it."""
+    """Convert the axis of a leaf to a non-negative number; raise if the leaf has no such axis."""
     if not -len(x.shape) <= axis < len(x.shape):
         raise ControlFlowError(f"associative_scan: {name} of type {typeof(x)} has no axis {axis}")
     return axis % len(x.shape)
 
 
 def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves, axes: list[int]) -> Leaves:
-    """Compute partial results recursively: pairs give every second result, and the others follow from these."""
+    """Combine elements 0 to k, for each k, along ``axes``, an axis for each leaf.
+
+    The recursion is on the combinations of elements 0 and 1, 2 and 3, ...: it gives the results for odd k. Each result
+    for an even k combines the result for k - 1 with element k.
+    """
     count = leaves[0].shape[axes[0]]
     if count < 2:
         return leaves

@@ -32,7 +32,7 @@ Functions = Sequence[Callable[..., Any]]
 def staged_branches(
     what: str, functions: Functions, avals: Sequence[ShapedArray], in_tree: Any, with_refs: Callable[[Any], Any]
 ) -> list[Body]:
-    """Stage the branches.
+    """Trace each branch to a program; return a :class:`Body` for each.
 
     Args:
       what: the operation, for error messages.
@@ -94,8 +94,8 @@ class _Types(NamedTuple):
 
     Attributes:
       trees: for each branch the tree of its result.
-      own: for each branch the types of its leaves.
-      wanted: the types of the leaves of the operation's result; None if branches read values, so that they cannot be
+      own: for each branch the types of the leaves of its result.
+      wanted: the common types that the leaves are converted to; None if branches read values, so that they cannot be
         traced.
     """
 
@@ -154,7 +154,15 @@ def _add_to_cache(key: Any, found: _Types) -> None:
 def _compared(
     what: str, functions: Functions, leaves: Sequence[Any], in_tree: Any, with_refs: Callable[[Any], Any]
 ) -> _Types:
-    """Trace all branches, and compare the types of their results."""
+    """Trace all branches, and compare the types of their results; raise if they differ.
+
+    Args:
+      what: the operation, for error messages.
+      functions: the branches.
+      leaves: the leaves of the operands.
+      in_tree: the tree of the operands; None if each operand is a leaf.
+      with_refs: puts the references back into a tree of operands.
+    """
     if in_tree is None:
         in_tree = tree.structure(tuple(leaves))
     try:
@@ -167,14 +175,15 @@ def _compared(
 
 
 def _kind(x: Any) -> Any:
-    """The type of an array, for a cache key."""
+    """The shape, dtype and weak type of an array, for a cache key."""
     return x.shape, x.dtype, x.weak_type
 
 
 def _identity(x: Any, depth: int = 0) -> Any:
     """A cache key of a function, or of a value that it closes over: equal for functions that the same code makes.
 
-    Different functions may have equal keys: the types of the result show that.
+    The key is not unique: the caller must compare the types of the result, which may differ for equal keys. ``depth``
+    is the number of nested closures so far.
     """
     kind = type(x)
     if kind is FunctionType:

@@ -67,7 +67,7 @@ class _Scan(NamedTuple):
         return split_list(operands, self.num_consts, self.num_carry)
 
     def position(self, i: Any) -> Any:
-        """The index of the element of step ``i``."""
+        """The index of the element that step ``i`` takes; a reverse scan begins with the last element."""
         return sub(integer(self.loop.length - 1), i) if self.loop.reverse else i
 
     def run(self, *operands: Any) -> list[Any]:

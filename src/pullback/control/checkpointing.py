@@ -46,7 +46,10 @@ def integer(n: int) -> ArrayImpl:
 
 
 def repetitions(length: int, free: int) -> int:
-    """The largest number of times that a step is computed, to reverse ``length`` steps with ``free`` further slots."""
+    """The least r so that ``length`` steps can be reversed if no step is computed more than r times.
+
+    One state is saved, and there are ``free`` slots for further states.
+    """
     s, r = free + 1, 0
     while comb(s + r, s) < length:
         r += 1
@@ -54,7 +57,10 @@ def repetitions(length: int, free: int) -> int:
 
 
 def steps_to_next_snapshot(length: int, free: int) -> int:
-    """The number of steps to the next state to save, to reverse ``length`` steps (at least 2) with ``free`` slots."""
+    """The number of steps to advance before the next state is saved, to reverse ``length`` steps (at least 2).
+
+    The current state is saved, and ``free`` slots for further states are left.
+    """
     s, r = free + 1, repetitions(length, free)
     return min(comb(s + r - 1, s), length - comb(s + r - 2, s - 1))
 
@@ -78,7 +84,10 @@ def _is_large(x: Any, y: Any) -> Any:
 
 
 def _traced_steps_to_next(length: Any, free: Any) -> Any:
-    """:func:`steps_to_next_snapshot` of traced counters; if binomials overflow, some valid number of steps."""
+    """Compute :func:`steps_to_next_snapshot` for traced numbers ``length`` and ``free``.
+
+    If the binomial coefficients overflow, the result is not optimal, but from 1 to ``length - 1``.
+    """
     s = add(free, 1)
 
     def more(carry: Any) -> Any:
@@ -102,7 +111,7 @@ class Snapshots(NamedTuple):
 
     Attributes:
       depth: the number of saved states.
-      steps: for each saved state, in order, the number of the step before which it was.
+      steps: for each saved state, in order, the number of the step that begins with it.
       order: the indices of the slots of the saved states, followed by those of free slots. There is an extra slot, the
         last, for a state that is needed next, but not saved.
       slots: for each array of the state, the slots, along a new leading axis.
@@ -133,7 +142,10 @@ def with_element(x: Any, value: Any, i: Any) -> Any:
 
 
 def push(saved: Snapshots, state: State, step: Any) -> Snapshots:
-    """Save a further state; without a free slot it goes to the extra slot, which the next such state overwrites."""
+    """Save a further state, the state before the step ``step``.
+
+    If no slot is free, the state goes to the extra slot; the next state that finds no free slot overwrites it.
+    """
     slot = element(saved.order, saved.depth)
     slots = [with_element(x, value, slot) for x, value in zip(saved.slots, state, strict=True)]
     count = saved.order.shape[0] - 1
@@ -142,7 +154,10 @@ def push(saved: Snapshots, state: State, step: Any) -> Snapshots:
 
 
 def _thinned(saved: Snapshots, when: Any) -> Snapshots:
-    """Drop every second state, if ``when`` is True; states do not move, only the order of slots changes."""
+    """Drop every second saved state if ``when`` is True, to free its slot.
+
+    No state is copied: only the order of the slots changes.
+    """
     count = saved.order.shape[0] - 1
 
     def evens_first(x: Any) -> Any:

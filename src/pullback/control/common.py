@@ -36,7 +36,7 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
-    """Flatten a tree to arrays, and its structure.
+    """Flatten a tree to arrays; return them, and the structure of the tree.
 
     Raises:
       OperandError: a leaf is not an array; the message names the leaf and the operation ``what`` (a TypeError).
@@ -93,7 +93,7 @@ def tree_difference(name: str, first: Any, second: Any, where: Sequence[str]) ->
     Args:
       name: the name of the tree.
       first, second: the structures.
-      where: describes the occasion of each, as in ``when it is given``.
+      where: for each structure, when the tree has it, as in ``when it is given``.
     """
     try:
         pair = [tree.unflatten(t, [_LEAF] * t.num_leaves) for t in (first, second)]
@@ -108,7 +108,10 @@ _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """Find the first subtree that differs between two trees of placeholders: its name, and its kind in each."""
+    """Find the first subtree that differs between two trees of placeholders, or return None.
+
+    Return its name, an expression that begins with ``name``, and the type of the subtree in ``a`` and in ``b``.
+    """
     if a is b:  # leaves, or None
         return None
     if a is _LEAF or b is _LEAF or type(a) is not type(b):
@@ -150,7 +153,7 @@ class Body(NamedTuple):
         ``refs``; its results are those of the function, followed by the new contents of ``refs``.
       captured: the captured arrays and tracers, and the contents of references that are only read.
       out_tree: the structure of the result.
-      refs: the references that the function writes, and those that were requested.
+      refs: the references that the function writes, and those that the caller of :func:`stage` asked for.
     """
 
     jaxpr: ClosedJaxpr
@@ -160,7 +163,7 @@ class Body(NamedTuple):
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        """The types of the results, without those of references."""
+        """The types of the function's results, without the new contents of references."""
         avals = self.jaxpr.out_avals
         return avals[: len(avals) - len(self.refs)]
 
@@ -187,8 +190,9 @@ def stage(
       call: takes flat arguments, and returns a tree.
       avals: the types of the arguments.
       names: returns the names of the arguments, for error messages.
-      carried: references that are inputs and results even if they are not written, before others that are.
-      varying: for some references, named axes along which their contents are taken to vary.
+      carried: references whose contents are inputs and results even if the function does not write them. They come
+        before other references.
+      varying: for some references, the named axes along which the program declares their initial contents to vary.
     """
     flat = FlatFunction(call, described=function)
     scope = Scope(carried, varying)
@@ -202,9 +206,10 @@ def stage(
 
 
 def with_varying_predicate(body: Body, axes: frozenset[Any]) -> Body:
-    """Convert a body that only some indices of named axes run, so that its operands vary along these axes.
+    """Mark the operands of a branch as varying along ``axes``, as its predicate varies along these named axes.
 
-    Otherwise reverse mode would, within the body, sum over all indices, including those that do not run it.
+    Only some indices of the axes then run the branch. If an operand did not vary, reverse mode would sum its cotangent
+    over all indices within the branch, although some do not run it.
     """
     closed = body.jaxpr
     avals = [a.update(varying=a.varying | axes) for a in closed.in_avals]
@@ -269,7 +274,7 @@ class Carry(NamedTuple):
         return changed
 
     def check(self, outs: Sequence[ShapedArray]) -> None:
-        """Raise if a step returns a carry of other types than it takes."""
+        """Raise unless ``outs``, the types of the carry that a step returns, are those of the carry it takes."""
         for i, (before, out) in enumerate(zip(self.avals, outs, strict=True)):
             how = aval_difference(before, out)
             if how:
@@ -309,7 +314,10 @@ def stage_step(
 
 
 def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
-    """Add to ``varying`` the named axes along which references vary only after a step; return whether there are any."""
+    """Find the references whose content varies along more named axes after a step of a loop than before.
+
+    Add these axes to ``varying``. Return whether there are any: the step must then be staged again.
+    """
     changed = False
     count = len(body.refs)
     pairs = zip(body.jaxpr.in_avals[-count:], body.jaxpr.out_avals[-count:], strict=True) if count else ()
@@ -321,14 +329,20 @@ def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
 
 
 def varied_contents(body: Body) -> list[Any]:
-    """The current contents of the references that a body writes, converted to vary along the axes of its inputs."""
+    """The current contents of the references that a staged function writes, as inputs of its program.
+
+    They are converted to vary along the named axes along which these inputs vary.
+    """
     count = len(body.refs)
     avals = body.jaxpr.in_avals[-count:] if count else []
     return [vary(x, a.varying) for x, a in zip(contents(body.refs), avals, strict=True)]
 
 
 def without_refs(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Replace references in a tree by numbers; return it, and a function that puts them back into a tree like it."""
+    """Replace the references in a tree by zeros.
+
+    Return the new tree, and a function that puts the references back into a tree of the same structure.
+    """
     leaves, treedef = tree.flatten(value)
     refs = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
     if not refs:
@@ -355,7 +369,7 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
 
 
 def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
-    """Inline a program into another: return its equations for some operands, and its results."""
+    """Return the equations of a program with ``operands`` substituted for its inputs; and its results."""
     if closed.consts:  # only a separate program can hold values
         results = [Var(a) for a in closed.out_avals]
         return [Eqn(jit_p, list(operands), {"jaxpr": closed, "name": "invariant"}, results)], results
@@ -370,7 +384,10 @@ def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], li
 
 @cached_by_jaxpr
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Remove operations that run only for their effects: the program is run again for its results."""
+    """Remove from a program the operations that run only for their effects.
+
+    It is for a program that runs a second time to compute its results again.
+    """
     jaxpr = closed.jaxpr
     if not jaxpr.effect:
         return closed
@@ -385,7 +402,7 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _quiet(value: Any) -> Any:
-    """Apply :func:`without_effects` to the programs in a parameter."""
+    """Remove operations that run only for their effects from a parameter, if it is a program or a tuple of programs."""
     if isinstance(value, tuple):
         return tuple(map(_quiet, value))
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value
@@ -400,7 +417,10 @@ def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def typed(outs: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
-    """Give concrete results of a program (the first, if there are fewer) the weak types of the program's results."""
+    """Convert concrete results of a program to arrays with the weak types that the program declares.
+
+    ``outs`` may have only the first results.
+    """
     values = []
     for x, v in zip(outs, closed.jaxpr.outvars, strict=False):
         if type(x) in SCALARS:
@@ -420,7 +440,15 @@ def check_checkpoints(what: str, checkpoints: Any) -> None:
 
 
 def auto_preaccumulated(program: ClosedJaxpr, carry: Carry, changing: range) -> ClosedJaxpr:
-    """Preaccumulate regions of the program of a step; ``changing`` are the inputs that are carried."""
+    """Rewrite the program of a loop's step so that reverse mode stores fewer bytes.
+
+    A region whose local Jacobian is smaller than its residuals becomes one equation with that Jacobian.
+
+    Args:
+      program: the program of the step.
+      carry: the carry of the loop, whose function error messages name.
+      changing: the indices of the inputs that change from step to step.
+    """
     from pullback.transforms.preaccumulation.automatic import in_step
 
     return in_step(program, name_of(carry.function), changing)

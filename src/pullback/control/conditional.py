@@ -203,7 +203,11 @@ def _predicate(pred: Any) -> Any:
 
 
 def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
-    """Run the function at ``index``: as ordinary Python if the index is known, or by the primitive."""
+    """Apply the function at ``index`` to the operands.
+
+    In eager mode, if the index is a known number, call the function as ordinary Python. Otherwise trace all functions,
+    and bind the primitive ``cond``.
+    """
     value = known(index)
     if value is not None and (config.disable_jit or state.trace.eager):
         if config.disable_jit:
@@ -231,7 +235,15 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
 
 
 def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
-    """Extend a branch to take the contents ``values`` of references, and to return their new contents in any case."""
+    """Extend a branch to take the contents of all of ``refs``, and to return their new contents.
+
+    A reference that the branch does not use is returned unchanged.
+
+    Args:
+      body: the branch, which takes the contents of the references that it writes.
+      refs: the references that any branch writes.
+      values: their contents.
+    """
     jaxpr = body.jaxpr.jaxpr
     inputs, results = len(jaxpr.invars) - len(body.refs), len(jaxpr.outvars) - len(body.refs)
     before = dict(zip(body.refs, jaxpr.invars[inputs:], strict=True))
@@ -245,7 +257,10 @@ def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
 
 
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
-    """Run a branch as ordinary Python, with operands and results converted to arrays, as in a traced branch."""
+    """Call a branch as ordinary Python; convert its operands and results to arrays, as tracing would.
+
+    The operation ``what`` is for error messages.
+    """
     if not all(isinstance(x, Array) for x in operands):
         operands, with_refs = without_refs(operands)
         leaves, in_tree = leaves_of(operands, what, "operands")
@@ -255,7 +270,10 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
 
 
 def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
-    """Keys of captured values: ids, with a count for a value that occurs twice, as when a reference holds it, too."""
+    """A key of each captured value: its id, and how many times it occurs before in the list.
+
+    A value may occur twice, for example if a reference also holds it.
+    """
     counts: Counter[int] = Counter()
     keys = []
     for x in captured:
@@ -265,7 +283,13 @@ def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def _branch(body: Body, captured: dict[Any, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """Extend a branch to take the values that any branch captured, and convert its results to the types ``wanted``."""
+    """Make the program of a branch, with inputs and results that are the same for all branches.
+
+    Args:
+      body: the branch.
+      captured: the values that any branch captured, by their key of :func:`_keys`. All become inputs.
+      wanted: the types that the results are converted to.
+    """
     jaxpr = body.jaxpr.jaxpr
     own = dict(zip(_keys(body.captured), jaxpr.invars, strict=False))
     inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
@@ -339,7 +363,8 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
 def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Branches, Branches, list[bool]]:
     """Split branches by partial evaluation into known and unknown branches of common types.
 
-    Only one branch runs, so that residuals of the same type from different branches share a slot.
+    A slot is an output of all known branches that carries a residual. Only one branch runs, so that residuals of the
+    same type from different branches share a slot.
 
     Returns:
       The known branches, from ``known operands`` to ``known results, slots``; the unknown branches, from ``known
@@ -379,7 +404,14 @@ def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple
 
 
 def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """Extend a known branch by a result for each slot: its residual there, or zeros."""
+    """Extend a known branch to return, after its results, a value for each slot: its residual, or zeros.
+
+    Args:
+      closed: the branch, which returns results and its own residuals.
+      results: the number of results without residuals.
+      own: the slot of each residual, by its index in the list of the inputs followed by the results of ``closed``.
+      slots: the types of the slots.
+    """
     filled = {k: i - len(closed.in_avals) for i, k in own.items()}
 
     def run(*args: Any) -> list[Any]:
@@ -452,7 +484,7 @@ def _select(
 
 
 def _forwarded(branches: Branches) -> list[int | None]:
-    """For each result, the position of the operand that all branches return there; None if there is no such operand."""
+    """For each result, the index of an operand that every branch returns unchanged as this result, or None."""
     positions = []
     for closed in branches:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}

@@ -25,7 +25,7 @@ Body = Callable[[list[Value]], Sequence[Value]]
 
 
 def _token(hlo: Any) -> Value:
-    """The current token, or a new token before the first effect."""
+    """The token that orders effects in the module under construction; a new token if there was no effect before."""
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
 
 
@@ -106,7 +106,10 @@ def write_scan(
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
     def step(values: Sequence[Value], i: Value) -> list[Value]:
-        """Emit the step of element ``i``: from carry and stacked results to both after the step."""
+        """Emit the step for element ``i``.
+
+        ``values`` are the carry and the stacked results so far; the result are these values after the step.
+        """
         outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
         return [*outs[:num_carry], *(_with_row(hlo, y, row, i) for y, row in stacked)]
@@ -138,7 +141,7 @@ def write_scan(
 def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """Emit a scan without a loop: the steps one after the other, in an order of the elements."""
+    """Emit a scan without a loop: ``jaxpr`` for each index in ``order``; return the carry and the stacked results."""
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:

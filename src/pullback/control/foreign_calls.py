@@ -94,7 +94,7 @@ def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, pa
 
 
 def _with_axis(order: tuple[int, ...]) -> tuple[int, ...]:
-    """The layout of an array with a further axis, the first and slowest."""
+    """Extend a layout, an order of axes from the slowest to the fastest, by a new first axis, the slowest."""
     return (0, *[i + 1 for i in order])
 
 

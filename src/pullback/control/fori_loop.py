@@ -116,7 +116,10 @@ def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value:
 
 
 def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
-    """Wrap a body so that it updates a progress bar; show the bar now."""
+    """Wrap the body of a loop so that each step updates a progress bar, and show the bar.
+
+    ``first`` and ``last`` are the bounds, and ``progress`` is the bar's description or True.
+    """
     bar, total = Bar(progress), sub(last, first)
     bar.start(total)
 
@@ -178,7 +181,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can surely represent an integer, whose value may be unknown."""
+    """Whether an integer dtype can represent the integer ``x``; if its value is unknown, all values of its dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

@@ -36,7 +36,10 @@ _int32 = np.dtype(np.int32)
 
 
 def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
-    """Guard the operands of a function that only some examples of a batch need.
+    """Return the operands of a function whose results only some examples of a batch need.
+
+    The values are unchanged. Derivatives replace the operands of the other examples, so that a NaN or an infinity there
+    does not reach the derivatives of shared operands.
 
     Args:
       needed: which examples need the function, booleans of shape ``(n,)``.
@@ -54,7 +57,10 @@ guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))
 
 @guard_p.jvp
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> tuple[list[Any], list[Any]]:
-    """The jvp rule: examples that are not needed get the operands of the first needed one, and zero tangents."""
+    """The jvp rule: an example that is not needed gets the operands of the first needed example, and zero tangents.
+
+    ``mapped`` says which operands have an element for each example.
+    """
     needed, *operands = primals
     some, first = reduce_or(needed, (0,)), argmax(needed, 0, _int32)
     outs = []
@@ -71,7 +77,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """The Taylor rule: it treats each coefficient as the jvp rule treats the tangent."""
+    """The Taylor rule: it treats each Taylor coefficient as the jvp rule treats the tangent."""
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 
@@ -107,7 +113,10 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn:
 
 @guard_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Split by operand: each is guarded independently."""
+    """The rule for partial evaluation: a ``guard`` of the known operands, and another of the unknown operands.
+
+    All are unknown if it is unknown which examples are needed.
+    """
     results = [u or unknown[0] for u in unknown[1:]]
     return if_needed(_dce([not u for u in results], eqn)), if_needed(_dce(results, eqn)), results
 
@@ -117,7 +126,10 @@ guard_p.record(partial(record_split, guard_p))
 
 @checked_program(guard_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify``: all examples are checked, so that operands are replaced as in the jvp rule."""
+    """The rule for ``checkify``: give the examples that are not needed the operands of the first needed example.
+
+    Checks run for all examples; with these operands, an example that is not needed causes no failure of its own.
+    """
     if trace.errors == USER:
         return guard_p.bind(*args, **params)  # type: ignore[no-any-return]
     needed, *operands = args

@@ -57,7 +57,10 @@ class Scalar:
         self.call, self.name = call, name
 
     def along(self, i: int) -> Scalar:
-        """The derivative with respect to captured array ``i``; the tangent is a further captured array, the last."""
+        """The derivative with respect to captured array ``i``, as a function of ``x`` and the captured arrays.
+
+        Its last argument, a further captured array, is the tangent of array ``i``.
+        """
 
         def derivative(x: Any, *captured: Any) -> Any:
             *arrays, t = captured
@@ -99,7 +102,15 @@ def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
 
 
 def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shared: Sequence[bool], order: int) -> Any:
-    """The Taylor coefficients of a function at each node, from 0 to ``order``; ``shared`` captured arrays serve all."""
+    """The Taylor coefficients of orders 0 to ``order`` of a scalar function, at each of the points ``w``.
+
+    Args:
+      function: the function.
+      w: the eigenvalues of the matrices, an array (..., n).
+      captured: the captured arrays of the function.
+      shared: which captured arrays are the same for all matrices; the others have the leading axes of ``w``.
+      order: the highest order.
+    """
     axes = [None if same else 0 for same in shared]
     of_row: Any = lambda row, *captured: vmap(lambda x: function.call(x, *captured))(row)
     if all(shared):
@@ -127,7 +138,10 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _broadcast_axes(x: Any, axes: Sequence[int], count: int) -> Any:
-    """Expand an array so that its last axes become ``axes`` of ``count`` last axes; the others have size 1."""
+    """Insert axes of size 1, so that ``x`` broadcasts against arrays with ``count`` last axes.
+
+    The last axes of ``x``, as many as ``axes`` has entries, move to these positions among the ``count`` axes.
+    """
     lead = len(x.shape) - len(axes)
     return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
 
@@ -156,7 +170,10 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
 
 
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
-    """The divided differences, and estimates of their errors; see :func:`divided_differences`."""
+    """Return the divided differences of order k, and estimates of their errors.
+
+    The arguments are those of :func:`divided_differences`; ``known`` says whether ``near`` is known.
+    """
     # A value may be exact for a neighbouring argument: this counts as an error, by the slope.
     epsilon = float(np.finfo(w.dtype).eps)
     if k == 0:
@@ -181,7 +198,18 @@ def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], k
 
 
 def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
-    """The largest gap among k + 1 nodes, the change of the differences of order k - 1 across it, and its error."""
+    """For each tuple of k + 1 nodes, find the two nodes that are farthest apart.
+
+    Args:
+      below: the divided differences of order k - 1.
+      error: bounds of their errors.
+      w: the nodes (..., n).
+      k: the order.
+
+    Returns:
+      The gap between the two nodes; the difference of the two entries of ``below`` that each lack one of the nodes; and
+      a bound of the error of this difference.
+    """
     nodes = [_broadcast_axes(w, (r,), k + 1) for r in range(k + 1)]
     others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
     values = [_broadcast_axes(below, axes, k + 1) for axes in others]
@@ -197,9 +225,10 @@ def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
 
 
 def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -> tuple[Any, Any]:
-    """The divided differences by the Taylor series about the first node, and bounds of their errors.
+    """The divided differences of order k by the Taylor series about the first node, and bounds of their errors.
 
-    If ``use_series`` says which are used, the others are sums of zeros, and there are no bounds.
+    ``use_series`` says which elements are needed, or is None for all. If it is not None, the other elements are
+    meaningless but finite, and the bounds are None.
     """
     first = _broadcast_axes(w, (0,), k + 1)
     distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
@@ -221,7 +250,7 @@ def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -
 
 
 def _order(k: int, dtype: np.dtype[Any]) -> int:
-    """The order of the Taylor series: at a tenth of its radius the remainder is below the rounding of the quotient."""
+    """The highest order of Taylor coefficients that divided differences of order k need in a dtype."""
     return k + (16 if dtype.itemsize == 8 else 8) if k else 0
 
 
@@ -229,14 +258,17 @@ def _order(k: int, dtype: np.dtype[Any]) -> int:
 
 
 def _decomposed(function: Scalar, a: Any, captured: Sequence[Any], shared: Sequence[bool], k: int) -> tuple[Any, Any]:
-    """The eigenvectors, and the divided differences of order k in the dtype of the matrices."""
+    """Return the eigenvectors of ``a``, and the divided differences of order k of the function at the eigenvalues.
+
+    ``shared`` says which captured arrays are the same for all matrices.
+    """
     w, v = eigh(a)
     coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype))
     return v, ops.convert_element_type(divided_differences(coefficients, w, k), a.dtype)
 
 
 def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
-    """The directions in the basis of eigenvectors, V* E V."""
+    """Transform the directions (matrices E) to the basis of the eigenvectors V: V* E V for each."""
     if not directions:
         return []
     v = shapes.broadcast_to(v, directions[0].shape)
@@ -244,7 +276,7 @@ def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
 
 
 def _paths(inner: Sequence[Any]) -> Any:
-    """For indices i, j, ..., l the sum over the permutations of k matrices of M1_ij ... Mk_(..)l."""
+    """The sum over all orders M1, ..., Mk of the matrices: M1[i, j] M2[j, ...] ... Mk[..., l] for all i, ..., l."""
     k = len(inner)
     terms = []
     for order in permutations(range(k)):
@@ -254,7 +286,7 @@ def _paths(inner: Sequence[Any]) -> Any:
 
 
 def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """The function of the matrices, V f(W) V*."""
+    """The function of the Hermitian matrices ``a``: V f(W) V*, from their eigenvalues W and eigenvectors V."""
     if 0 in a.shape:
         return a
     v, values = _decomposed(function, a, captured, shared, 0)
@@ -262,7 +294,16 @@ def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -
 
 
 def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """The derivative in the directions ``t`` and the first ``count - 1`` of ``rest``, which captured arrays follow."""
+    """The derivative of order ``count`` of the matrix function, along ``count`` directions.
+
+    Args:
+      t: the first direction.
+      a: the matrices.
+      rest: the other directions, followed by the captured arrays.
+      count: the number of directions.
+      function: the scalar function.
+      shared: which captured arrays are the same for all matrices.
+    """
     if 0 in t.shape:
         return t
     directions, captured = (t, *rest[: count - 1]), rest[count - 1 :]
@@ -276,7 +317,16 @@ def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tup
 
 
 def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The derivative with respect to captured array ``index`` along ``t``, and in ``count`` directions."""
+    """The derivative of the matrix function with respect to a captured array and along ``count`` directions.
+
+    Args:
+      t: the tangent of the captured array.
+      a: the matrices.
+      rest: the directions, followed by the captured arrays.
+      count: the number of directions.
+      function: the scalar function.
+      index: the index of the captured array.
+    """
     directions, captured = rest[:count], (*rest[count:], t)
     along, shared = function.along(index), (False,) * len(captured)
     if not directions:
@@ -285,7 +335,16 @@ def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index
 
 
 def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The cotangent of captured array ``index``, for the cotangent of the derivative in ``count`` directions."""
+    """The cotangent of a captured array, from the cotangent of the derivative along ``count`` directions.
+
+    Args:
+      ct: the cotangent of that derivative.
+      a: the matrices.
+      rest: the directions, followed by the captured arrays.
+      count: the number of directions.
+      function: the scalar function.
+      index: the index of the captured array.
+    """
     directions, captured = rest[:count], rest[count:]
     if 0 in ct.shape:
         return shapes.zeros_like(captured[index])
@@ -312,7 +371,17 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
 
 
 def _cotangent_along(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
-    """The cotangent of captured array ``i``, of the derivative with respect to captured array ``j`` along ``u``."""
+    """The cotangent of a captured array, from the cotangent of a derivative with respect to another captured array.
+
+    Args:
+      u: the tangent of the other array.
+      ct: the cotangent of the derivative along ``u`` and ``count`` directions.
+      a: the matrices.
+      rest: the directions, followed by the captured arrays.
+      count: the number of directions.
+      function: the scalar function.
+      indices: the index of the other array, and of the array whose cotangent is computed.
+    """
     j, i = indices
     return _cotangent(ct, a, *rest, u, count=count, function=function.along(j), index=i)
 
@@ -365,7 +434,10 @@ def _total(terms: Sequence[Any]) -> Any:
 
 
 def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """Broadcast the matrices and the captured arrays to all leading axes."""
+    """Broadcast the matrices, and the captured arrays that are the same for all, to the leading axes ``lead``.
+
+    ``shared`` flags these captured arrays.
+    """
     own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
     return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own
 
@@ -373,7 +445,11 @@ def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool])
 def _of_captured(
     lead: Any, a: Any, directions: Sequence[Any], captured: Any, tangents: Any, function: Scalar, shared: Any
 ) -> list[Any]:
-    """The terms of the tangent of a derivative by the tangents of the captured arrays."""
+    """The terms of a derivative's tangent that come from the tangents of the captured arrays.
+
+    The derivative is of the matrix function at ``a`` along ``directions``; ``lead`` are the sizes of the leading axes,
+    and ``shared`` says which captured arrays are the same for all matrices.
+    """
     if all(t is ZERO for t in tangents):
         return []
     a, own = _for_all(lead, a, captured, shared)
@@ -446,7 +522,11 @@ def _by_captured_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: 
 
 
 def _swapped(t: Any, ct: Any) -> tuple[Any, Any]:
-    """Exchange a direction and a cotangent, transposed: the pairing is symmetric in them."""
+    """Return the transposes of a direction and of a cotangent, to exchange their roles.
+
+    The derivative along ``t``, paired with ``ct``, equals the derivative along the transpose of ``ct``, paired with
+    that of ``t``.
+    """
     return matrix_transpose(t), matrix_transpose(ct)
 
 
@@ -500,7 +580,18 @@ def _cotangent_along_transpose(ct: Any, t: LinearVar, *others: Any, indices: Any
 
 
 def _mapped(axis: MappedAxis, lead: Any, captured: Any, dims: Any, shared: Any) -> tuple[list[Any], tuple[bool, ...]]:
-    """Map captured arrays over a further leading axis; return them, and which are still shared by all matrices."""
+    """Move the mapped axis of captured arrays to the front, as a further leading axis of the matrices.
+
+    Args:
+      axis: the mapped axis.
+      lead: the other leading axes of the matrices.
+      captured: the arrays.
+      dims: the mapped axis of each array, or None.
+      shared: which arrays are the same for all matrices.
+
+    Returns:
+      The arrays; and which are still the same for all matrices.
+    """
     out, still = [], []
     for c, dim, same in zip(captured, dims, shared, strict=True):
         still.append(same and dim is None)
@@ -523,7 +614,7 @@ def _value_batch(axis: MappedAxis, args: Any, dims: Any, *, function: Scalar, sh
 
 
 def _without(x: Any, dim: int) -> tuple[int, ...]:
-    """The sizes of the leading axes of matrices, except the mapped axis."""
+    """The sizes of the leading axes of the matrices ``x``, without the mapped axis ``dim``."""
     return tuple(n for i, n in enumerate(x.shape) if i != dim)[:-2]
 
 

@@ -50,7 +50,7 @@ class Bar:
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
-        """Update the bar after a step, if that is due."""
+        """Update the bar after ``done`` of ``total`` steps, but only at the last step and at every n-th step before."""
         every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
         now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
         now = ops.or_p.bind(now, ops.ge_p.bind(done, total))
@@ -81,7 +81,10 @@ def _like(n: int, x: Any) -> ArrayImpl:
 
 
 def for_all(call: Callable[..., None]) -> Any:
-    """Make a function of counters that ``vmap`` calls for the batch, with the maximum of each counter."""
+    """Make a function of counters that runs once for a batch under ``vmap``, with the maximum of each counter.
+
+    ``call`` takes the counters, and returns None.
+    """
     mapped = custom_vmap(call)
 
     @mapped.def_vmap

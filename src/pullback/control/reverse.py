@@ -50,7 +50,10 @@ FEWEST = 8
 
 
 def default_slots(avals: Sequence[ShapedArray]) -> int:
-    """The number of saved states, for states of some types."""
+    """The number of states of a loop that reverse mode saves by default.
+
+    It is limited by a number, and by the memory that states of the types ``avals`` take.
+    """
     size = sum(a.size * a.dtype.itemsize for a in avals)
     return max(FEWEST, min(SLOTS, MEMORY // max(size, 1) // 2 * 2))
 
@@ -92,7 +95,10 @@ class TransposedLoop(LinearMap):
         return outs, by_residuals_p.bind(*primals, *select(tangents, which), linear_map=rule)
 
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Transpose the mapped loop: one pass for all examples, with the schedule of the longest loop."""
+        """The batching rule: transpose the batched loop, in one backward pass for all examples.
+
+        The saved states are chosen for the example with the most steps.
+        """
         count, axis = self.count, trace.axis
         avals = [a.batched(axis) for a in self.out_avals]
         linear_dims: list[int | None] = [0] * len(avals)
@@ -110,7 +116,17 @@ class TransposedLoop(LinearMap):
 
 @cached_by_jaxpr
 def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> ClosedJaxpr:
-    """The program of a transposed loop: from its nonlinear operands, and the cotangents of its linear carry."""
+    """Make the program of the transpose of a loop.
+
+    It takes the operands in which the loop is not linear, and the cotangents of the results that ``carry`` flags. It
+    runs the loop, saving states, and then the adjoint of each step in reverse.
+
+    Args:
+      body: the step.
+      loop: the parameters of the loop.
+      linear: for each operand, whether the loop is linear in it.
+      carry: for each carried value, whether it depends on linear operands.
+    """
     condition, cond_nconsts, _, body_nconsts, slots = loop
     _, linear_consts, linear_init = loop.split(linear)
     in_flags, moving = [*linear_consts, *carry], [not c for c in carry]
@@ -161,7 +177,10 @@ by_residuals_p = linear_operation("while_transpose_derivative")
 
 @while_p.record
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
-    """Record a loop on a tape; raise if its condition depends on linear values."""
+    """The record rule of ``while``: record the linear part of the loop on a tape, and evaluate the rest.
+
+    Raise if the condition depends on values in which the loop must be linear.
+    """
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
     own, consts, init = While(**params).split(linear)
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
@@ -188,7 +207,7 @@ class ByResiduals(LinearMap):
 
     Attributes:
       rule: the transposed loop.
-      which: for each residual, whether it has a tangent.
+      which: for each residual of ``rule``, whether it has a tangent.
     """
 
     def __init__(self, rule: TransposedLoop, which: Flags, count: int) -> None:

@@ -147,7 +147,10 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
 
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
-    """Wrap a step so that it counts and updates a progress bar; show the bar now. Return it and the initial carry."""
+    """Wrap a step so that it updates a progress bar, and show the bar.
+
+    The carry of the new step has a counter besides the user's carry. Return the new step, and its initial carry.
+    """
     bar, total = Bar(progress), scalar_array(np.int32(count))
     bar.start(total)
 
@@ -163,10 +166,11 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
 
 
 def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., Any], Any, list[Ref]]:
-    """Wrap a step for references in ``xs``: it gets references to their rows, and returns the new rows, too.
+    """Replace references in ``xs`` by their contents, which a scan can slice.
 
     Returns:
-      The step; ``xs`` with the contents of the references; and the references.
+      A step that gives ``f`` a reference to its row instead of each reference, and returns the new rows as further
+      results to stack; ``xs`` with contents instead of references; and the references.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]

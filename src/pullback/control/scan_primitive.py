@@ -116,7 +116,7 @@ scan_p.record(partial(record_split, scan_p))
 @scan_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: runs a few operations one by one, and more as a compiled program."""
+    """The impl rule: runs a scan of few operations in all one by one, and a longer scan as a compiled program."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
     on_other_device = not all(map(is_on_default_device, arrays))
@@ -204,7 +204,16 @@ class ScanStep(NamedTuple):
 
 @cached_by_jaxpr
 def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[ScanStep, list[bool]]:
-    """Reduce a step of a loop to some results; return it, and for each input whether it takes it."""
+    """Remove dead code from the step of a loop.
+
+    Args:
+      closed: the step.
+      num_consts, num_carry: the number of consts and of carried values.
+      used: for each result, whether it is needed. A carried value that a later step reads is needed, too.
+
+    Returns:
+      The smaller step; and for each input of ``closed``, whether the smaller step takes it.
+    """
     ys = used[num_carry:]
     others = [False] * num_consts, [False] * (len(closed.jaxpr.invars) - num_consts - num_carry)
 
@@ -250,7 +259,7 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
 
 @cached_by_jaxpr
 def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Flags, xs: Flags) -> ClosedJaxpr:
-    """Transpose a step: the result carries the cotangents of the carry, and sums of those of the consts.
+    """Transpose a step; the result carries the cotangents of the carry, and the cotangents of the consts so far.
 
     The step ``consts (a, b), carry (c), xs (x, y) -> carry, ys``, linear in ``b``, ``c`` and ``x``, becomes the step
     ``consts (a), carry (sum of cotangents of b, cotangent of carry), xs (cotangent of ys, y) -> carry (the same), ys
@@ -281,7 +290,10 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
 def _transpose(
     cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
 ) -> list[Any]:
-    """The transposition rule. The entire carry is linear: the record rule has split off the rest."""
+    """The transposition rule: a scan in the other direction, which carries cotangents.
+
+    The step is linear in its entire carry, since linearisation has moved other carried values to a separate scan.
+    """
     loop = Loop(**rest)
     (jaxpr, carry, ys), used = smaller_body(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
     num_consts, num_carry = sum(used[:num_consts]), sum(carry)

@@ -45,7 +45,13 @@ class Split(NamedTuple):
 
 @cached_by_jaxpr
 def split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) -> Split:
-    """Split a scan whose operands ``unknown`` are unknown."""
+    """Split a scan by partial evaluation into a scan of known values and a scan of unknown values.
+
+    Args:
+      closed: the step.
+      num_consts, num_carry: the number of consts and of carried values.
+      unknown: which operands of the scan (consts, initial carry, xs) are unknown.
+    """
     consts, init, xs = split_list(unknown, num_consts, num_carry)
     not_forced = [False] * (len(closed.jaxpr.outvars) - num_carry)
 

@@ -115,7 +115,10 @@ def custom_linear_solve(
 
 
 def _transposed(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The transpose of a function with respect to its second argument, in which it is linear."""
+    """The transpose of ``apply(captured, x)`` with respect to ``x``, in which it is linear.
+
+    It is a function of ``captured`` and the cotangent.
+    """
     return lambda captured, ct: linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
 
 
@@ -145,14 +148,29 @@ class Solver:
     def of(
         described: Any, apply: Any, apply_transpose: Any, solve: Any, transpose_solve: Any, has_aux: bool = False
     ) -> Solver:
-        """Make the solvers of an equation and, as its ``other``, of the transposed equation."""
+        """Make the solver of an equation; its attribute ``other`` is the solver of the transposed equation.
+
+        Args:
+          described: the user's function that multiplies by the matrix, for error messages.
+          apply: multiplies by the matrix: from the context's first element and a vector to a vector.
+          apply_transpose: multiplies by the transposed matrix.
+          solve, transpose_solve: the user's solvers, or None.
+          has_aux: whether the user's solver returns auxiliary data.
+        """
         first = Solver(described, apply, solve, has_aux)
         second = Solver(described, apply_transpose, transpose_solve, has_aux)
         first.other, second.other = second, first
         return first
 
     def context(self, captured: Any, b: Any) -> Any:
-        """Return the context for a call, with ``captured``, the values that the matrix depends on."""
+        """Return the context for a call: ``captured``, and the values that the user's solvers close over.
+
+        If no trace requires these, there are empty tuples instead.
+
+        Args:
+          captured: the values that the matrix depends on.
+          b: the right-hand side.
+        """
         if not is_traced_ahead(state.trace):
             return captured, NOTHING
         return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
@@ -178,10 +196,10 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Stage ``run``, so that it closes over no values; return those that the user's solver closes over.
+        """Make the values that the user's solver closes over arguments of ``run``; return these values.
 
-        These may belong to a transformation that ends before differentiation, so the context holds them: in the first
-        or second of its two lists, by ``which``.
+        The context holds them, as they may belong to a transformation that ends before differentiation. ``which`` is
+        the index of their list in the context: 0 for the solver of the equation, 1 for that of the transposed equation.
         """
         if self.solve is None:
             return []
@@ -213,7 +231,11 @@ class Solver:
         return found[0] if self.has_aux else found
 
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
-        """Solve by an operation that is linear in ``b``, whose transpose is ``other``; ``like`` is like the result."""
+        """Return the solution for the right-hand side ``b``, by an operation that is linear in ``b``.
+
+        The transpose of the operation is the solver ``other``. If ``like`` is not None, it is a tree with the types of
+        the result, so that the solver need not be traced for them.
+        """
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:
             call.result_like(like)
@@ -221,7 +243,10 @@ class Solver:
 
 
 def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
-    """Raise unless a solution has the tree, shapes and dtypes of ``expected``, which is called ``what``."""
+    """Raise unless the solution ``found`` has the tree, shapes and dtypes of ``expected``.
+
+    ``function`` is the user's function, and ``what`` the name of ``expected``, for the message.
+    """
     leaves, treedef = tree.flatten(expected)
     others, other = tree.flatten(found)
     if treedef != other:
@@ -325,7 +350,15 @@ def custom_root(
 def _attached(
     f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any], captured: Sequence[Any], root: Any
 ) -> Any:
-    """Attach to a root its implicit derivative with respect to the values that ``f`` captured."""
+    """Return ``root``, with its implicit derivative with respect to the values that ``f`` captured.
+
+    Args:
+      f: the user's function, for error messages.
+      converted: ``f`` as a function of ``x`` and the captured values.
+      tangent_solve: the user's solver of linear equations.
+      captured: the captured values.
+      root: the root.
+    """
 
     def apply(at: Any, t: Any) -> Any:
         captured, x = at

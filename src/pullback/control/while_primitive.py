@@ -136,13 +136,20 @@ holds_programs(while_p, _feed)
 
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
-    """For each carried value, whether it depends on unknown operands, in any step."""
+    """For each carried value, whether it depends on unknown operands, in any step.
+
+    ``closed`` is the body; ``consts`` and ``init`` flag the unknown consts and initial values.
+    """
     return fixpoint(lambda c: (partial_eval_jaxpr(closed, (*consts, *c), tuple(c)).unknown_outputs, None), init)[0]
 
 
 @while_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """The rule for partial evaluation: the second loop recomputes the known carry, instead of stacking residuals."""
+    """The rule for partial evaluation: a loop of the known carried values, and a loop for the unknown ones.
+
+    The second loop computes the known values again, since the number of their residuals is unknown. If the condition is
+    unknown, so is the entire loop.
+    """
     loop = While(**eqn.params)
     cond_flags, const_flags, init = loop.split(unknown)
     carry = unknown_carry(loop.body_jaxpr, tuple(const_flags), tuple(init))
@@ -198,8 +205,13 @@ def _batched(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
     """Map a loop over a batch.
 
-    If the condition is mapped, the loop also carries its value for each example, before the rest. It continues while it
-    holds for any example; the carry of the other examples does not change.
+    If the condition is mapped, the loop also carries a boolean for each example, before the rest: whether its condition
+    holds. The loop continues while any example's condition holds; the carry of the other examples does not change.
+
+    Args:
+      body, condition: the programs of the loop.
+      axis: the mapped axis.
+      cond_consts, body_consts, init: which consts of the condition, consts of the body and initial values are mapped.
 
     Returns:
       The condition of the examples; the condition of the loop, None if the condition is not mapped; the body; and for

@@ -61,6 +61,6 @@ class SupportsDLPack(Protocol):
 
 
 class Decorator(Protocol):
-    """A transformation with its options, which is still to be given the function."""
+    """A decorator: a transformation whose options are set, to be called with the function."""
 
     def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...

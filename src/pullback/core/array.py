@@ -333,7 +333,7 @@ class Signature:
       aval: the type.
       placement: the device that the array was put on by request, or the sharding over several; None if not requested.
       array_class: the class of arrays on a device of this signature.
-      absent: the stand-in for the elements of an array of this signature while they are only on a device.
+      absent: the ``OnDevice`` that stands for the host's elements while they are only on a device.
     """
 
     __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
@@ -527,7 +527,7 @@ def is_on_host(x: Any) -> bool:
 
 
 def is_on_default_device(x: Any) -> bool:
-    """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
+    """Whether an object is a concrete array that is not committed to another device or to several devices."""
     return isinstance(x, ArrayImpl) and not isinstance(x, CommittedArray)
 
 
@@ -630,7 +630,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
 
 
 def shared(buffer: Any) -> Any:
-    """A buffer, marked as the elements of several arrays."""
+    """Mark a buffer as shared by several arrays, and return it; donation then copies it first."""
     buffer.shared = True
     return buffer
 
@@ -668,10 +668,11 @@ recorders: list[Any] = []
 
 
 def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
-    """An array of no axes.
+    """Make an array without axes from a number.
 
-    A program that records while it is made has it as a literal. Arrays that were there before are constants of a
-    program, whatever their shape: they may be parameters, which ``closure_convert`` makes arguments of.
+    If it is made while a program is traced, the program contains the number as a literal. An array made before the
+    tracing is a constant of the program, whatever its shape: it may be a parameter, which ``closure_convert`` turns
+    into an argument.
     """
     out = ArrayImpl(value, weak_type)
     if recorders and runtime.is_recording():
@@ -680,7 +681,7 @@ def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
 
 
 def is_literal(x: Any) -> bool:
-    """Whether programs have an array's number as a literal."""
+    """Whether a traced program has an array's number as a literal: ``scalar_array`` made it during tracing."""
     return hasattr(x, "_literal")
 
 
@@ -721,7 +722,7 @@ operand_types: dict[type, Callable[[Any], Any]] = {}
 
 
 def as_array(x: Any) -> Array:
-    """An operand as an array: arrays as they are, Python numbers weakly typed, NumPy's values by a snapshot.
+    """Convert an operand to an array: arrays stay unchanged, Python numbers become weak, NumPy's values are copied.
 
     Raises:
       OperandError: for anything else.
@@ -805,9 +806,10 @@ def typeof(x: ArrayLike) -> ShapedArray:
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
-    """Return the dtype of the Python numbers among operands: that of the last array, or the numbers' common dtype.
+    """Return the dtype that the Python numbers among operands take.
 
-    It is the last array since the first may be the condition of ``select``.
+    It is the dtype of the last array, since the first may be the condition of ``select``; if there is no array, the
+    numbers' common dtype.
     """
     for x in reversed(args):
         if type(x) not in SCALARS:
@@ -816,7 +818,7 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 
 def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
-    """The abstract operands of an operation, with Python numbers among them in the dtype that they take."""
+    """Return ``avals``, in which those of Python numbers among ``args`` have the dtype of the arrays among ``args``."""
     for x in args:
         if type(x) in SCALARS:
             break

@@ -19,7 +19,15 @@ CHUNKS = "vmap with chunk_size"
 
 
 def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None) -> MappedAxis:
-    """Make a named axis to map; it hides an axis of the same name in scope."""
+    """Make a named axis to map; it hides an axis of the same name in scope.
+
+    Args:
+      name: its name; None for an axis without a name.
+      size: its size.
+      mapped_by: the transformation, for error messages.
+      checked: whether reverse mode always sums over it the cotangents of values that do not vary along it.
+      spmd_name: the mesh axis, or axes, that divide it in sharding constraints.
+    """
     outer = None if name is None else state.axes.get(name)
     return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1, spmd_name)
 
@@ -62,19 +70,22 @@ def axis_names(axis_name: Any, what: str) -> tuple[Any, ...]:
 
 
 def axis_size(names: Sequence[Any]) -> int:
-    """The number of indices of some axes in scope together."""
+    """The product of the sizes of the named axes ``names``, which must be in scope."""
     return math.prod(axis_in_scope(name).size for name in names)
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether the active reverse-mode pass sums cotangents over a named axis."""
+    """Whether reverse mode, now active, sums over a named axis the cotangents of values that do not vary along it."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """Have reverse mode sum over these unchecked axes the cotangents of values that do not vary along them."""
+    """A context manager in which reverse mode sums over axes the cotangents of values that do not vary along them.
+
+    These are the axes ``names``, and the axes of ``shard_map``, for which it always does.
+    """
     for name in names:
         axis_in_scope(name)
     outer = state.axes

@@ -17,7 +17,7 @@ class Failure(NamedTuple):
       failed: booleans of any shape: where it failed.
       message: a template for ``str.format``, which takes ``payload``.
       payload: values that say more, each of the shape of ``failed`` or of no axes.
-      meant: whether the user chose the behaviour in this case, by the mode of an index.
+      meant: whether the user chose what happens in this case, by the ``mode`` of an indexing function.
     """
 
     category: type[CheckError]

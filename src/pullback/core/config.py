@@ -214,7 +214,7 @@ class Config(threading.local):
         complete(self, absl_flags)
 
     def parse_flags_with_absl(self) -> None:
-        """Set switches by the flags ``--jax_...`` of the command line, those before ``--``, now.
+        """Parse the command line's flags ``--jax_...`` that come before ``--``, and set the switches that they name.
 
         Raises:
           MissingLibraryError: ``absl`` is not installed (an ImportError).
@@ -341,7 +341,7 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which 64-bit types are kept (or, with False, narrowed to 32 bits).
+    """A context in which 64-bit types are kept (or, with False, narrowed to 32 bits).
 
     >>> import pullback.numpy as pnp
     >>> with enable_x64():
@@ -352,7 +352,7 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
-    """Return a context manager that sets the meaning of requests for 64-bit types while ``enable_x64`` is off.
+    """A context that sets the meaning of requests for 64-bit types while ``enable_x64`` is off.
 
     Args:
       new_val: ``"warn"``, the default: 32 bits, and a ``DtypeTruncationWarning``; ``"error"``: a ``DtypeError``;
@@ -371,12 +371,12 @@ def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
 
 
 def disable_x64() -> AbstractContextManager[None]:
-    """A block in which 64-bit types are narrowed to 32 bits."""
+    """A context in which 64-bit types are narrowed to 32 bits."""
     return override("enable_x64", False)
 
 
 def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """A block in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
+    """A context in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
 
     Scalars broadcast in any case. It concerns the functions of elements of ``pullback.numpy``, and operators.
 
@@ -394,11 +394,11 @@ def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """A block in which arrays of different dtypes are promoted to a common one, or refused.
+    """A context in which arrays of different dtypes are promoted to a common one, or refused.
 
     Args:
-      new_val: ``"standard"``, or ``"strict"``: only Python's numbers, and other weakly typed values, take the dtype of
-        an array that they meet, and only if it is of a kind that has such numbers.
+      new_val: ``"standard"``; or ``"strict"``: only Python's numbers and other weakly typed values are converted, to
+        the dtype of the array, and only if this dtype has such numbers: an integer array refuses a float.
 
     >>> import pullback.numpy as pnp
     >>> with numpy_dtype_promotion("strict"):
@@ -409,12 +409,12 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which random bits are laid out so that each can be computed independently."""
+    """A context in which random bits are laid out so that each can be computed independently."""
     return override("threefry_partitionable", bool(new_val))
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """A block in which functions under ``jit`` run as ordinary Python, operation by operation.
+    """A context in which functions under ``jit`` run as ordinary Python, operation by operation.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -426,7 +426,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def default_device(new_val: object) -> AbstractContextManager[None]:
-    """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
+    """A context in which programs run on a device, a device or the name of a platform, if their operands are on none.
 
     >>> import pullback
     >>> with default_device(pullback.devices()[0]):
@@ -437,25 +437,26 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
+    """A context in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
     return override("debug_nans", bool(new_val))
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
+    """A context in which an operation that returns an infinity raises ``FloatingPointError`` with its name and line."""
     return override("debug_infs", bool(new_val))
 
 
 def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager in which an index out of range raises an error with the index and the size of the axis.
+    """A context in which an index out of range raises an error with the index and the size of the axis.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
-    ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
-    otherwise are moved inside. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled
-    ahead of time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another
-    one, which also returns whether an index was out of range, and is waited for. JAX's
-    ``jax_error_checking_behavior_oob`` of ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices
-    that are known in Python.
+    ``mode``, which would choose the behaviour. It also concerns slices at computed offsets, as of
+    ``lax.dynamic_slice``, which otherwise are moved inside. Slices in Python's notation end at the end of the axis.
+
+    Indices are checked in eager and in compiled code, also in loops, derivatives and mapped functions, but not in
+    programs that were compiled ahead of time. With the switch, ``jit`` compiles a program that also returns whether an
+    index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
+    ``"raise"``.
 
     >>> import pullback.numpy as pnp
     >>> with check_indices():
@@ -468,12 +469,12 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
+    """A context in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
     return override("check_static_indices", bool(new_val))
 
 
 def masked_zeros(new_val: bool = True) -> Any:
-    """A block in which a tangent or cotangent of exactly zero stays zero, whatever derivative it is multiplied by.
+    """A context in which a tangent or cotangent of exactly zero stays zero, whatever derivative it is multiplied by.
 
     Without it, zero times an infinite or undefined derivative is NaN, also of a branch that was not taken.
     ``docs/masked_zeros.md`` says what changes, and what it costs.
@@ -491,7 +492,7 @@ def masked_zeros(new_val: bool = True) -> Any:
 
 
 def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager in which calls of functions with custom derivative rules check these rules.
+    """A context in which calls of functions with custom derivative rules check these rules.
 
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
     and types of arguments; errors are raised as a ``RuleCheckError``.
@@ -508,7 +509,7 @@ def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each program that is traced is checked: its variables, and the types of its equations.
+    """A context in which each program that is traced is checked: its variables, and the types of its equations.
 
     Operations that users declare have the shapes and dtypes of their results checked, too.
 
@@ -521,7 +522,7 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError``.
+    """A context in which a traced value that outlives its transformation raises ``UnexpectedTracerError``.
 
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
@@ -538,12 +539,12 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def checking_leaks() -> AbstractContextManager[None]:
-    """The block of :func:`check_tracer_leaks`."""
+    """A block in which traced values that outlive their transformation raise an error: see ``check_tracer_leaks``."""
     return check_tracer_leaks()
 
 
 def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
+    """A context in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
     See :mod:`pullback.experimental.key_reuse` for what counts as a use.
 
@@ -560,7 +561,7 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
-    """A block in which products of matrices in compiled programs ask the compiler for a precision.
+    """A context in which products of matrices in compiled programs ask the compiler for a precision.
 
     Args:
       new_val: "default" or "bfloat16", "high", "bfloat16_3x" or "tensorfloat32", "highest" or "float32"; None for the
@@ -581,7 +582,7 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
 
 
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
+    """A context in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
 
     >>> import pullback
     >>> with enable_custom_prng():
@@ -592,7 +593,7 @@ def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
-    """A block that chooses the generator of new random keys, and of keys given by their words.
+    """A context that chooses the generator of new random keys, and of keys given by their words.
 
     Args:
       new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
@@ -609,7 +610,7 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[None]:
-    """A block in which arrays that move between host and device, or between devices, are logged or refused.
+    """A context in which arrays that move between host and device, or between devices, are logged or refused.
 
     Args:
       new_val: "allow"; "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit" also for
@@ -634,27 +635,27 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from the host to a device."""
+    """A context of :func:`transfer_guard` for transfers from the host to a device."""
     return override("transfer_guard_host_to_device", new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from a device to the host."""
+    """A context of :func:`transfer_guard` for transfers from a device to the host."""
     return override("transfer_guard_device_to_host", new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from one device to another."""
+    """A context of :func:`transfer_guard` for transfers from one device to another."""
     return override("transfer_guard_device_to_device", new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
+    """A context in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))
 
 
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: everything must be compiled before.
+    """A context in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: compile everything before.
 
     >>> import pullback
     >>> with no_tracing():
@@ -667,18 +668,19 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each compilation is logged: how long its phases took, and why the cache had no program."""
+    """A context in which each compilation is logged: how long its phases took, and why the cache had no program."""
     return override("log_compiles", bool(new_val))
 
 
 def tiered(new_val: str) -> AbstractContextManager[None]:
-    """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
+    """A context in which first calls of compiled functions are answered eagerly, or wait for the compiler.
 
     Args:
-      new_val: ``"off"``, the default: all calls wait, and run the program; ``"auto"``: eagerly, while another thread
-        compiles, where the compiler is expected to take more than a second and such a call less; ``"on"``: wherever
-        it is possible. Results of both ways agree to rounding. Which calls are eager depends on the clock, so that
-        two runs of a program may differ by rounding unless this is ``"off"`` (``docs/compile_time.md``).
+      new_val: ``"off"``, the default: all calls wait for the compiler. ``"auto"``: calls run eagerly while another
+        thread compiles, if compiling is expected to take more than a second and an eager call less. ``"on"``: calls run
+        eagerly, while another thread compiles, wherever this is possible. Eager and compiled results agree to rounding.
+        Which calls are eager depends on the clock, so that two runs of a program may differ by rounding unless this is
+        ``"off"`` (``docs/compile_time.md``).
 
     Raises:
       ArgumentError: another value (a ValueError).
@@ -692,7 +694,7 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
 
 
 def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
+    """A context in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
 
     >>> with compile_progress(False):
     ...     config.compile_progress

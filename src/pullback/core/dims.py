@@ -71,7 +71,7 @@ class SymbolicScope:
             self.at_least_zero.append(gap)
 
     def _rewrite(self, a: Size, b: Size) -> None:
-        """From now on, replace a single factor by the size that it is equal to."""
+        """Record an equation ``a == b``: if ``a`` is one variable or function, later sizes have ``b`` instead."""
         factor = a.single_factor() if isinstance(a, Dim) else None
         if factor is None:
             return
@@ -83,7 +83,7 @@ class SymbolicScope:
             self.at_least_zero += [whole, -whole]
 
     def variable(self, name: str) -> Variable:
-        """The name of a size in this scope."""
+        """The variable called ``name`` of this scope, which the first call makes."""
         return self.variables.setdefault(name, Variable(name))
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class SymbolicScope:
 
 
 class Variable:
-    """A name of a size, one object in each scope."""
+    """A variable in symbolic sizes, such as ``b``; each name has one object in each scope."""
 
     __slots__ = ("name",)
 
@@ -103,7 +103,7 @@ class Variable:
 
 
 class Function:
-    """A function of sizes that is no polynomial."""
+    """A function of sizes that is no polynomial: ``mod``, ``floordiv``, ``max`` or ``min``."""
 
     __slots__ = ("_hash", "name", "operands")
 
@@ -129,7 +129,7 @@ Monomial = tuple[tuple[Factor, int], ...]
 
 
 def same(x: Size, y: Size) -> bool:
-    """Whether two sizes are written alike."""
+    """Whether two sizes are equal ints, or symbolic sizes with the same terms; no constraints are used."""
     return x.terms == y.terms if isinstance(x, Dim) and isinstance(y, Dim) else type(x) is type(y) and bool(x == y)
 
 
@@ -141,7 +141,13 @@ def _integer(x: Any) -> int | None:
 
 
 def _binary(compute: Callable[[Dim, Size], Any], of_arrays: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
-    """An operator: of sizes; and of a size and an array, or a number that is no integer, as an array."""
+    """Make a method of ``Dim`` for a binary operator.
+
+    Args:
+      compute: the operator on a symbolic size and another size.
+      of_arrays: the operator on arrays, which is used, after conversion, if the other operand is an array or a float.
+      swapped: whether the size is the second operand.
+    """
 
     def method(self: Dim, other: Any) -> Any:
         if isinstance(other, Dim):
@@ -163,10 +169,10 @@ def _binary(compute: Callable[[Dim, Size], Any], of_arrays: Callable[[Any, Any],
 
 
 class Dim:
-    """A symbolic size: see the module. Where a size becomes a value, by ``as_array``, it is an array of an integer.
+    """A symbolic size: a polynomial in variables and functions, which ``as_array`` converts to an integer array.
 
     Attributes:
-      scope: of its names.
+      scope: the scope of its variables.
       terms: the coefficient of each product of factors, a tuple of pairs.
     """
 
@@ -179,7 +185,7 @@ class Dim:
 
     @staticmethod
     def of(scope: SymbolicScope, terms: Mapping[Monomial, int]) -> Size:
-        """The sum of some terms, an int if it has no names."""
+        """The sum of terms, given as the coefficient of each product of factors; an int if it has no variables."""
         kept = {m: c for m, c in terms.items() if c}
         if not kept:
             return 0
@@ -189,7 +195,7 @@ class Dim:
 
     @staticmethod
     def factor(scope: SymbolicScope, factor: Factor) -> Size:
-        """A name or a function as a size."""
+        """A variable, or a function of sizes, as a size."""
         found = scope.rewrites.get(factor)
         return Dim.of(scope, {((factor, 1),): 1}) if found is None else found
 
@@ -302,7 +308,7 @@ class Dim:
     __repr__ = __str__
 
     def evaluate(self, sizes: Mapping[Variable, Size]) -> Size:
-        """Its value for some sizes of the names."""
+        """Its value where the variables have the given ``sizes``."""
         out: Size = 0
         for monomial, c in self.terms:
             product: Size = c
@@ -317,7 +323,7 @@ class Dim:
         return out
 
     def names(self) -> set[Variable]:
-        """The names that occur in it."""
+        """The variables that occur in it."""
         found: set[Variable] = set()
         for monomial, _ in self.terms:
             for f, _ in monomial:
@@ -356,12 +362,12 @@ def any_symbolic(shape: Iterable[Any]) -> bool:
 
 
 def evaluate(size: Size, sizes: Mapping[Variable, Size]) -> Size:
-    """A size for some sizes of the names."""
+    """The value of a size where the variables have the given ``sizes``."""
     return size.evaluate(sizes) if isinstance(size, Dim) else size
 
 
 def names_in(size: Size) -> set[Variable]:
-    """The names that occur in a size."""
+    """The variables that occur in a size."""
     return size.names() if isinstance(size, Dim) else set()
 
 
@@ -402,7 +408,7 @@ def smallest(x: Size, y: Size) -> Size:
 
 
 def divided(x: Size, y: Size) -> tuple[Size, Size]:
-    """Return the quotient, rounded down, and the remainder; terms of ``x`` that ``y`` divides are divided exactly."""
+    """Return the floor of ``x / y`` and the remainder; terms of ``x`` that ``y`` divides are divided exactly."""
     if not isinstance(x, Dim) and not isinstance(y, Dim):
         return x // y, x % y
     if not isinstance(y, Dim) and y == 0:
@@ -423,7 +429,7 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
-    """Divide by the leading term of ``y``: return a quotient and a rest with x = quotient y + rest."""
+    """Divide polynomials, by the leading term of ``y``; return a quotient and a rest with x = quotient * y + rest."""
     leading, c = y.terms[0] if isinstance(y, Dim) else ((), y)
     quotient: Size = 0
     rest = x
@@ -440,7 +446,7 @@ def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _without(m: Monomial, n: Monomial) -> Monomial | None:
-    """Divide one product by another; None if it does not divide it."""
+    """Divide a product of powers ``m`` by another, ``n``; None if ``n`` does not divide ``m``."""
     powers = dict(m)
     for f, p in n:
         if powers.get(f, 0) < p:
@@ -458,7 +464,7 @@ _MOST = 2.0**31 - 1
 
 
 def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
-    """The least and the largest value that a size can have, as far as that is known; infinite where it is not."""
+    """Bounds of the values that a size can have, infinite if unknown; ``depth`` limits the use of constraints."""
     if not isinstance(size, Dim):
         return size, size
     low, high = _plain_bounds(size, depth)
@@ -469,7 +475,10 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 
 
 def _by_constraints(size: Size, depth: int) -> float:
-    """A lower bound of a size: subtract constraints, which are at least zero, and bound the rest."""
+    """A lower bound of a size from the constraints of its scope, -inf if they imply none.
+
+    It subtracts a multiple of a constrained size, which is at least zero, and bounds the rest up to ``depth`` steps.
+    """
     from fractions import Fraction  # for symbolic sizes only
 
     best = -math.inf
@@ -496,7 +505,7 @@ def _low(size: Size, depth: int) -> float:
 
 
 def _implied(size: Dim) -> list[Any]:
-    """Sizes that are at least zero by the definitions of the functions (``mod``, ``max``, ...) in a size."""
+    """Sizes that are at least zero by the definitions of functions in a size, such as ``max(a, b) - a``."""
     found: list[Any] = []
     for monomial, _ in size.terms:
         for f, _ in monomial:
@@ -690,10 +699,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str) -> dict[Variable, Size]:
-    """Solve for the sizes of the names, given the values of sizes that are written with them.
+    """Solve for the variables, given the values of sizes that are expressions in these variables.
 
     Args:
-      expected: for each size its description, for errors, and its expression in the names.
+      expected: for each size its description, for errors, and its expression in the variables.
       given: the values of the sizes, which may be symbolic, of another scope.
       who: the caller's name, for errors.
 
@@ -732,13 +741,16 @@ def _check(text: str, scope: SymbolicScope, found: Mapping[Variable, Size], who:
 def partial_solution(
     expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str, divide: Any = None
 ) -> tuple[dict[Variable, Any], set[Variable]]:
-    """Solve for those names that occur in equations linear in one unknown; return them, and the names that are left.
+    """Solve for the variables that occur in an equation that is linear in one unknown variable.
+
+    Return the values of these variables, and the set of the other variables.
 
     Args:
-      expected: for each size its description, for errors, and its expression in the names.
+      expected: for each size its description, for errors, and its expression in the variables.
       given: the values of the sizes.
       who: the caller's name, for errors.
-      divide: ``divide(value, constant, coefficient)`` solves an equation; by default by numbers.
+      divide: ``divide(value, constant, coefficient)`` solves ``constant + coefficient * x == value`` for ``x``; by
+        default with numbers.
     """
     found: dict[Variable, Any] = {}
     left = [(where, size, have) for (where, size), have in zip(expected, given, strict=True) if isinstance(size, Dim)]
@@ -772,5 +784,5 @@ def _listed(names: Iterable[Any]) -> str:
 
 
 def evaluated_shape(shape: Shape, sizes: Mapping[Variable, Size]) -> Shape:
-    """A shape for some sizes of the names."""
+    """The value of a shape where the variables have the given ``sizes``."""
     return tuple(evaluate(n, sizes) for n in shape)

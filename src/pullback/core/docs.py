@@ -9,14 +9,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def describe(function: F, name: str, doc: str, *, owner: str = "", module: str = "") -> F:
-    """Give a function that was made its name and docstring.
+    """Set the name, docstring and module of a function that another function has made, and return it.
 
     Args:
       function: the function.
       name: its name.
       doc: its docstring.
       owner: the class whose method it is.
-      module: the module whose function it is; by default that in which it was made.
+      module: the module that it belongs to; by default the module in which it was made.
 
     Returns:
       The function.
@@ -28,5 +28,5 @@ def describe(function: F, name: str, doc: str, *, owner: str = "", module: str =
 
 
 def with_example(text: str, imported: str, call: str, result: str) -> str:
-    """A docstring that ends with an example: what it imports, the call, and what that prints."""
+    """Append a doctest to the docstring ``text``: an import, ``print(call)``, and the ``result`` that it prints."""
     return f"{text}\n\n>>> {imported}\n>>> print({call})\n{result}\n"

@@ -45,16 +45,17 @@ class prng_key(extended):
 
 
 class _KeyElement(np.void, prng_key):  # type: ignore[misc]  # which of the two __new__ does not matter
-    """The type of a key's elements on the host. Libraries tell keys by its name, which is that of the kind."""
+    """The scalar type of random keys on the host. Its ``__name__``, ``prng_key``, is how libraries recognize keys."""
 
 
 _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 
 
 class KeyDtype:
-    """The dtype of random keys: of arrays and their types, ``key<fry>`` in print.
+    """The dtype of arrays of random keys; its repr is ``key<fry>``.
 
-    Elements on the host have a structured dtype of NumPy's, which is equal, and which NumPy takes it for.
+    On the host the elements have a structured dtype of NumPy's. The two are equal, and NumPy converts the former to the
+    latter.
     """
 
     __slots__ = ("__numpy_dtype__", "dtype", "name")  # newer releases of NumPy look for the first
@@ -97,7 +98,7 @@ def is_dtype(x: Any) -> TypeGuard[DType]:
 
 
 def shown(dtype: DType) -> DType:
-    """A structured dtype as users see it: of keys a ``KeyDtype``."""
+    """Return the dtype to show to users: the ``KeyDtype`` for the structured dtype of random keys; others unchanged."""
     return _shown.get(dtype, dtype)
 
 
@@ -125,7 +126,7 @@ class _ByDtype(dict[DType, _T], Generic[_T]):
 
 
 def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
-    """Compute a property once for each dtype: a dictionary access, which is quicker than ``functools.cache``."""
+    """Decorate a function of a dtype: cache its results in a dictionary, which is quicker than ``functools.cache``."""
     table = _ByDtype(compute)
 
     @wraps(compute)
@@ -169,7 +170,7 @@ def is_key(dtype: DType) -> bool:
 
 
 def key_field(dtype: DType) -> str:
-    """The short name of the generator of keys, which is that of the one field of their dtype."""
+    """The short name of the generator of a dtype of random keys, such as ``fry``: its only field's name."""
     assert dtype.names is not None
     return dtype.names[0]
 
@@ -411,7 +412,10 @@ _TRUNCATED = (
 
 
 def kept_dtype(value: Any) -> DType:
-    """Return the dtype of a new value like another: narrowed, unless 64 bits are allowed and ``value`` is an array."""
+    """Return the dtype for a new value like ``value``: 64 bits become 32, unless ``enable_x64`` is on.
+
+    An array keeps 64 bits also if ``explicit_x64_dtypes`` is ``"allow"``.
+    """
     if config.explicit_x64_dtypes == "allow" and getattr(value, "weak_type", None) is not None:
         dtype: DType = value.dtype
         return dtype
@@ -564,7 +568,10 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether promotion may give types of 64 bits; None if only where an operand has one, as a thread may allow."""
+    """Whether promotion may return dtypes of 64 bits: True under ``enable_x64``, else False.
+
+    None means only if an operand has 64 bits: ``explicit_x64_dtypes`` is ``"allow"``.
+    """
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 
 
@@ -844,7 +851,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
 
 def _library(dtype: DType) -> Any:
-    """The module that has a dtype."""
+    """The module that defines a dtype: ``ml_dtypes`` or NumPy."""
     return ml_dtypes if dtype.name in _EXTENDED else np
 
 

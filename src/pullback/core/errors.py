@@ -154,7 +154,7 @@ class TypePromotionError(PullbackError, ValueError):
 
 
 class KeyPromotionError(TypePromotionError, TypeError):
-    """Random keys stand among the operands of an operation on numbers."""
+    """An operation on numbers has random keys among its operands."""
 
 
 class MissingRuleError(PullbackError, NotImplementedError):

@@ -101,7 +101,7 @@ def face(
         package.
       modules: the public modules within, which are imported when they are first used.
       made: names whose values are computed by a function at each access.
-      others: modules whose public names this one has besides.
+      others: modules whose public names this module has too.
       otherwise: returns the value of any other name, or raises AttributeError.
 
     >>> module = {"__name__": "pullback.some", "__package__": "pullback", "f": len, "_g": len}

@@ -15,9 +15,10 @@ error: operands that do not fit, numbers or results that are too large, a contex
 
 
 def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
-    """Return the NumPy values of operands, and whether the result is weakly typed; booleans do not count for that.
+    """Return the NumPy values of operands, and whether the result is weakly typed.
 
-    The values are None if an operand is on a device other than the host's.
+    It is if the primitive allows it and all operands are, where boolean arrays are ignored. Both results are None if
+    an operand is on a device other than the host's.
     """
     values: list[Any] = []
     weak = primitive.keeps_weak_type

@@ -33,7 +33,10 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     eqns: list[Eqn] = []
 
     def enter(inner: Jaxpr, values: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
-        """Append the equations of a program, and return its results."""
+        """Append the equations of ``inner``, applied to ``operands``, and return its results.
+
+        ``values`` are the values of its constants.
+        """
         positions: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
         for v, x in zip(inner.constvars, values, strict=True):
             positions[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]

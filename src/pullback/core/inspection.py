@@ -67,7 +67,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``; in place of any evaluating trace, this thread's, which switches such as debug_nans replace."""
+    """Return ``trace``; but for a trace that evaluates, return this thread's evaluating trace, set by its switches."""
     return state.bottom if trace.is_bottom else trace
 
 

@@ -196,7 +196,7 @@ class Jaxpr:
         return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """Return the program with some attributes replaced; ``effects`` and ``debug_info`` as in the constructor."""
+        """Return the program with some attributes replaced; ``changes`` are keywords of the constructor."""
         changes.pop("effects", None)
         return Jaxpr(**changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
 

@@ -48,7 +48,10 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
 
 
 def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
-    """Check a program, and each inner program once, even if several equations hold it."""
+    """Check a program and its inner programs, except those in ``seen``, to which checked programs are added.
+
+    Without ``anew``, programs that an earlier call checked are skipped too.
+    """
     if jaxpr in seen or (not anew and hasattr(jaxpr, "_checked")):
         return
     seen.add(jaxpr)

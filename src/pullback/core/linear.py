@@ -52,7 +52,7 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        """The type, inferred with the types that it depends on; without recursion, since a tape may be long."""
+        """The variable's type, inferred from its operands' types without recursion, since a tape may be long."""
         if self._aval is not None:
             return self._aval
         waiting = [self]
@@ -218,7 +218,7 @@ class LinearTrace(Trace):
             self.watch(self, node, tracers)
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
-        """Return the error for an operation that cannot be recorded."""
+        """Return the error for an operation that cannot be recorded as linear; ``how`` is the reason."""
         return self.error(self, primitive, how)
 
 
@@ -237,7 +237,11 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
-    """Whether an operation is linear in those of ``args`` that are linear variables."""
+    """Whether an operation is linear in those of ``args`` that are linear variables (``LinearVar``).
+
+    ``linear_in`` has the positions in which it is jointly linear, or is ``"each"`` if it is linear only in each operand
+    while the others are constant.
+    """
     if linear_in == "each":
         count = 0
         for x in args:
@@ -248,7 +252,10 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
-    """Return the cotangents of an operation's operands, summed over the named axes ``reduced`` if there are any."""
+    """Return the cotangents of the operands of the operation ``node``, whose result has the cotangent ``ct``.
+
+    A cotangent is summed over the named axes ``reduced`` along which its operand does not vary; None or empty for none.
+    """
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]

@@ -25,11 +25,11 @@ homogeneous = RuleKind("homogeneous", "the parameters as they are")
 
 
 class LinearPart(NamedTuple):
-    """The linear part of an operation: its action on the operands that are not constant.
+    """The linear part of an operation that is affine in some operands: the operation without its constant term.
 
     Attributes:
-      joint: the positions in which it is jointly linear. Zeros replace constant operands at these positions; operands
-        at other positions keep their values.
+      joint: the positions of the operands in which it is jointly linear. To apply the linear part, replace constant
+        operands at these positions by zeros, and keep operands at other positions.
       params: its parameters, changed so that they add no constant.
     """
 

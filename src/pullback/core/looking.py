@@ -31,7 +31,7 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class LookedAt(Array):
-    """A traced value with Python's conversions; its subclass :class:`pullback.core.trace.Tracer` knows its trace."""
+    """The methods of tracers that Python's conversions need, such as ``__bool__``, ``__int__`` and ``__array__``."""
 
     __slots__ = ()
 
@@ -48,11 +48,11 @@ class LookedAt(Array):
         return None
 
     def differentiated(self) -> Any:
-        """The value that is being differentiated, this one or one that it wraps; None if there is none."""
+        """This tracer, or the tracer that it wraps, if it is being differentiated; None if no tracer is."""
         return None
 
     def abstract_part(self) -> Any:
-        """The value without a concrete value, this one or one that it wraps; None if there is none."""
+        """This tracer, or the tracer that it wraps, that has no concrete value; None if the value is concrete."""
         return self
 
     def dependence(self) -> str:
@@ -76,6 +76,10 @@ class LookedAt(Array):
     def concrete_value(self, what: str, instead: str = _CONVERT) -> Any:
         """Return the concrete value, for Python to compute with.
 
+        Args:
+          what: the need for a concrete value, as the beginning of the error message.
+          instead: advice for the end of the message.
+
         Raises:
           ConcretizationTypeError: it is unknown.
           LostDerivativeError: it is being differentiated, and its derivative would be lost.
@@ -94,7 +98,13 @@ class LookedAt(Array):
         raise lost
 
     def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
-        """Return the error for a value that is not concrete, or that leaked."""
+        """Return the error for a value that leaked, or that is not concrete.
+
+        Args:
+          error: the class of the error if it is not concrete.
+          need: the need for a concrete value, as the beginning of the message.
+          instead: advice for the end of the message.
+        """
         part = self.abstract_part()
         for leak in (self._leak(), part._leak()):
             if leak is not None:
@@ -136,7 +146,7 @@ class LookedAt(Array):
         )
 
     def shown(self) -> Any:
-        """The value to print, of all examples under ``vmap``; None if it is unknown."""
+        """The concrete value to print: under ``vmap``, the whole batch; None if it is unknown."""
         return self.concrete()
 
     def __repr__(self) -> str:

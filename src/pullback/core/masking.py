@@ -23,9 +23,10 @@ from pullback.core.types import ZERO, ShapedArray
 def masked(
     primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, ...]
 ) -> tuple[Primitive, dict[str, Any]]:
-    """Return the masked primitive for the operands that ``zeros`` flags, and its parameters.
+    """Return the masked form of a product, in which zero times infinity or NaN is zero, and its parameters.
 
-    Return the primitive itself if the other operand is a finite number, and nonzero if it is a divisor.
+    This holds for zeros of the operands flagged by ``zeros``. Return ``primitive`` and ``params`` themselves if the
+    primitive has no masked form, or an operand is a finite, nonzero Python number.
     """
     product = primitive.masked
     if product is None:
@@ -37,7 +38,7 @@ def masked(
 
 
 class MaskTracer(Tracer):
-    """A marked tangent or cotangent that a rule receives as a value."""
+    """A tangent or cotangent, marked so that its zeros make zeros in products, even with infinity or NaN."""
 
     __slots__ = ("value",)
 
@@ -61,7 +62,7 @@ class MaskTracer(Tracer):
 
 
 def mask_trace(parent: Trace) -> RelayTrace:
-    """Return a trace that passes operations to ``parent``, and replaces products of marked values by masked ones."""
+    """Return a trace that passes operations to ``parent``; products with a zero of a ``MaskTracer`` are zero."""
     return RelayTrace(parent, _relay, transformation="differentiation with masked zeros")
 
 
@@ -84,17 +85,20 @@ def _relay(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: di
 
 
 def mark(trace: Trace, x: Any) -> Any:
-    """Mark a tangent as an operand of a rule; return ``ZERO`` unchanged."""
+    """Wrap a tangent in a ``MaskTracer``, so that its zeros make zeros in products; return ``ZERO`` unchanged."""
     return x if x is ZERO else MaskTracer(trace, x)
 
 
 def unmarked(trace: Trace, x: Any) -> Any:
-    """Unwrap a result of a rule that ran under a trace of :func:`mask_trace`."""
+    """Unwrap a ``MaskTracer`` of ``trace``; return any other value unchanged."""
     return x.value if type(x) is MaskTracer and x._trace is trace else x
 
 
 def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
-    """Return the results of ``run(*operands)``, in whose products the zeros of marked operands make zeros."""
+    """Return the results of ``run(*operands)``, computed so that zero times infinity or NaN is zero.
+
+    This holds for zeros of the operands flagged by ``marked``, and of values computed from them.
+    """
     trace = mask_trace(state.trace)
     results = trace.run(run, *[mark(trace, x) if flag else x for x, flag in zip(operands, marked, strict=True)])
     return [unmarked(trace, x) for x in results]
@@ -103,9 +107,10 @@ def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marke
 def with_masked_zeros(
     rule: Callable[[Sequence[Any], Sequence[Any]], list[Any]], residuals: Sequence[Any], values: Sequence[Any]
 ) -> list[Any]:
-    """Run a user's rule on tangents or cotangents, whose zeros make zeros if the switch is on.
+    """Return ``rule(residuals, values)``, a user's derivative rule on tangents or cotangents ``values``.
 
-    If the values are concrete, run it with marked operands only after a first run has returned a NaN.
+    If the switch ``masked_zeros`` is on, zeros of ``values`` make zeros in products, even with infinity or NaN.
+    Concrete values are computed without this first, and again only if a result has a NaN.
     """
     if not config.masked_zeros:
         return rule(residuals, values)

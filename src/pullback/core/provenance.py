@@ -14,7 +14,7 @@ Provenance = tuple[source.Location | None, str]
 
 @contextmanager
 def within(source_loc: source.Location | None, scope: source.Scope | None) -> Iterator[None]:
-    """A context manager whose operations get a given source location and scope."""
+    """A context manager in which recorded operations get the given source location and named scope."""
     before = state.source_loc, state.scope
     state.source_loc, state.scope = source_loc, scope
     try:
@@ -24,7 +24,10 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
 
 
 def current() -> Provenance | None:
-    """Return the provenance for a newly recorded operation; None unless the thread is in a scope or debugs NaNs."""
+    """Return the source location and scope path for an operation that is being recorded.
+
+    None unless the thread is in a named scope or debugs NaNs.
+    """
     scope = state.scope
     if scope is None and not state.bottom.watches:
         return None
@@ -32,6 +35,9 @@ def current() -> Provenance | None:
 
 
 def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
-    """A context manager whose operations inherit a provenance, in the tangent or backward pass (``direction``)."""
+    """A context manager in which operations get the source location and scope of an earlier operation, ``provenance``.
+
+    ``direction`` marks them as part of the tangent or of the backward pass.
+    """
     source_loc, path = provenance
     return within(source_loc, source.Scope(path, direction))

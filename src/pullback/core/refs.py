@@ -95,7 +95,10 @@ class RunsAgain(BaseException):
 
 
 class Outside:
-    """The base class for what a program under construction captures besides values; ``Scope`` captures references."""
+    """The base class of hooks that add inputs and results to a program under construction.
+
+    ``Scope`` adds the references that the traced function captures.
+    """
 
     def begin(self, trace: Any) -> None:
         """Prepare for the tracing of a program."""

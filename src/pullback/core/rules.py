@@ -47,7 +47,10 @@ class _Checks:
         )
 
     def several(self, given: Any, expected: str, count: int | None = None) -> Sequence[Any]:
-        """Check for a tuple or list, of ``count`` entries unless that is None."""
+        """Check that a result is a tuple or list, of ``count`` entries if ``count`` is not None.
+
+        ``expected`` describes the right result, for the error.
+        """
         if not isinstance(given, (tuple, list)):
             raise self.wrong(expected, _show(given))
         if count is not None and len(given) != count:
@@ -55,7 +58,14 @@ class _Checks:
         return given
 
     def pair(self, given: Any, form: str, what: str, check: Callable[..., tuple[Any, Any]]) -> Any:
-        """Check a pair of a result and its ``what``, or a pair of lists, by ``check(out, other, number=None)``."""
+        """Check a rule's result: a pair (result, ``what``), or a pair of lists of these for several results.
+
+        Args:
+          given: the rule's result.
+          form: a description of the pair, for errors.
+          what: the name of the second entry, such as ``tangent``.
+          check: ``check(out, other, number=None)`` checks a result and its second entry, and returns both.
+        """
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise self.wrong(f"a pair {form}", _show(given))
         if not self.primitive.multiple_results:
@@ -129,7 +139,7 @@ def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
-    """Set the types of linear tangents from the primals, to save their inference along the tape."""
+    """Set the types of tangents that are tracers of a linear program from their primals, since inference takes time."""
     for x, t in zip(primals, tangents, strict=True):
         if type(t) is LinearTracer and t.variable._aval is None:
             aval = typeof(x)
@@ -140,7 +150,7 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 
 def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function: stands in for ``state.silently`` within a rule, where that context is active already."""
+    """Return ``function(*args, **kwargs)``: replaces ``state.silently`` in rules, where NumPy is silent already."""
     return function(*args, **kwargs)
 
 

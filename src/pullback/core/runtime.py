@@ -38,7 +38,7 @@ class Runtime:
         self.compiling = Event()
 
     def begin_thread(self, state: Any) -> None:
-        """Set the evaluating trace of a thread, given its dynamic state, by its switches."""
+        """Set the trace that evaluates a thread's operations, by its switches; ``state`` is its dynamic state."""
 
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation that has no host rule."""
@@ -57,7 +57,7 @@ class Runtime:
         raise NotImplementedError
 
     def gather(self, buffer: Any, kind: Any) -> Any:
-        """Copy the elements of an array from its devices to the host."""
+        """Copy the elements of an array, a buffer of signature ``kind``, from its devices to the host."""
         raise NotImplementedError
 
     def fetch(self, buffer: Any, dtype: Any) -> Any:
@@ -73,11 +73,20 @@ class Runtime:
         raise NotImplementedError
 
     def sum_over(self, ct: Any, wanted: frozenset[Any], reduced: Sequence[Any]) -> Any:
-        """Sum a cotangent over those of the ``reduced`` named axes that it varies along and its variable does not."""
+        """Sum a cotangent over the named axes along which it varies and its variable does not.
+
+        Args:
+          ct: the cotangent.
+          wanted: the axes along which the variable varies.
+          reduced: the named axes over which reverse mode sums.
+        """
         raise NotImplementedError
 
     def transpose_over(self, node: Any, ct: Any, reduced: Sequence[Any]) -> Sequence[Any]:
-        """Transpose an operation of a tape, and sum the cotangents of its operands over the ``reduced`` named axes."""
+        """Return the cotangents of the operands of an operation ``node``, whose result has the cotangent ``ct``.
+
+        Each is summed over those of the named axes ``reduced`` along which its operand does not vary.
+        """
         raise NotImplementedError
 
     def hide_frames(self, error: Exception) -> None:

@@ -180,7 +180,10 @@ class Primitive:
         return rule
 
     def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is None if the value is not batched."""
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``, a batching rule.
+
+        ``axis`` is the mapped axis, and ``dims`` has its position in each operand, None if the operand is not batched.
+        """
         self.batch_rule = rule
         return rule
 
@@ -213,14 +216,18 @@ class Primitive:
         return rule
 
     def dce(self, rule: F) -> F:
-        """Register ``rule(used_results, eqn) -> eqn``: a smaller equation for the used results, or None."""
+        """Register ``rule(used_results, eqn) -> eqn`` for dead-code elimination.
+
+        It returns an equation that computes only the results flagged in ``used_results``, or None to drop the equation.
+        """
         self.dce_rule = rule
         return rule
 
     def partial_eval(self, rule: F) -> F:
-        """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)``.
+        """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)`` for ``partial_eval``.
 
-        Without it, all results of an equation with an unknown operand are unknown.
+        It splits an equation into equations that need only known operands, and the others; the flags say which operands
+        and results are unknown. Without it, all results of an equation with an unknown operand are unknown.
         """
         self.partial_eval_rule = rule
         return rule
@@ -228,7 +235,8 @@ class Primitive:
     def remat(self, rule: F) -> F:
         """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
 
-        It applies a policy of ``checkpoint`` to their equations; without it, the policy applies to the whole operation.
+        The rule applies a policy of ``checkpoint`` to the equations of these programs. Without a rule, the policy
+        applies to the whole operation.
         """
         self.remat_rule = rule
         return rule
@@ -294,11 +302,14 @@ class Trace:
         return self is other
 
     def resolve(self, x: Any) -> Any:
-        """Return the value to use for a tracer of this trace: another tracer while its function is run again."""
+        """Return the value to use for the tracer ``x`` of this trace: usually ``x``.
+
+        A trace whose function the backward pass runs again returns the corresponding tracer of that run.
+        """
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """Return what the user gets for a new array ``x``: a tracer if a trace records programs, else ``x``."""
+        """Return the value that users get for a new array ``x``: a tracer if a trace records programs, else ``x``."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -462,7 +473,7 @@ class EvalTrace(Trace):
     watches = False
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        """Return ``run()``, the results of a compiled program; a watching trace inspects them."""
+        """Return ``run()``, which runs the compiled program ``closed``; a watching trace inspects its results."""
         return run()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -520,7 +531,11 @@ _new = object.__new__
 
 
 def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
-    """After an error of a host rule: return the result if it only ran within another rule; else explain the error."""
+    """Handle an error of a host rule on the NumPy ``values`` of operands ``args``: return the result, or raise.
+
+    The result is returned if the error was only that NumPy's context, which cannot be nested, was active already.
+    Otherwise the exception explains the error.
+    """
     if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
@@ -533,7 +548,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
 
 
 def _is_within_rule() -> bool:
-    """Whether this thread runs a host rule, in the context of ``state.silently``, which cannot be nested."""
+    """Whether this thread runs a host rule: ``state.silently``, NumPy's silent context, is then active already."""
     try:
         state.silently(bool)
     except RuntimeError:
@@ -560,7 +575,10 @@ def check_result(x: Any) -> None:
 
 
 def live_trace(trace: Trace) -> Trace | None:
-    """Return the trace that accepts a trace's tracers: itself while active, one that reruns its function, or None."""
+    """Return the active trace that accepts the tracers of ``trace``; None if there is none.
+
+    It is ``trace`` itself while its transformation runs; later, a trace that runs the same function again.
+    """
     if trace.live:
         return trace
     current = state.trace

@@ -150,7 +150,8 @@ class MappedAxis(NamedTuple):
       size: its size.
       mapped_by: the mapping transformation, for error messages.
       reduced: whether reverse mode, now active, sums over it the cotangents of values that do not vary along it.
-      checked: whether it always does, as in ``shard_map``, which checks along which axes its results vary.
+      checked: whether reverse mode always sums over it, as in ``shard_map``, which checks the axes along which its
+        results vary.
       level: the number of outer axes of the same name in scope.
       spmd_name: the mesh axis, or axes, that sharding constraints within the function divide it among.
     """

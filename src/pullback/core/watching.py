@@ -20,7 +20,7 @@ class Watcher(NamedTuple):
     """The functions by which a :class:`WatchedTrace` inspects operations while a switch is on.
 
     Attributes:
-      process: called with the evaluating trace and an operation; returns its results.
+      process: called with the wrapped trace and an operation; returns the operation's results.
       run_program: called with that trace and the arguments of :meth:`EvalTrace.run_program`; None to ignore programs.
       quick: whether operations on arrays may bypass it.
       watches: whether it inspects results.
@@ -63,7 +63,10 @@ WATCHED.quick = False
 
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
-    """Return the evaluating trace for a thread's own switches, which take precedence over those of the process."""
+    """Return the evaluating trace for the switches that a thread has set, ``own``, and the process's switches.
+
+    The thread's switches take precedence.
+    """
     switches = {**vars(Config), **own}
     found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
     for what, names in _WATCHED_FOR.items():
@@ -73,7 +76,10 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
 
 
 def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """Wrap a trace by the watcher for ``what``; return ``WATCHED`` if its module is not imported yet."""
+    """Wrap an evaluating trace by the watcher registered for ``what``, a kind of debugging such as NaNs.
+
+    Return the default ``WATCHED`` if the watcher's module is not imported yet.
+    """
     if (inner, what) not in _watched_traces and what in _watchers:
         _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
     return _watched_traces.get((inner, what), WATCHED)
@@ -124,7 +130,10 @@ def _apply_config_to_all(everywhere: bool) -> None:
 
 
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Register the watcher for a key of ``_WATCHED_FOR``; ``make`` is called when its switch is first set."""
+    """Register a watcher of operations for a key of ``_WATCHED_FOR``, which lists the switches that activate it.
+
+    ``make`` makes the watcher; it is called when such a switch is first set.
+    """
     _watchers[what] = make
     _apply_config_to_all(True)
 
@@ -143,7 +152,10 @@ _switched_threads: Registry[SwitchedThread] = Registry()
 
 @provides
 def begin_thread(state: Any) -> None:
-    """Set the evaluating trace of a thread by its switches, now and whenever one is set."""
+    """Set the evaluating trace of a thread, whose dynamic state is ``state``, by its switches.
+
+    The trace is replaced whenever a switch is set later.
+    """
     state.trace = state.bottom = _evaluator(vars(config))
     state.switched = SwitchedThread(vars(state), vars(config))
     _switched_threads.add(state.switched)

@@ -99,7 +99,7 @@ def stochastic_diag(
 def hessian_trace(
     f: Callable[..., Any], *, method: str = "hutchinson", chunk_size: int | None = None
 ) -> Callable[..., Estimate]:
-    """The trace of a function's Hessian, estimated from Hessian-vector products.
+    """Return a function that estimates the trace of the Hessian of ``f`` from Hessian-vector products.
 
     Args:
       f: takes a tree of real arrays, and returns a real scalar.
@@ -121,7 +121,7 @@ def hessian_trace(
 def hessian_diag(
     f: Callable[..., Any], *, method: str = "hutchinson", chunk_size: int | None = None
 ) -> Callable[..., Estimate]:
-    """The diagonal of a function's Hessian, estimated from Hessian-vector products.
+    """Return a function that estimates the diagonal of the Hessian of ``f`` from Hessian-vector products.
 
     Args:
       f: takes a tree of real arrays, and returns a real scalar.

@@ -41,7 +41,7 @@ class ForwardLaplacian(NamedTuple):
 
 
 def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None) -> Callable[..., Any]:
-    """The Laplacian of a function: the sum of its unmixed second derivatives, in one forward pass.
+    """Return a function that computes the Laplacian of ``fun``, its summed unmixed second derivatives, in one pass.
 
     The pass propagates the first derivatives along all directions, and the sum of the second derivatives. For each
     direction it costs a tangent, where the trace by Hessian-vector products costs a gradient and its tangent.

@@ -30,7 +30,10 @@ Groups = Sequence[Sequence[int]] | None
 
 
 def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
-    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group."""
+    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group.
+
+    It also raises for several axis names, and if ``one_size`` for groups of different sizes. None stays None.
+    """
     if groups is None:
         return None
     if len(names) > 1:
@@ -55,7 +58,7 @@ def _size(names: tuple[Any, ...], groups: ops.Groups) -> int:
 
 
 def _axis(name: str, axis: Any, rank: int, what: str) -> int:
-    """Convert an axis of an array of rank ``rank`` to a position from the start."""
+    """Convert the argument ``what`` to a nonnegative axis of an array of rank ``rank``; raise if it is invalid."""
     try:
         position = operator.index(axis)
     except TypeError:
@@ -236,7 +239,15 @@ def all_gather(
 
 
 def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> None:
-    """Raise unless the size of an array's axis fits the size of the named axes."""
+    """Raise unless the size of an array's axis fits the size of the named axes over which it is split.
+
+    Args:
+      name: the name of the function, for errors.
+      what: the name of the array's axis, for errors.
+      size: the size of the array's axis.
+      count: the size of the named axes.
+      tiled: whether ``size`` may be a multiple of ``count``; otherwise they must be equal.
+    """
     if tiled and size % count:
         raise ShapeError(
             f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}"
@@ -341,7 +352,15 @@ def all_to_all(
 
 
 def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled: bool) -> Any:
-    """Exchange blocks over several named axes, one after another, each along an array axis of its own."""
+    """Compute ``all_to_all`` over several named axes, by exchanging blocks over each named axis after another.
+
+    Args:
+      x: the array of one index of the named axes.
+      names: the named axes.
+      split: the axis along which to split ``x``.
+      concat: the axis along which to join the received blocks.
+      tiled: whether blocks are concatenated; otherwise they are stacked along a new axis.
+    """
     sizes = [axis_in_scope(name).size for name in names]
     count = math.prod(sizes)
     x = shapes.moveaxis(x, split, 0)

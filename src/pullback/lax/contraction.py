@@ -190,7 +190,15 @@ def scaled_dot(
 
 
 def _scaled(which: str, x: Any, scale: Any, contracted: tuple[int, ...], dtype: Any) -> Any:
-    """Convert an operand to ``dtype``, and multiply it by its scale."""
+    """Convert an operand of ``scaled_dot`` to ``dtype``, and multiply its blocks by their scales.
+
+    Args:
+      which: the name of the operand, for errors.
+      x: the operand.
+      scale: the scales, an array with fewer elements than ``x`` along the contracted axes; or None.
+      contracted: the contracted axes.
+      dtype: the dtype of the result.
+    """
     if not dtypes.is_float(x.dtype):
         raise DtypeError(f"lax.scaled_dot takes floats, got {dtypes.short_name(x.dtype)} for {which}")
     out = ops.convert_element_type(x, dtype)

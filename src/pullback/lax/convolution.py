@@ -129,7 +129,10 @@ def _spatial(values: Any, count: int) -> Shape:
 
 
 def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any]:
-    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same)."""
+    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same).
+
+    ``preferred`` is the dtype that the user requests for the result, or None. The operands must have one dtype.
+    """
     if x.dtype != y.dtype:
         raise DtypeError(
             f"lax.{name} takes operands of one dtype, got {dtypes.short_name(x.dtype)} and "
@@ -393,7 +396,16 @@ def conv_transpose(
 def _padding_of_transpose(
     window: Sequence[int], strides: Shape, step: Shape, padding: Any, consistent: bool
 ) -> Sequence[tuple[int, int]]:
-    """The padding of the dilated operand of ``conv_transpose``, in numbers."""
+    """The padding, in pairs of integers, of the dilated operand of ``conv_transpose``.
+
+    Args:
+      window: the sizes of the kernel.
+      strides: the strides.
+      step: the dilations of the kernel.
+      padding: a word such as ``SAME``, or pairs of integers.
+      consistent: whether pairs are the padding of the convolution to transpose; otherwise they pad the operand
+        directly.
+    """
     name, count = "lax.conv_transpose", len(window)
     check_geometry(name, Geometry(strides, ((0, 0),) * count, strides, step), count)
     spans = [dilated(k, r) for k, r in zip(window, step)]
@@ -406,7 +418,10 @@ def _padding_of_transpose(
 
 
 def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding in numbers for the transpose of a ``SAME`` or ``VALID`` convolution; the kernel spans ``span``."""
+    """The padding, as a pair of integers, for the transpose of a ``SAME`` or ``VALID`` convolution along one axis.
+
+    ``span`` is the length of the dilated kernel.
+    """
     word = padding.upper()
     if word == "SAME":
         total = span + stride - 2
@@ -483,7 +498,10 @@ def conv_general_dilated_patches(
 
 
 def _cut_in_windows(x: Any, at: int, axis: int, size: int, stride: int, step: int) -> Any:
-    """Extract the windows along an axis, with their elements along a new axis at position ``at``."""
+    """Extract the windows of ``size`` elements along ``axis``, with their elements along a new axis at position ``at``.
+
+    ``stride`` is the distance of neighbouring windows, and ``step`` the distance of elements in a window.
+    """
     count = window_count(x.shape[axis], size, stride, (0, 0), 1, step)
     reach = (count - 1) * stride + 1 if count else 0
     if not count:

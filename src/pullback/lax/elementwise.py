@@ -117,7 +117,7 @@ _WITH_ACCURACY = frozenset(
 
 
 def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
-    """The docstring of a function of declared arguments with a section about them."""
+    """Return the docstring of ``function`` with the text ``arguments``, an Args section, after its first sentence."""
     sentence, rest = str(function.__doc__).split("\n\n", 1)
     return f"{sentence}\n\n{arguments}{rest}"
 
@@ -150,7 +150,10 @@ FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
 def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that replaces the declared function ``name``, whose docstring the new function gets."""
+    """Return a decorator that registers a function as ``lax.<name>`` instead of the function declared so far.
+
+    The new function gets the docstring of the replaced one, with the Args section ``arguments``.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__doc__ = _with_arguments(FUNCTIONS[name], arguments)

@@ -45,7 +45,15 @@ def _size(x: Any) -> Any:
 
 
 def _eliminated(lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, Any, Any, Any]:
-    """Eliminate with exchanges of rows; return the diagonal of U, the two above it, and the right sides."""
+    """Factorize tridiagonal matrices by Gaussian elimination with row exchanges.
+
+    Args:
+      lower, diagonal, upper: the diagonals, with the equations along the first axis.
+      right: the right sides.
+
+    Returns:
+      The diagonal of the upper triangular factor U, its two superdiagonals, and the transformed right sides.
+    """
 
     def step(row: Any, next_: Any) -> tuple[Any, Any]:
         a, b, scale, y = row
@@ -92,7 +100,10 @@ def _substituted(u0: Any, u1: Any, u2: Any, right: Any) -> Any:
         return (size < 1) & pnp.where(size < tiny, (size == 0) | (numerator * tiny > size), numerator > size * huge)
 
     def _moved(pivot: Any, top: Any, shift: Any) -> Any:
-        """Move a pivot away from zero by a step that doubles until the quotient is finite."""
+        """Move ``pivot`` away from zero until the quotient of ``top`` by it is finite.
+
+        The step is ``shift`` at first, and doubles.
+        """
         sign = pnp.where(pnp.signbit(pivot.real), -1.0, 1.0).astype(shift.dtype)
 
         def further(state: Any) -> tuple[Any, Any]:

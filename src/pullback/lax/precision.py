@@ -115,7 +115,7 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
 
 
 def _is_plain(precision: Any) -> bool:
-    """Whether an argument is a ``Precision``, its name or None, and not an algorithm."""
+    """Whether ``precision`` is None, a member of ``Precision`` or its name, instead of an algorithm for the product."""
     return precision is None or isinstance(precision, Precision) or str(precision).lower() in PRECISIONS
 
 

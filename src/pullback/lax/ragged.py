@@ -166,7 +166,10 @@ def ragged_dot_general(
 
 
 def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> bool:
-    """Whether the axis in groups is free: not contracted and not a batch axis. Raise if the axes do not fit."""
+    """Whether the axis of ``x`` that ``sizes`` divides into groups is free: not contracted, and not a batch axis.
+
+    It raises if the operands, the group sizes and the dimension numbers do not fit.
+    """
     if not dtypes.is_integer(sizes.dtype):
         raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
     if not sizes.shape:
@@ -236,7 +239,10 @@ def _merged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _spread_sizes(sizes: Any, lead: tuple[int, ...], groups: int, inside: int) -> Any:
-    """Broadcast group sizes to the leading axes, and multiply them by ``inside``, the number of rows of an index."""
+    """Broadcast group sizes to the leading axes; return an array (product of ``lead``, ``groups``).
+
+    The sizes are multiplied by ``inside``, the number of rows to which each index of the axis in groups corresponds.
+    """
     if sizes.shape not in ((groups,), (*lead, groups)):
         raise ShapeError(
             f"lax.ragged_dot: group_sizes must have shape {(groups,)} or {(*lead, groups)}, got {sizes.shape}"

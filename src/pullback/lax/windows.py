@@ -52,7 +52,10 @@ _KNOWN_IN_WINDOWS: dict[Primitive, Primitive] = {
 
 
 def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
-    """Whether a weakly typed number of dtype ``number`` can take ``dtype``: it is not of a wider kind."""
+    """Whether a weakly typed number of dtype ``number`` can be converted to ``dtype``.
+
+    It can unless its kind is wider; the kinds are boolean, integer, float and complex, in ascending order.
+    """
     if dtypes.is_inexact(dtype):
         return dtypes.is_complex(dtype) or not dtypes.is_complex(number)
     return dtypes.is_bool(number) or (dtypes.is_integer(dtype) and dtypes.is_integer(number))
@@ -70,8 +73,9 @@ class _Reduction:
 
     Attributes:
       xs: the operands, arrays of one shape.
-      starts: for each operand a scalar of its dtype.
-      known: the binary primitive that the user's function is, if it has a reduction of its own, of one operand.
+      starts: for each operand the initial value, a scalar of its dtype.
+      known: the primitive that the user's function computes, such as ``add_p``, if there is one operand and a reduction
+        primitive for it; otherwise None.
     """
 
     def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:

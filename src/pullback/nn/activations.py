@@ -34,7 +34,7 @@ def _weak_numbers(name: str, x: Any) -> Array:
 
 
 def _weak_floats(name: str, x: Any) -> Array:
-    """Convert an operand to floats or complex numbers; others become weakly typed floats, as in ``x + 3.0``."""
+    """Convert an operand to an array of floats or complex numbers; integers and booleans become weakly typed floats."""
     x = operand(name, x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
 

@@ -171,9 +171,13 @@ def dot_product_attention(
 
 
 def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool) -> Blocks:
-    """Choose the blocks for scores of the shape ``full``; ``rows`` is 0 if they are computed in one piece.
+    """Choose the blocks for scores of the shape ``full``; ``rows`` of the result is 0 for a computation in one piece.
 
-    ``bounded`` says that masks depend on positions only: then every row has a column in its window, and needs no other.
+    Args:
+      full: the shape (batch, heads, rows, columns).
+      causal: whether a row attends to no later column.
+      window: the numbers of columns before and after its own to which a row attends; None for no bound.
+      bounded: whether masks depend on positions only. Then every row has a column in its window, and needs no other.
     """
     rows, columns = full[2:]
     if rows * columns <= SMALL or math.prod(full) <= FEW:
@@ -189,7 +193,15 @@ def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | Non
 
 
 def _by_blocks(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """Compute attention and its residual by blocks of rows, with the last block padded."""
+    """Compute attention by blocks of rows; return it, and the log-sum-exp of each row of scores.
+
+    Args:
+      blocks: the division into blocks.
+      q, k, v: queries, keys and values.
+      bias: added to the scores, or None.
+      mask: booleans, False for scores to ignore, or None.
+      lengths: the number of keys of each example, or None.
+    """
     rows = q.shape[2]
     lacking = -rows % blocks.rows
     if lacking:
@@ -205,7 +217,15 @@ def _padded(x: Any, rows: int) -> Any:
 
 
 def _in_one_piece(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """Compute attention and its residual from the matrices of all scores."""
+    """Compute attention from matrices of all scores; return it, and the log-sum-exp of each row of scores.
+
+    Args:
+      blocks: holds the masks by position.
+      q, k, v: queries, keys and values.
+      bias: added to the scores, or None.
+      mask: booleans, False for scores to ignore, or None.
+      lengths: the number of keys of each example, or None.
+    """
     batch, heads, rows, size = q.shape
     key_heads, columns = k.shape[1:3]
     grouped = shapes.reshape(q, (batch, key_heads, heads // key_heads * rows, size))

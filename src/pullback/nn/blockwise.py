@@ -86,7 +86,10 @@ def _product(x: Any, y: Any, contracted_x: int, contracted_y: int) -> Any:
 
 
 def _slice(x: Any, start: tuple[Any, ...], rows: int, columns: int) -> Any:
-    """The slice of an array (batch, heads, rows, columns) that belongs to a block; axes of size one broadcast."""
+    """The slice of ``x``, with axes (batch, heads, rows, columns), for a block of scores, as a matrix.
+
+    ``start`` is the position of the block, and ``rows`` and ``columns`` its size. Axes of size one broadcast.
+    """
     sizes = (1, 1, min(rows, x.shape[2]), min(columns, x.shape[3]))
     return shapes.reshape(indexing.dynamic_slice(x, _start(x, start), sizes), sizes[2:])
 
@@ -96,7 +99,7 @@ def _start(x: Any, start: tuple[Any, ...]) -> list[Any]:
 
 
 class _Block:
-    """The scores of one block, and their mask."""
+    """The scores of one block, some rows of one head's matrix of scores, and their mask."""
 
     def __init__(self, blocks: Blocks, q: Any, k: Any, others: tuple[Any, Any, Any], at: tuple[Any, Any, Any]) -> None:
         bias, mask, lengths = others
@@ -123,7 +126,15 @@ class _Block:
 
 
 def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tuple[Any, Any, Any]:
-    """Compute one block of attention: its rows of the result, and their largest scores and sums of exponentials."""
+    """Compute one block of attention: its rows of the result, their largest scores, and their sums of exponentials.
+
+    Args:
+      blocks: the division into blocks.
+      q: the block's rows of the queries.
+      k, v: the keys and values of the head.
+      others: bias, mask and lengths, each an array or None.
+      at: the batch index, head and first row of the block.
+    """
     block = _Block(blocks, q, k, others, at)
     top = shapes.expand_dims(reductions.reduce_max(block.scores, (1,)), (1,))
     e = ops.exp(ops.sub(block.scores, top))
@@ -132,7 +143,17 @@ def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tu
 
 
 def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """One block's terms of the cotangents of q, k, v and bias; ``row`` has the residuals and cotangents of its rows."""
+    """Compute one block's terms of the cotangents of q, k, v and bias; the last is None without a bias.
+
+    Args:
+      blocks: the division into blocks.
+      q: the block's rows of the queries.
+      k, v: the keys and values of the head.
+      others: bias, mask and lengths, each an array or None.
+      at: the batch index, head and first row of the block.
+      row: for each row its largest score, its sum of exponentials, the cotangent of the result, and the sum of result
+        times cotangent.
+    """
     top, total, ct, delta = row
     block = _Block(blocks, q, k, others, at)
     p = ops.mul(ops.exp(ops.sub(block.scores, top)), ops.div(1, total))
@@ -152,18 +173,33 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
 
 
 def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, Any]:
-    """``scan`` with steps that take the carry, the number of the iteration and elements of ``xs``."""
+    """``scan`` over ``count`` iterations of ``step(carry, i, elements)``, where i is their number.
+
+    ``elements`` are the elements of the arrays ``xs``. The result is the final carry, and the stacked results.
+    """
     return scan(lambda c, x: step(c, x[0], x[1:]), carry, (slicing.iota(INT, (count,), 0), *xs))
 
 
 def _divided(x: Any, heads: int, rows: int) -> Any:
-    """Reshape (batch, heads, rows, n) to (batch times key heads, blocks of each, rows of a block, n)."""
+    """Divide the rows of an array (batch, heads, length, n) into blocks of ``rows`` rows.
+
+    The result has the axes (batch times key heads, blocks of a key head, rows of a block, n); ``heads`` is the number
+    of key heads.
+    """
     batch, all_heads, length, n = x.shape
     return shapes.reshape(x, (batch * heads, all_heads // heads * (length // rows), rows, n))
 
 
 def _at(blocks: Blocks, shape: tuple[int, ...], heads: int, i: Any, j: Any) -> tuple[Any, Any, Any]:
-    """The batch index, head and first row of block ``j`` of key head ``i``, which is counted through the batch."""
+    """The batch index, head and first row of a block.
+
+    Args:
+      blocks: the division into blocks.
+      shape: the shape (batch, heads, rows, n) of the queries.
+      heads: the number of key heads, each shared by several heads.
+      i: the number of the key head, counted through the batch.
+      j: the number of the block among the blocks of this key head.
+    """
     count, group = shape[2] // blocks.rows, shape[1] // heads
     head = ops.add(ops.mul(ops.rem_p.bind(i, heads), group), _quotient(j, count))
     return _quotient(i, heads), head, ops.mul(ops.rem_p.bind(j, count), blocks.rows)

@@ -181,7 +181,10 @@ def _uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
 
 
 def _in_a_disk(key: Any, shape: Any, dtype: Any, square: Callable[[Any], Any]) -> Any:
-    """Random complex numbers of any direction, whose squared modulus is ``square`` of uniform numbers from 0 to 1."""
+    """Random complex numbers of uniformly distributed direction.
+
+    The squared modulus of each is ``square(u)``, for a uniform number u from 0 to 1.
+    """
     radii, turns = random.split(key)
     real = dtypes.to_real(dtype)
     angle = 2 * math.pi * random.uniform(turns, shape, real)
@@ -247,7 +250,10 @@ def _check(what: str, got: Any, known: dict[str, Any]) -> None:
 
 
 def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axis) -> tuple[float, float]:
-    """The number of inputs and of outputs of each unit."""
+    """The numbers of inputs and of outputs of each unit, for weights of a shape: fan-in and fan-out.
+
+    Axes that are not inputs, outputs or batch axes, as of a convolution's kernel, multiply both.
+    """
     if len(shape) < 2 and type(in_axis) is int and in_axis == -2:
         raise ShapeError(
             f"weights that are scaled to their shape need at least two axes, or in_axis, got shape {shape}"
@@ -271,7 +277,10 @@ class Builder(Protocol):
 
 
 def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Builder:
-    """Declare a builder of initializers by the scale, mode and distribution of :func:`variance_scaling`."""
+    """Declare a builder of initializers by the scale, mode and distribution of :func:`variance_scaling`.
+
+    ``name`` is its public name, and ``source`` a reference for its docstring.
+    """
 
     def build(in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)

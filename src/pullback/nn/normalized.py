@@ -39,7 +39,10 @@ def _sum(x: Any, axes: Positions) -> Any:
 
 
 def _largest(x: Any, axes: Positions) -> Any:
-    """The largest element (or real part) along some axes, kept with size one, as a constant; -inf if there are none."""
+    """The largest element (of complex numbers, real part) along ``axes``, which are kept with size one.
+
+    It is constant for derivatives, and -inf over no elements.
+    """
     real = ops.real(x) if dtypes.is_complex(x.dtype) else x
     found = reductions.reduce_max(ops.stop_gradient_p.bind(real), axes)
     return shapes.expand_dims(found, axes) if axes else found

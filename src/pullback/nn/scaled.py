@@ -124,7 +124,7 @@ def _is_wide(*xs: Any) -> bool:
 
 
 def _times(x: Any, scales: Any, wide_dtype: Any) -> Any:
-    """Multiply an operand by the scales of its blocks, in ``wide_dtype``."""
+    """Multiply an operand (batch, rows, k), in ``wide_dtype``, by ``scales``, with an element for each block of k."""
     blocks = (*scales.shape, x.shape[-1] // scales.shape[-1])
     wide = shapes.reshape(ops.convert_element_type(x, wide_dtype), blocks)
     factors = shapes.expand_dims(ops.convert_element_type(scales, wide_dtype), (3,))
@@ -213,7 +213,16 @@ def _three_axes(x: Any, batch: tuple[int, ...], contracted: tuple[int, ...]) -> 
 
 
 def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
-    """Round an array of three axes to a format, in blocks along the last axis; return it in single precision."""
+    """Round an array (batch, rows, k) to the format ``mode``, in blocks along the last axis, each with its own scale.
+
+    Args:
+      mode: the name of the format, such as ``mxfp8``.
+      x: the array.
+      global_scale: divides all elements before they are rounded.
+
+    Returns:
+      The rounded array, in single precision.
+    """
     config = get_scaled_dot_general_config(mode)
     lacking = -x.shape[2] % config.block_size
     if lacking:
@@ -240,7 +249,10 @@ def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
 
 @partial(custom_vjp, nondiff_argnums=(0,))
 def _product(modes: tuple[str, str, str], x: Any, y: Any, scales: Any) -> Any:
-    """Round operands (B, M, K) and (B, N, K) to formats with global ``scales``, and multiply them."""
+    """Round operands (B, M, K) and (B, N, K) to formats, and multiply them over K.
+
+    ``modes`` begins with the names of the formats of ``x`` and ``y``, and ``scales`` with their global scales.
+    """
     return _batched(_rounded(modes[0], x, scales[0]), _rounded(modes[1], y, scales[1]))
 
 

@@ -119,7 +119,10 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
-    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same)."""
+    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same).
+
+    ``preferred`` is the dtype that the user requests for the result, or None.
+    """
     if preferred is None:
         if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
             a, b = promote_all(name, (a, b))
@@ -189,7 +192,14 @@ def _matmul_formula(a: Shape, b: Shape) -> str:
 
 
 def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch: tuple[Shape, Shape]) -> None:
-    """Raise unless the contracted axes have the same size and the batch axes broadcast."""
+    """Raise unless the contracted axes have the same size and the batch axes broadcast.
+
+    Args:
+      name: the name of the function, for errors.
+      operands: the shapes of the operands, for errors.
+      k, l: the sizes of the contracted axes.
+      batch: the sizes of the batch axes of each operand.
+    """
     if k != l:
         raise ShapeError(
             f"{name} requires contracting dimensions to have the same shape, got ({k},) and ({l},), in operands of "
@@ -605,7 +615,10 @@ def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Arra
 
 
 def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
-    """The sums over j of ``a[i + j] v[j]``, ``a`` being longer; mode "same" starts at index ``before`` of "full"."""
+    """The sums over j of ``a[i + j] v[j]``, where ``a`` is at least as long as ``v``.
+
+    ``mode`` is as in ``np.correlate``; the result for "same" starts at index ``before`` of the result for "full".
+    """
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
         count = n - m + 1
@@ -624,7 +637,10 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
 
 
 def _windows(x: Any, count: int) -> Any:
-    """The matrix of ``count`` rows with ``x[j], x[j + 1], ...`` in row j: copies of ``x`` in rows one longer."""
+    """The matrix of ``count`` rows whose row j is ``x[j], x[j + 1], ...``, as long as all rows allow.
+
+    It is a reshaped array of copies of ``x``, each row one element longer than ``x``.
+    """
     n = x.shape[0]
     copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
     flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)

@@ -510,7 +510,7 @@ def full(
 
 
 def _has_type(a: Any) -> bool:
-    """Whether ``a`` has a shape and a dtype to use unchanged; NumPy's arrays do not: their dtypes are narrowed."""
+    """Whether ``a`` has a shape and a dtype, and is not a NumPy array, whose dtype may have to be narrowed."""
     return hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, (np.ndarray, np.generic, type))
 
 
@@ -787,7 +787,10 @@ def arange(
 
 
 def _bound(x: Any) -> Any:
-    """An array with the shape and dtype of the bound ``x`` of a range, which may exceed the default integer type."""
+    """An array with the shape and dtype of the bound ``x`` of a range, to check them without converting its value.
+
+    The value of an int, or of a NumPy integer, may not fit the default integer type.
+    """
     if type(x) is int:
         return from_scalar(0)
     known = isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu"
@@ -911,7 +914,11 @@ def linspace(
 
 
 def _weights(column: tuple[int, ...], axis: int, intervals: int, dtype: Any) -> tuple[Any, Any]:
-    """The weights of ``start`` and of ``stop`` in each of the evenly spaced numbers of ``linspace``."""
+    """The weights of ``start`` and of ``stop`` in each of the evenly spaced numbers of ``linspace``.
+
+    ``column`` is the shape of the result, with size one for all axes except ``axis``; ``intervals`` is the number of
+    intervals between start and stop.
+    """
     if intervals <= 0:
         return shapes.full(column, 1, dtype), shapes.full(column, 0, dtype)
     if state.trace.eager:

@@ -338,7 +338,10 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
 
 def _tolerances(name: str, x: Any, requested: Any, factor: float) -> Any:
-    """The tolerance of each matrix: singular values up to this fraction of the largest count as zero."""
+    """The tolerance of each matrix of ``x``: singular values up to this fraction of the largest count as zero.
+
+    It is ``requested``, or if that is None, ``factor`` times the larger size of a matrix and the machine epsilon.
+    """
     real = dtypes.to_real(x.dtype)
     if requested is None:
         value: Any = shapes.full((), factor * max(x.shape[-2:]) * float(np.finfo(real).eps), real)

@@ -141,7 +141,10 @@ def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
 
 
 def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis in a mode that repeats elements; NumPy finds their indices by padding a range."""
+    """Pad an axis in a mode that repeats elements; NumPy finds their indices by padding a range.
+
+    ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
+    """
     if option == "odd":
         return _fill_linearly(x, pair, axis, mode, option)
     if option not in (None, "even"):
@@ -150,7 +153,10 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis by odd reflection: a linear map, whose matrix is the identity padded by NumPy."""
+    """Pad an axis by odd reflection: multiply by the identity matrix, padded by NumPy.
+
+    ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
+    """
     n = x.shape[axis]
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]
     before, after = (_apply(block, x, axis) for block in (matrix[: pair[0]], matrix[pair[0] + n :]))
@@ -164,7 +170,10 @@ def _apply(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
 
 
 def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis with evenly spaced values from an end value to the edge."""
+    """Pad an axis with evenly spaced values from an end value to the edge.
+
+    ``pair`` holds the widths before and after the axis, and ``option`` the end values before and after it.
+    """
     n = x.shape[axis]
     pieces = [x]
     for width, end, edge, first in ((pair[0], option[0], 0, True), (pair[1], option[1], n - 1, False)):
@@ -189,7 +198,11 @@ def _rounded(x: Any, dtype: np.dtype[Any], how: str) -> Any:
 
 
 def _fill_statistic(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis with a statistic of the elements nearest to each border, by default of all elements."""
+    """Pad an axis with a statistic, such as the mean, of the elements nearest to each border.
+
+    ``pair`` holds the widths before and after the axis, ``mode`` names the statistic, and ``option`` holds the numbers
+    of elements at each border; None for all elements.
+    """
     n = x.shape[axis]
     near = option if option is not None else (n, n)
     if min(near) < 1 and mode in ("maximum", "minimum"):
@@ -295,7 +308,10 @@ def delete(
 
 
 def _others(obj: Any, n: int) -> Any:
-    """The indices below ``n`` without the traced, distinct indices ``obj``; one out of range drops the last."""
+    """The indices below ``n`` that are not among the traced indices ``obj``, which must be distinct.
+
+    For each index of ``obj`` that is out of range, the largest of the others is missing, so that the shape is static.
+    """
     count = obj.aval.size
     mask = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))
     return nonzero(mask, size=max(n - count, 0))[0]
@@ -373,13 +389,16 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
 
 
 def _as_slices(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """Reshape values to insert at one index to the rank of ``x``; for an int, their first axis becomes ``axis``."""
+    """Reshape the values ``v``, to insert into ``x`` along ``axis`` at one index ``where``, to the rank of ``x``.
+
+    If ``where`` is a scalar, the first axis of ``v`` becomes ``axis``, as in ``np.insert``.
+    """
     v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
     return shapes.moveaxis(v, 0, axis) if not where.shape else v
 
 
 def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """Insert at traced indices, by the steps of ``insert`` at concrete ones in array operations."""
+    """Insert the values ``v`` into ``x`` along ``axis``, before the elements at the traced indices ``where``."""
     n = x.shape[axis]
     if where.aval.size == 1:
         v = _as_slices(x, where, v, axis)

@@ -224,7 +224,9 @@ def _letter(i: int) -> str:
 
 
 def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
-    """Return the subscripts of each operand and of the result, one character for each axis.
+    """Return the subscripts of each operand and of the result of an einsum formula, one character for each axis.
+
+    ``sizes`` holds the shapes of the operands, in which an Ellipsis stands for axes without a letter.
 
     Raises:
       ShapeError: the formula is ill-formed, or does not fit operands of these shapes.
@@ -342,7 +344,10 @@ class _Term:
             self._apply(partial(_sum, axes=summed), summed)
 
     def _apply(self, action: Action, removed: Shape, added: str = "") -> None:
-        """Record an action that removes some axes, and adds one with the index ``added`` at the end."""
+        """Record that ``action`` is applied to the operand; update its shape and indices.
+
+        The action removes the axes ``removed``, and moves one of them with the index ``added``, if any, to the end.
+        """
         size = tuple(self.shape[self.indices.index(c)] for c in added)
         self.actions.append(action)
         self.shape = tuple(n for i, n in enumerate(self.shape) if i not in removed) + size

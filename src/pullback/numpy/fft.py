@@ -91,7 +91,10 @@ def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequen
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:
-    """The factor that ``norm`` adds to the primitive, which divides only inverse transforms, by ``count``."""
+    """The factor by which to multiply a transform over ``count`` points, so that it is normalized by ``norm``.
+
+    The primitive divides inverse transforms by ``count`` already, and does not normalize forward transforms.
+    """
     if norm == "ortho":
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":

@@ -61,7 +61,10 @@ def quote(index: Any) -> str:
 
 
 def _classify(item: Any, index: Any) -> Any:
-    """Convert an item of an index to None, Ellipsis, a slice, an int, or an array of integers or booleans."""
+    """Convert one item of an index expression to None, Ellipsis, a slice, an int, or an array of integers or booleans.
+
+    It raises for other items; ``index`` is the expression, for the message.
+    """
     if item is None or item is Ellipsis or type(item) is int or type(item) is slice:
         return item
     if isinstance(item, (bool, np.bool_)):
@@ -102,7 +105,7 @@ def _classify(item: Any, index: Any) -> Any:
 
 
 def _array_of(items: Any, index: Any) -> Any:
-    """Convert a list or tuple among the items of an index to an array."""
+    """Convert ``items``, a list or tuple in the index expression ``index``, to an array; raise if it is no index."""
     try:
         value = np.asarray(items)
     except (TypeError, ValueError):  # of traced integers, or of lists of several lengths
@@ -430,7 +433,10 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
 
 
 def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
-    """Convert positions that may count from the end to positions from the start; others stay out of range."""
+    """Convert positions along ``axis`` to positions from the start, if ``wrap`` allows negative ones, from the end.
+
+    Positions out of range stay out of range.
+    """
     size = shape[axis]
     if type(positions) is int:
         require_element(positions, size, axis)
@@ -451,7 +457,12 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
-    """Stack components to index vectors, with the axes ``batch``; each has the batch axis at which its axes end."""
+    """Stack arrays of indices to index vectors along a new last axis, after the axes ``batch``.
+
+    Args:
+      columns: for each component an array of indices, and the batch axis at which its axes end, to broadcast it.
+      batch: the sizes of the batch axes.
+    """
     if all(isinstance(c, np.ndarray) for c, _ in columns):
         large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
         out = np.empty((*batch, len(columns)), np.int64 if large else np.int32)

@@ -28,7 +28,14 @@ _DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarr
 
 
 def _change(name: str, how: Callable[..., Any], operation: Any, sentence: str, example: str, result: str) -> Any:
-    """A method that changes the elements, by ``_update`` or ``_with_factors``."""
+    """Make a method of ``x.at[index]`` that changes the selected elements, such as ``add``.
+
+    Args:
+      name: the name of the method.
+      how: the private method that computes the result.
+      operation: the operation on old and new elements.
+      sentence, example, result: the docstring's first sentence, its example, and the output of the example.
+    """
 
     def method(
         self,
@@ -121,7 +128,10 @@ class IndexUpdateRef:
         return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
     def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Update by an operation whose operands multiply when it is repeated: ``op(op(a, x), y) == op(a, x * y)``."""
+        """Update the selected elements by an operation such as division, with the product of all values for an element.
+
+        For it ``op(op(a, x), y) == op(a, x * y)``, so that an element that is selected several times is right.
+        """
         x = inexact_operand("at[].divide", self.array) if name == "divide" else self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values
             return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)

@@ -107,7 +107,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call may come from an operator with a NumPy array on the left; masked arrays have their own."""
+    """Whether the call of a ufunc may come from an operator with a NumPy array on the left: it has no options.
+
+    It is False for masked arrays, which have operators of their own.
+    """
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
 
@@ -250,7 +253,10 @@ def _on_the_host(values: Any) -> Any:
 
 
 def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
-    """Find the function of ``pullback.numpy``, or of a module in it, for a NumPy function; raise if there is none."""
+    """Find the function of ``pullback.numpy``, or of its module ``module``, for NumPy's ``name``; raise without one.
+
+    ``shown`` is the name to show in the message.
+    """
     try:
         home = importlib.import_module(f"pullback.numpy.{module}" if module else "pullback.numpy")
     except ModuleNotFoundError:

@@ -88,7 +88,10 @@ def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
 
 
 def _normal(x: Any, tiny: float) -> Any:
-    """Replace subnormal numbers by 0, as the compiler does, so that eager and compiled calls use the same interval."""
+    """Replace numbers less than ``tiny`` in modulus, the subnormal ones, by 0.
+
+    The compiler does the same, so that eager and compiled calls use the same interval.
+    """
     return ops.where(ops.lt(ops.abs(x), tiny), 0, x)
 
 

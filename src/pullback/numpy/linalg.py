@@ -608,7 +608,11 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split factors i to j of a matrix product for the least cost; factor i is sizes[i] by sizes[i + 1]."""
+    """The order of multiplications with the least cost for a product of matrices.
+
+    Factor i has the shape (sizes[i], sizes[i + 1]). For each pair (i, j) the result holds the position at which to
+    split the product of factors i to j in two.
+    """
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split = {}

@@ -71,7 +71,10 @@ def _comparison(
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
-    """Compare an array with a Python integer that its dtype cannot hold; return None if it can."""
+    """Compare ``a`` with ``b``, of which ``array`` is an array and the other is an int that its dtype cannot hold.
+
+    The result is None if the dtype can hold it.
+    """
     number = b if array is a else a
     if not dtypes.is_integer(array.dtype) or dtypes.holds(array.dtype, number):
         return None
@@ -461,7 +464,10 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 
 def _within(x: Any, bound: Any) -> Any:
-    """Limit a bound of ``clip`` to the range of the integer dtype of ``x``, if it would be converted to that."""
+    """Limit ``bound``, an int or a weakly typed integer array, to the range of the integer dtype of ``x``.
+
+    Other bounds of ``clip`` are returned unchanged, since they are not converted to that dtype.
+    """
     if not dtypes.is_integer(x.dtype):
         return bound
     low, high = dtypes.limits(x.dtype)

@@ -507,7 +507,10 @@ def _repeat_empty(x: Any, axis: int, total: int | None) -> Any:
 
 
 def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
-    """Repeat slices by traced counts; a search in the cumulative counts finds the slice at each position."""
+    """Repeat each slice of ``x`` along ``axis`` by its traced count in ``repeats``, to ``total`` slices.
+
+    A search in the cumulative counts finds the slice at each position.
+    """
     from pullback.primitives.arrays.sorting import searchsorted
     from pullback.primitives.reductions import cumsum
 

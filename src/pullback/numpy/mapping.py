@@ -145,7 +145,11 @@ def vectorize(
 
 
 def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str | None) -> list[Core]:
-    """Drop the core axes of operands that are None; raise if the signature has axes for them."""
+    """Return ``cores``, the core axes of each operand, without the operands that are None.
+
+    It raises if the signature has axes for such an operand. ``args`` are all arguments of the call, and ``excluded``
+    the positions of the arguments that are not operands.
+    """
     operands = [x for i, x in enumerate(args) if i not in excluded]
     if len(operands) != len(cores):
         return cores
@@ -166,7 +170,10 @@ def _parse(signature: str) -> tuple[list[Core], list[Core]]:
 
 
 def _core_sizes(cores: Sequence[Core], arrays: Sequence[Any], signature: str | None) -> dict[str, int]:
-    """The size of each axis that the signature names; a number instead of a name is the size itself."""
+    """The size of each axis that the signature of ``vectorize`` names; raise if two operands disagree.
+
+    ``cores`` holds the names of the last axes of each array. A name that is a number is the size of the axis.
+    """
     sizes: dict[str, int] = {}
     for core, x in zip(cores, arrays, strict=True):
         if len(x.shape) < len(core):
@@ -194,7 +201,11 @@ def _check_results(cores: Sequence[Core], out: Any, sizes: dict[str, int], signa
 
 
 def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[Any]) -> Any:
-    """Map ``core`` by ``vmap`` over the leading axes of its operands, which broadcast; drop those of size one."""
+    """Map ``core`` by ``vmap`` over the leading axes of its operands, which broadcast against each other.
+
+    ``cores`` holds the names of the last axes of each array, which are not mapped. Leading axes of size one are dropped
+    instead of mapped.
+    """
     loops = [x.shape[: len(x.shape) - len(c)] for c, x in zip(cores, arrays, strict=True)]
     loop = broadcast_shape("vectorize", loops) if loops else ()
     ranks = {len(own) for own, x in zip(loops, arrays, strict=True) if x.shape}

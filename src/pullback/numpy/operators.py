@@ -39,9 +39,10 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = False) -> Method:
-    """Make the operator for any operands: it calls a function of ``pullback.numpy``, or raises.
+    """Make the method ``name`` that calls ``function``, of ``pullback.numpy``, for operands of any type.
 
-    It returns NotImplemented for operands of other libraries' types that define the reflected operator.
+    It returns NotImplemented for operands of other libraries that define the other method of the pair, such as
+    ``__radd__`` for ``__add__``. It raises for other types; ``symbol`` is the operator, for the message.
     """
     other_half = _REFLECTED.get(name, name)
 
@@ -86,7 +87,7 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _fetched(*operands: Any) -> bool:
-    """Fetch the elements of operands that are only on a device; return whether there are any."""
+    """Copy the elements of operands that are only on a device to the host; return whether there were any."""
     absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
     for x in absent:
         x._host_value = x._value
@@ -94,7 +95,7 @@ def _fetched(*operands: Any) -> bool:
 
 
 def _eager(name: str, compute: Method, general: Method) -> Method:
-    """Make an operator of concrete arrays: ``compute`` on NumPy values of one dtype, else ``general``."""
+    """Make an operator of concrete arrays: ``compute`` on their NumPy arrays of one dtype, otherwise ``general``."""
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
@@ -127,7 +128,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
-    """Make an operator of a number and a concrete array: ``compute`` on NumPy values, else ``general``."""
+    """Make a reflected operator of a number and a concrete array: ``compute`` on NumPy values, else ``general``."""
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
@@ -148,7 +149,10 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
-    """Make a comparison of concrete arrays: ``compute`` on NumPy values, ``general`` for complex numbers and others."""
+    """Make a comparison of concrete arrays: ``compute`` on their NumPy arrays, or ``general`` if NumPy's rules differ.
+
+    They differ for complex numbers, and for operands of two dtypes.
+    """
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)

@@ -328,7 +328,10 @@ def _eigenvalues(x: Any) -> Any:
 
 
 def _padded_roots(x: Any, wide: Any) -> Any:
-    """The roots of a polynomial that may have leading zeros, in n - 1 elements: nonzero roots, zeros, then NaN."""
+    """The roots of a polynomial whose n coefficients may begin with zeros, in n - 1 elements of type ``wide``.
+
+    The order is: roots that are not zero, roots that are zero, and NaN for each leading zero.
+    """
     n = x.shape[0]
     nonzero = ops.ne_p.bind(x, 0)
     leading, trailing = _first(nonzero, n), _first(slicing.rev(nonzero, (0,)), n)
@@ -463,7 +466,16 @@ def polyfit(
 
 
 def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
-    """The covariances of the coefficients of a fit, or of ``several`` fits to the same abscissas."""
+    """The covariances of the coefficients of a polynomial fit.
+
+    Args:
+      scaled: the Vandermonde matrix, with columns divided by ``scale``.
+      scale: the norms of its columns.
+      residuals: the sum of squared residuals of each fit.
+      n: the number of points.
+      cov: "unscaled" for covariances that are not multiplied by the residual variance.
+      several: whether there are several fits, along a new last axis of the result.
+    """
     inverse = inv(matmul(ops.conj(matrix_transpose(scaled)), scaled))
     inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))
     order = scaled.shape[1]

@@ -287,7 +287,10 @@ def positions_operand(name: str, indices: Any) -> Any:
 
 
 def _too_wide(indices: Any) -> Any:
-    """Return concrete positions, for very long axes, as int64 if the default integer does not hold them; else None."""
+    """Return positions as int64 if the default integer dtype does not hold them; None if it does.
+
+    ``indices`` is an int or an array; the result is None for others than Python or NumPy integers too.
+    """
     most = dtypes.iinfo(dtypes.default_int()).max
     if type(indices) is int:
         fits = -most <= indices <= most

@@ -411,7 +411,10 @@ def mean(
 
 
 def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which to compute moments, of at least 32 bits."""
+    """The dtype in which to compute moments, such as the mean, of at least 32 bits.
+
+    It is the dtype ``have`` of the operand, promoted with the dtype ``wanted`` of the result if that is inexact.
+    """
     dtype = dtypes.common_dtype(have, wanted) if dtypes.is_inexact(wanted) else have
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 

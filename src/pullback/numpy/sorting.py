@@ -213,7 +213,10 @@ def searchsorted(
 
 
 def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
-    """The positions at which to insert values in a sorted vector; integers of two dtypes are compared by value."""
+    """The positions at which to insert ``values`` in the sorted vector ``ordered``: ``side`` is as in ``searchsorted``.
+
+    Integers of two dtypes are compared by value.
+    """
     index_dtype = _INT32 if ordered.size < 2**31 else np.dtype(np.int64)
     if not (dtypes.is_integer(ordered.dtype) and dtypes.is_integer(values.dtype)):
         ordered, values = promote_all(name, (ordered, values))
@@ -237,7 +240,7 @@ def _take(x: Any, indices: Any) -> Any:
 
 
 def _size_of(name: str, count: Any, size: int | None) -> int:
-    """The number of elements to return: ``size``, or ``count``, which must then be concrete."""
+    """The number of elements to return: ``size`` if it is not None, otherwise ``count``, which must be concrete."""
     if size is None:
         try:
             return int(count)
@@ -251,7 +254,10 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
 
 
 def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
-    """The positions of the true elements of ``mask``, padded with 0, and a mask of those that are not padding."""
+    """Return the positions of the true elements of ``mask``, and a mask of the results that are such positions.
+
+    If ``size`` is not None, there are ``size`` results: positions are cut off, or padded with 0.
+    """
     n = mask.shape[0]
     if n == 0:
         count = _size_of(name, shapes.full((), 0, _INT32), size)
@@ -267,7 +273,10 @@ def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
 
 
 def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = None) -> Any:
-    """Replace values that are not ``found`` by ``fill_value``; by default by ``default``, or by the first value."""
+    """Replace the elements of ``values`` that are padding, where ``found`` is false.
+
+    They become ``fill_value``, or if that is None, ``default``, or if that is None too, the first value.
+    """
     if fill_value is None:
         if default is not None:
             return ops.where(found, values, default)
@@ -284,7 +293,10 @@ def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _starts(x: Any, equal_nan: bool = True) -> Any:
-    """A mask of the elements, or rows, of a sorted array that differ from the previous one."""
+    """A mask of the elements, or rows, of a sorted array that differ from the previous one, so that groups start there.
+
+    ``equal_nan`` says whether NaN equals NaN.
+    """
     n = x.shape[0]
     first = shapes.full((min(n, 1),), True, np.dtype(bool))
     if n <= 1:
@@ -361,7 +373,14 @@ def unique(
 
 
 def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple[Any, Any, Any, Any]:
-    """The distinct rows of ``x``, their first positions, the index of each row among them, and their counts."""
+    """Return the distinct rows of ``x``, their first positions, the index of each row among them, and their counts.
+
+    Args:
+      x: an array of rows, or a vector.
+      equal_nan: whether NaN equals NaN.
+      size: the number of distinct rows to return, or None for all.
+      fill_value: the value of the padding, if there are fewer than ``size``.
+    """
     n = x.shape[0]
     dtype = dtypes.default_int()
     if n == 0:
@@ -561,7 +580,10 @@ def setdiff1d(
 
 
 def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any, default: Any = None) -> Any:
-    """The elements of ``x`` where ``mask`` is true, cut off or filled to ``size``."""
+    """The elements of ``x`` where ``mask`` is true, as a vector of ``size`` elements if that is not None.
+
+    Missing elements become ``fill_value``, or if that is None, ``default``, or if that is None too, the first element.
+    """
     indices, found = _selected(name, mask, size)
     if x.shape[0] == 0:
         x = shapes.full((1,), 0, x.dtype)

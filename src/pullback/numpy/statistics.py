@@ -308,7 +308,7 @@ def _weights_like(name: str, weights: Any, x: Any, axis: Any, method: str) -> An
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """Move some axes to the end, and merge them."""
+    """Move the axes ``axes`` to the end, and merge them to one."""
     others = [i for i in range(len(x.shape)) if i not in axes]
     moved = shapes.transpose(x, [*others, *axes])
     return shapes.reshape(moved, (*moved.shape[: len(others)], count_of(x.shape, axes)))
@@ -640,7 +640,10 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 
 def _even_differences(axis: int, f: Any, h: Any) -> Any:
-    """The ``gradient`` of a NumPy array at even spacing, of first order; NumPy's function takes twice the time."""
+    """The ``gradient`` of a NumPy array ``f`` along ``axis`` at even spacing ``h``, one-sided at the ends.
+
+    NumPy's function takes twice the time.
+    """
     out = np.empty_like(f)
     g, d = (np.moveaxis(x, axis, 0) for x in (f, out)) if axis else (f, out)
     np.subtract(g[2:], g[:-2], d[1:-1])

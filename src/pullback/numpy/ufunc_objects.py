@@ -45,7 +45,8 @@ class _UfuncMeta(type):
 
 
 class Ufunc:
-    """The methods of an elementwise function: attributes of :class:`ufunc`, and of functions such as ``add``."""
+    """The methods of NumPy's ufuncs, such as ``reduce``, for an elementwise function of this package, such as ``add``.
+    """
 
     def __init__(self, call: Callable[..., Any], name: str, nin: int, nout: int, identity: Any, replaced: Any) -> None:
         self.call, self.name, self.nin, self.nout, self.identity = call, name, nin, nout, identity
@@ -286,7 +287,7 @@ class Ufunc:
         return shapes.moveaxis(out_, 0, axis)
 
     def _by_segment(self, rows: Any, starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> Any:
-        """Combine segments at concrete positions by one scatter, which sends each element to its segment."""
+        """Combine the rows of each segment by one scatter, for segments with concrete first rows and lengths."""
         take, of = _numpy("take"), np.repeat(np.arange(starts.size), lengths)
         within = np.arange(of.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         later = np.flatnonzero(within)
@@ -296,7 +297,10 @@ class Ufunc:
         return getattr(first.at[of[later].astype(np.int32)], _UPDATES[self.name])(rest)
 
     def _by_steps(self, rows: Any, starts: Any, longest: int) -> Any:
-        """Combine segments by a scan over t, whose step takes the t-th elements of all segments."""
+        """Combine the rows of each segment by a scan over t, whose step combines the t-th rows of all segments.
+
+        ``starts`` holds the first row of each segment, and ``longest`` is the length of the longest one.
+        """
         from pullback.control.scan import scan
 
         take, n = _numpy("take"), rows.shape[0]
@@ -321,7 +325,7 @@ def _truth(mask: Any) -> Any:
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """Move some axes to the front, and merge them."""
+    """Move the axes ``axes`` to the front, and merge them to one."""
     others = [i for i in range(len(x.shape)) if i not in axes]
     sizes = [x.shape[i] for i in others]
     moved = shapes.transpose(x, [*axes, *others])

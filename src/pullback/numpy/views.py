@@ -95,12 +95,12 @@ def _alone(x: Any, new: np.dtype[Any]) -> Any:
 
 
 def _joined(x: Any) -> Any:
-    """Merge the last two axes."""
+    """Merge the last two axes of ``x``."""
     return shapes.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 def _divided(x: Any, count: int) -> Any:
-    """Split the last axis in two, the second of size ``count``."""
+    """Split the last axis of ``x`` in two, the second of size ``count``."""
     return shapes.reshape(x, (*x.shape[:-1], x.shape[-1] // count, count))
 
 

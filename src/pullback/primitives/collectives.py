@@ -45,10 +45,10 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 class HiddenAxis(NamedTuple):
-    """A stand-in for the name of an axis in scope that an inner axis of the same name hides.
+    """A stand-in for the name of a named axis that an inner axis of the same name shadows.
 
     Attributes:
-      key: identifies the axis in types.
+      key: identifies the outer axis in types.
       name: the name of both axes.
     """
 
@@ -64,7 +64,10 @@ def _names(params: dict[str, Any]) -> frozenset[Any]:
 
 
 def _key(name: Any) -> Any:
-    """The key of an axis in types; its name if it is not in scope, as when a program is only printed."""
+    """The key that identifies the named axis ``name`` in types.
+
+    For a name that is not in scope, as when a program is only printed, it is the name.
+    """
     if isinstance(name, HiddenAxis):
         return name.key
     return state.axes[name].key if name in state.axes else name
@@ -105,7 +108,10 @@ def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
 
 
 def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Invert ``_in_groups``: from shape (groups, size of a group, ...) to rows in their order."""
+    """Reshape rows in groups, of shape (groups, size of a group, ...), to rows in the order of their indices.
+
+    ``groups`` lists the indices in each group.
+    """
     flat = shapes.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
     return rows(flat, np.argsort(np.concatenate(groups)))
 
@@ -218,7 +224,7 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
 
 
 def vary(x: Any, keys: frozenset[Any]) -> Any:
-    """Return ``x`` with a type that varies along the axes ``keys`` too."""
+    """Return ``x`` with a type that says that its value may differ along the named axes ``keys`` too."""
     if not keys:
         return x
     missing = keys - typeof(x).varying
@@ -296,7 +302,11 @@ def _check_size(axes: Names, size: int, groups: Groups) -> None:
 
 
 def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
-    """Register the abstract evaluation of ``p``; ``changed`` returns the shape of the result."""
+    """Register the abstract evaluation of ``p``, a collective that changes the size of an array axis.
+
+    ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result: ``dimension`` is the array axis,
+    and ``axis_size`` is the size of the named axes.
+    """
 
     @p.abstract_eval
     def abstract_eval(
@@ -511,7 +521,8 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Sum a cotangent over the ``reduced`` axes along which it varies, except the axes with keys in ``wanted``."""
+    """Sum a cotangent over the mapped axes ``reduced`` along which it may differ, except axes with keys in ``wanted``.
+    """
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
@@ -525,7 +536,12 @@ operand does not vary; None if no sum is needed."""
 
 @summed_transpose(dot_general_p)
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
-    """Transpose ``dot_general`` and sum over the reduced axes in one contraction, without a product for each index."""
+    """Transpose ``dot_general`` for the operand, ``x`` or ``y``, that is linear.
+
+    The cotangent must be summed over the mapped axes ``reduced`` along which that operand does not vary. One
+    contraction computes products and sums, without storing a product for each index. The result is None if there are no
+    axes to sum over.
+    """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying
     names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
@@ -536,10 +552,11 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
 
 @provides
 def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
-    """Transpose the operation ``node``; sum each cotangent over the reduced axes along which its operand does not vary.
+    """Transpose the operation ``node``; sum each cotangent over the mapped axes along which its operand does not vary.
 
-    A value that varies has a cotangent for each index. A cotangent that is equal at all indices first gets a type that
-    varies, from which ``sum_over`` knows the axes to sum over.
+    A value varies along a named axis if it may differ between indices, which its type says. If it varies, each index
+    has a cotangent of its own. A cotangent that is equal at all indices first gets a type that varies, from which
+    ``sum_over`` knows the axes to sum over.
     """
     primitive, args, params = node.primitive, node.args, node.params
     assert primitive is not None
@@ -557,6 +574,6 @@ def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> A
 
 
 def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
-    """Make ``ct`` vary along the reduced axes along which ``var`` varies."""
+    """Return ``ct`` with a type that says that it may differ along those axes of ``reduced`` where ``var`` may."""
     wanted = var.aval.varying
     return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct

@@ -124,7 +124,7 @@ def host_fused(
 
 
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
-    """Declare an elementwise operation by a formula of others, with derivative rules of its own.
+    """Declare an elementwise operation by a formula of other operations, with derivative rules of its own.
 
     It is for derivatives whose formula has guards, such as a factor that replaces an infinite one: the value of a guard
     is right, but its derivative is wrong. So each order of derivative is declared with its own formula.
@@ -132,7 +132,7 @@ def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[J
     Args:
       name: the name in jaxprs and errors.
       of: a predicate on dtypes: the dtypes it accepts.
-      formula: ``formula(*operands, **params)``, in the vocabulary of rules.
+      formula: ``formula(*operands, **params)``, of arrays with operators (``Formula``).
       jvp: for each operand ``rule(t, *operands, **params) -> tangent``, with the shape of the result.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
@@ -179,7 +179,13 @@ def xla_elementwise(
 
 
 def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) -> Callable[..., Any]:
-    """Make the rule that emits ``operation`` for operands of one shape; ``kind`` has the rule if it is ``COMPOSED``."""
+    """Make a rule that emits an operation for operands of one shape.
+
+    Args:
+      p: the primitive.
+      operation: the name of a StableHLO operation; or a rule, which is returned unchanged; or ``COMPOSED``.
+      kind: the table in which to look up the rule of ``p`` if ``operation`` is ``COMPOSED``.
+    """
     if not isinstance(operation, str):
         return operation
     if operation == COMPOSED:

@@ -43,7 +43,14 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _comparison(name: str, of: Of, sentence: str, printed: str) -> Primitive:
-    """Declare a comparison, which is called in the compiler as it is in Python; the example is of 1 and 2."""
+    """Declare a comparison, whose ``name`` is both Python's and the compiler's, such as ``lt``.
+
+    Args:
+      name: the name.
+      of: a predicate on dtypes: the dtypes it accepts.
+      sentence: the first sentence of the public docstring.
+      printed: the result for 1 and 2, the example of that docstring.
+    """
     return elementwise(
         name, doc=(sentence, "1.0, 2.0", printed),
         of=of, arity=2, host=getattr(operator, name), hlo=lambda hlo, x, y: hlo.compare(x, y, name.upper()),
@@ -114,7 +121,10 @@ shift_right_arithmetic_p = elementwise(
 
 
 def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
-    """Emit ``operation`` on an integer as unsigned bits; the compiler would sign-extend it to 8 or 64 bits."""
+    """Emit the elementwise ``operation`` on the bits of the integer ``x`` read as unsigned.
+
+    Otherwise the compiler would sign-extend them to 8 or 64 bits.
+    """
     if dtypes.is_unsigned(x.dtype):
         return hlo.elementwise(operation, x)
     name = f"u{x.dtype.name}"
@@ -128,7 +138,7 @@ def _population_count_lowering(hlo: Any, x: Any) -> Any:
 
 
 def _clz_lowering(hlo: Any, x: Any) -> Any:
-    """Count leading zeros of unsigned bits: of a signed constant the compiler counts from the 64th bit."""
+    """Emit a count of leading zeros on unsigned bits; for a signed constant the compiler would count 64 bits."""
     return _of_bits(hlo, "stablehlo.count_leading_zeros", x)
 
 
@@ -154,7 +164,10 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False
 
 @bitcast_convert_type_p.jvp
 def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Return a zero tangent for integers; raise if floats would be read as floats of another kind."""
+    """The jvp rule of a bitcast: the tangent unchanged if the dtype is, and zero if the new dtype is discrete.
+
+    It raises for a new float or complex dtype, since the derivative would be lost.
+    """
     (x,), (t,) = primals, tangents
     if x.dtype == new_dtype:
         return x, t

@@ -487,7 +487,10 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
 
 def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
-    """Extend ``slope``, the series of y' / x' for y = x**exponent, to ``count`` coefficients."""
+    """Extend ``slope``, the series of s = y' / x' for y = x**exponent, to ``count`` coefficients.
+
+    They follow from x s = exponent y. ``powers`` is the series of y, and ``divisor`` is the value of x.
+    """
     for k in range(len(slope.known), count):
         rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
         rest = difference(rest, of_product(x, slope, k, first=1))
@@ -500,10 +503,11 @@ up to order 63 are zero."""
 
 
 def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient:
-    """The coefficients of a power by an array of constant exponents n + r: products for n, and x y' = r y x' for r.
+    """The coefficients of a power whose exponents are a constant array.
 
-    The integer n is 0 where the exponent is not a small integer. The power r has a derivative with respect to the
-    exponent even where r is zero, except where the base is zero.
+    Each exponent is n + r, where n is the exponent if that is a small integer, and 0 otherwise. The power n is computed
+    by products, and the power r by x y' = r y x'. The two are multiplied. The power r has a derivative with respect to
+    the exponent even where r is zero, except where the base is zero.
     """
     number, is_small, bits = _small_integers(exponent)
     products, rest = _power_by_bits(x, number, bits, ans[0].dtype), sub(exponent, number)
@@ -549,7 +553,10 @@ def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
 
 
 def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
-    """Make a function that sets coefficient k where the base is zero: 0 below the exponent, not finite above."""
+    """Make a function that returns the coefficient of order k of a power, corrected where the base is zero.
+
+    There it is 0 for k below the exponent, and not finite for k above it. ``where_zero`` is the mask of these elements.
+    """
     base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
     exponent_re = real_part(exponent)
 
@@ -735,7 +742,7 @@ asinh_p = elementwise(
 
 
 def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
-    """``t / sqrt(x**2 - 1)``, by factors as in ``_over_root``."""
+    """``t / sqrt(x**2 - 1)``, as a quotient by sqrt(x - 1) and sqrt(x + 1), which is right on the branch cuts."""
     quotient = div(t, sqrt(sub(x, 1)))
     return div(quotient, sqrt(sub(x, -1)))
 
@@ -794,7 +801,7 @@ def _over_root(t: Any, x: Any) -> Any:
 
 
 def _over_factors(t: Any, x: Any) -> Any:
-    """``t / (1 - x**2)``, by factors, which do not overflow."""
+    """``t / (1 - x**2)``, with (1 - x) (1 + x) as the divisor; for complex ``x``, ``t`` is divided by each factor."""
     if dtypes.is_complex(x.dtype):
         quotient = div(t, sub(1, x))
         return div(quotient, add(x, 1))
@@ -818,9 +825,10 @@ def _tanh_slope(x: Any, ans: Any) -> Any:
 
 
 def _inverse_square(function: Any, z: Any, growing: int) -> Any:
-    """``1 / function(z)**2`` without overflow, for a function that grows with the real (0) or the imaginary (1) part.
+    """``1 / function(z)**2`` without overflow, for a function such as cosh.
 
-    The formula 1 - tanh(z)**2 would return zero far from the imaginary axis.
+    The function grows exponentially with the real part of ``z`` (``growing`` 0) or the imaginary part (1). The formula
+    1 - tanh(z)**2 would return zero far from the imaginary axis.
     """
     parts = [real(z), imag(z)]
     limit = 0.99 * math.log(dtypes.finfo(parts[0].dtype).max)
@@ -975,12 +983,18 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def _narrowed(ct: Any, x: LinearVar) -> Any:
-    """Convert ``ct`` to the dtype of the operand ``x``: real parts of 16 bits make complex numbers of two times 32."""
+    """Convert the cotangent ``ct`` to the dtype of the operand ``x``.
+
+    They differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
+    """
     return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 
 
 def _sign_jvp(t: Any, x: Any, ans: Any) -> Any:
-    """The tangent of the sign: zero for a real ``x``; else the component of ``t`` across ``x``, over ``abs(x)``."""
+    """The tangent of the sign: zero for a real ``x``.
+
+    For a complex ``x`` it is the component of ``t`` perpendicular to ``x``, divided by ``abs(x)``.
+    """
     if not dtypes.is_complex(x.dtype):
         return ZERO
     along = real(mul(t, conj(ans)))

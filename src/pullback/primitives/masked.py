@@ -32,7 +32,11 @@ Zeros = tuple[bool, ...]
 
 
 def _masked(base: Primitive) -> Primitive:
-    """Make the masked primitive of a product ``base``, with a rule for abstract evaluation only."""
+    """Make the primitive ``masked_<base>``: the product ``base``, except that zeros of marked operands make zeros.
+
+    It has a rule for abstract evaluation only; the callers register the others. Its parameter ``zeros`` has a flag for
+    each operand: whether the operand is marked, that is, whether its zeros times infinity or NaN are 0.
+    """
     price = Cost.SIMPLE if cost.of(base) is Cost.LIGHT else cost.of(base)  # it also compares and selects
     p = Primitive(f"masked_{base.name}", elementwise=elementwise.of(base), cost=price)
     p.abstract_eval(lambda *avals, zeros, **params: base.abstract_eval_rule(*avals, **params))  # type: ignore[misc]
@@ -127,11 +131,11 @@ as long with a test, and 2.2 times without.
 
 
 def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -> Primitive:
-    """Declare the masked primitive of ``base``, whose results are sums of products of elements of two operands.
+    """Declare the masked primitive of a sum of products, such as a contraction: zero times infinity or NaN is 0 there.
 
     Args:
       base: the operation.
-      factors: the positions of these two operands; the others hold indices.
+      factors: the positions of the two operands whose elements are multiplied; the others hold indices.
     """
     without = partial(_without_masked_terms, factors=factors)
     p = masked_by_amending(base, without)
@@ -152,10 +156,18 @@ def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -
 def _without_masked_terms(
     base: Primitive, out: Any, *operands: Any, factors: tuple[int, int], zeros: Zeros, **params: Any
 ) -> Any:
-    """Correct ``out``, the sums of products of ``base``: where one is NaN, compute it again without the masked terms.
+    """Correct sums of products that are NaN because a zero of a marked operand met infinity or NaN.
 
-    It replaces infinite and NaN factors by zero. A sum stays unchanged where one of these factors has an unmasked term;
-    if it has a masked term too, the sum is NaN, even where the unmasked term alone would be infinite.
+    They are computed again with zeros for infinite and NaN factors. A sum stays unchanged where one of these factors
+    has a term that no zero removes; if another term is removed, the sum is NaN, even where the first would be infinite.
+
+    Args:
+      base: the operation.
+      out: its results.
+      operands: its operands.
+      factors: the positions of the two operands whose elements are multiplied.
+      zeros: for each operand, whether it is marked.
+      **params: the parameters of ``base``.
     """
 
     x, y = (operands[i] for i in factors)
@@ -188,12 +200,12 @@ def _is_finite(x: Any) -> Any:
 
 
 def masked_by_amending(base: Primitive, amend: Callable[..., Any]) -> Primitive:
-    """Declare the masked primitive of ``base``, which is linear in an operand, by a function that corrects its results.
+    """Declare the masked primitive of ``base``, in which a zero times infinity or NaN is 0, by correcting the results.
 
     Args:
-      base: the operation; its rules run on marked operands.
-      amend: ``amend(base, out, *operands, zeros, **params)`` returns the masked results from ``out``, the results of
-        ``base``.
+      base: the operation, which is linear in an operand.
+      amend: ``amend(base, out, *operands, zeros, **params)`` returns the corrected results. ``out`` is the result of
+        ``base``, and ``zeros`` has a flag for each operand: whether its zeros make zeros.
     """
     p = _masked(base)
     if base.host_rule is not None:
@@ -234,7 +246,7 @@ def masked_solution(base: Primitive, columns: Callable[..., bool]) -> Primitive:
 
     Args:
       base: its last operand holds the right sides.
-      columns: a function of the parameters that returns whether these are columns.
+      columns: maps the parameters to whether the columns of that operand are the right sides; otherwise its rows are.
     """
 
     def amend(base: Primitive, out: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:

@@ -43,7 +43,10 @@ def operands(name: str, xs: Sequence[Any]) -> list[Any]:
 
 
 def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a Python number of type ``kind`` has exactly ``dtype``; as in JAX, these functions do not promote."""
+    """Whether ``dtype`` is exactly the dtype that a Python number of type ``kind`` has by default.
+
+    It is False for None. As in JAX, the functions of ``lax`` do not promote.
+    """
     return dtype is not None and dtypes.scalar_dtype(kind) == dtype
 
 

@@ -115,7 +115,15 @@ def _sum_transpose(ct: Any, *factors: Any, scale: float) -> Any:
 
 @linear_operands(sum_of_products_p)
 def _linear_factors(moving: Sequence[int], count: int, *, scale: float) -> list[int] | None:
-    """The position of one factor of each product, the varying one if any; None if both factors of a product vary."""
+    """For each product of a sum, the position of its factor that varies, or of its first factor if none does.
+
+    It is None if both factors of a product vary.
+
+    Args:
+      moving: the positions of the operands that vary.
+      count: the number of operands, two for each product.
+      scale: not used.
+    """
     factors = [[i for i in (k, k + 1) if i in moving] or [k] for k in range(0, count, 2)]
     return None if any(len(varying) > 1 for varying in factors) else [i for (i,) in factors]
 
@@ -202,7 +210,10 @@ def composition(outer: Series, inner: Series) -> Coefficient:
 
 
 def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
-    """The terms of a composition from the power ``start`` on, divided by that power."""
+    """The series of the terms of a composition from ``outer[start]`` on, divided by the inner series to that power.
+
+    ``powers`` holds the series of the first powers of the inner series without its value.
+    """
     rest: list[Series] = []
 
     def coefficient(k: int) -> Any:
@@ -241,7 +252,10 @@ _FEW, _SMALL = 3, 4096
 
 
 def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) -> Any:
-    """The result of ``_convolved`` by one NumPy call, for small arrays, where calls dominate; None for others."""
+    """``scale`` times the sum of ``x[j] * y[k - j]`` for j from ``first`` to ``last``, by one NumPy call.
+
+    It is for small arrays, where calls dominate; the result is None for other operands.
+    """
     if last - first < _FEW or not state.trace.quick:
         return None
     x[last], y[k - first]

@@ -526,7 +526,10 @@ def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: 
 def _without_masked_states(
     base: Primitive, out: Any, a: Any, b: Any, *, zeros: tuple[bool, ...], axis: int, reverse: bool
 ) -> Any:
-    """The linear recurrence with exact zeros before the first nonzero ``b``, whatever the factors ``a``."""
+    """The linear recurrence y[k] = a[k] y[k-1] + b[k], with y exactly 0 before the first nonzero ``b``.
+
+    Infinite and NaN factors ``a`` do not change these zeros. ``base``, ``out`` and ``zeros`` are not used.
+    """
     some = ops.convert_element_type(ops.ne_p.bind(b, 0), np.dtype(np.int32))
     before = shift(cumsum(some, axis, reverse), axis, 0, reverse)
     return linear_recurrence(ops.where(ops.eq(before, 0), 0, a), b, axis, reverse)

@@ -49,7 +49,10 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
-    """The rule of an operation that is linear in some operands jointly, or in all; no other has a tangent."""
+    """Make the jvp rule of an operation that is jointly linear in the operands at ``positions``; by default in all.
+
+    The other operands must not have tangents.
+    """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         out = p.bind(*primals, **params)

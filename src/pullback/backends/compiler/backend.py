@@ -84,7 +84,7 @@ class Store(Protocol):
     """A key-value store that several processes share."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Set the value of a key that has none."""
+        """Set a key that has no value yet."""
 
     def get(self, key: str, process: int) -> bytes:
         """Wait until ``process`` has set a key, and return the value; ProcessLostError if that process is gone."""
@@ -93,7 +93,7 @@ class Store(Protocol):
         """Delete a key, and all keys that begin with it and a slash."""
 
     def close(self, reachable: bool) -> bool:
-        """Close the connection to the service if it is ``reachable``; return whether it was."""
+        """Close the connection to the service, contacting it only if ``reachable``; return whether it answered."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,16 @@ class Backend(Protocol):
     def put_shards(
         self, shards: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
-        """An array over several devices, from a NumPy value in storage form for each device of this process."""
+        """An array over several devices, from a NumPy shard for each device of this process.
+
+        The shards are in storage form: in the dtype that devices use for elements of ``dtype``.
+        """
 
     def shards(self, buffer: Buffer) -> list[Buffer]:
         """The shards of a buffer over several devices: a buffer for each device of this process."""
 
     def shard_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-        """The elements of each shard that this process holds, in storage form."""
+        """The elements of each shard that this process holds, in the dtype in which devices store them."""
 
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
@@ -202,7 +205,12 @@ class Backend(Protocol):
     ) -> Any:
         """Compile StableHLO text for a device, or for the devices of a mesh; CompilationError if it is refused.
 
-        ``in_this_thread`` is for programs whose compilation calls the functions of :meth:`partitioning`.
+        Args:
+          text: the program.
+          device: the device, or the devices of a mesh.
+          overrides: names and values of the compiler's options.
+          callbacks: the Python functions that the program calls, by their index.
+          in_this_thread: whether to compile in this thread, since the compiler calls functions of :meth:`partitioning`.
         """
 
     def executable(
@@ -215,8 +223,13 @@ class Backend(Protocol):
     ) -> Executable:
         """The executable for a result of :meth:`compile_text` or :meth:`deserialize`.
 
-        Over several devices, ``shardings.found(tilings)`` returns the shardings of inputs and results for the
-        compiler's tilings.
+        Args:
+          loaded: that result, the runtime's object.
+          device: the device, or the devices of a mesh, on which it runs.
+          out_avals: the types of its results.
+          calls_python: whether the program calls Python functions, so that each run waits for its end.
+          shardings: over several devices, ``shardings.found(tilings)`` converts the compiler's tilings of inputs and
+            results to shardings.
         """
 
     def hlo_text(self, text: str) -> str:
@@ -226,7 +239,7 @@ class Backend(Protocol):
         """The compiler's estimates of operations and memory traffic for StableHLO text, before optimisation."""
 
     def inspection(self, callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-        """Register a callback that receives the tiling of a value when the program is compiled.
+        """Register a callback that receives the tiling (the division among devices) of a value in compilation.
 
         Returns:
           The bytes that refer to the callback in the program, and an object that must live until it is compiled.
@@ -235,7 +248,8 @@ class Backend(Protocol):
     def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
         """Register a callback that partitions an operation over devices when the program is compiled.
 
-        The callback takes the tilings of operands and of results, and returns a ``Divided`` of ``hlo/module.py``.
+        The callback takes the tilings (divisions among devices) of operands and of results. It returns a ``Divided``
+        of ``hlo/module.py``: the program of each device, and the shardings of operands and results.
 
         Returns:
           The text that refers to the callback in the program, where ``hlo.PARTITIONED`` is called, and an object that

@@ -64,9 +64,10 @@ for _name, _make in (("_waiting", deque), ("_threads", set)):
 
 
 def submit(job: Job[Any]) -> bool:
-    """Queue a job for a background thread, which skips it if the caller has dropped it by then.
+    """Queue a job for a background thread.
 
-    Under ``compile_at_exit="wait"`` it runs in any case, for the next process.
+    The queue refers to the job weakly: the thread skips it if the caller has dropped the job by then. Under
+    ``compile_at_exit="wait"`` the job runs in any case, so that the next process finds its program in the cache.
 
     Returns:
       Whether it was queued: False while the process ends, or where no thread can be started.
@@ -96,7 +97,7 @@ def _prepare() -> None:
 
 
 def _take_turns() -> None:
-    """Run the jobs in the queue until it is empty."""
+    """Run jobs until the queue is empty or the process ends: the work of a background thread."""
     while True:
         with _guard:
             job = None

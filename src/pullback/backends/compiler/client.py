@@ -82,7 +82,7 @@ class _Library:
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
-        """The arguments of a result handler after type and sharding: 0.10 takes a flag that 0.12 lacks."""
+        """The flags that jaxlib's ``array_result_handler`` takes after type and sharding: two in 0.10, one in 0.12."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
 
 
@@ -388,7 +388,10 @@ def move(buffer: Buffer, device: Device) -> Buffer:
 
 
 def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
-    """An array over several devices, from the shards in storage form for the devices of this process."""
+    """An array over several devices, from a shard for each device of this process.
+
+    The shards are in storage form: in the dtype that devices use for elements of ``dtype``.
+    """
     lib, on = library(), runtime_sharding(sharding)
     local = list(on._addressable_device_assignment)
     contiguous = [np.ascontiguousarray(shard) if shard.ndim else shard for shard in shards]
@@ -406,7 +409,7 @@ def shards(buffer: Buffer) -> list[Buffer]:
 
 
 def shard_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-    """The elements, in storage form, of each shard that this process holds of an array over several devices."""
+    """The elements of each shard that this process holds of an array, in the dtype in which devices store them."""
     wait(buffer)
     return list(map(to_numpy, buffer._arrays))
 
@@ -450,7 +453,7 @@ def device_of(buffer: Buffer) -> Device:
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """Wait for the elements of a buffer, and return them in storage form, without a copy on the CPU.
+    """Wait for the elements of a buffer, and return them in the dtype in which devices store them; no copy on the CPU.
 
     This uses the buffer protocol where it can: the method of ``jaxlib`` imports JAX if that is installed.
 
@@ -529,7 +532,7 @@ class _Service:
 
 
 def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that a function of this ``jaxlib`` release takes, by its docstring."""
+    """Select those ``arguments`` that a function of the installed ``jaxlib`` accepts, according to its docstring."""
     return {name: value for name, value in arguments.items() if f" {name}: " in (function.__doc__ or "")}
 
 
@@ -809,7 +812,7 @@ def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
-    """The tilings of a program's inputs and results, see ``programs._Shardings``; None if none is recorded."""
+    """The tilings (divisions among devices) of a program's inputs, and of its results; None if none is recorded."""
     inputs, outs = loaded.get_parameter_shardings(), loaded.get_output_shardings()
     return inputs and list(map(_tiling, inputs)), outs and list(map(_tiling, outs))
 
@@ -884,10 +887,10 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None
 
 @functools.lru_cache
 def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
-    """Divide options into those of the compiler's table (``EXTRA_OPTIONS``), serialised, and the others.
+    """Split options into ``EXTRA_OPTIONS`` and others; return the former serialised, and the list of the latter.
 
-    Python can set the table only in the serialised form. Its entries are field 500 of the debug options, which are
-    field 3 of the build options, which are field 3 of the compile options.
+    Python can set ``EXTRA_OPTIONS`` only in the serialised form. They are entries of field 500 of the debug options,
+    which are field 3 of the build options, which are field 3 of the compile options.
     """
     table, others = b"", []
     for name, value in overrides:
@@ -916,7 +919,14 @@ def compile_text(
     callbacks: Sequence[Callable[..., Any]] = (),
     in_this_thread: bool = False,
 ) -> Any:
-    """Compile StableHLO text for a device, or the devices of a mesh; in this thread if the compiler will call Python.
+    """Compile StableHLO text for a device, or for the devices of a mesh.
+
+    Args:
+      text: the program.
+      device: the device, or the devices of a mesh.
+      overrides: names and values of the compiler's options.
+      callbacks: the Python functions that the program calls, by their index.
+      in_this_thread: whether to compile in this thread, since the compiler will call Python functions.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -1102,7 +1112,7 @@ def profiler() -> Any:
 
 
 def inspection(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-    """Register a callback that receives the tiling of a value, as in ``programs._Shardings``, during compilation.
+    """Register a callback that receives the tiling (the division among devices) of a value during compilation.
 
     Returns:
       The bytes that refer to the callback in the program, and an object that must live until it is compiled.
@@ -1118,10 +1128,10 @@ class _Partitioning:
     """A callback that partitions an operation during compilation.
 
     Args:
-      divided: see :func:`partitioning`.
+      divided: the function that does it: see :func:`partitioning`.
 
     Attributes:
-      error: the exception that it raised: the runtime's own error has only the text.
+      error: the exception that ``divided`` raised; None before. The runtime's own error has only its text.
     """
 
     def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
@@ -1147,7 +1157,8 @@ def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) 
     """Register a callback that partitions an operation during compilation.
 
     Args:
-      divided: takes the tilings of operands and of results, as in ``programs._Shardings``, and returns a ``Divided``.
+      divided: takes the tilings (divisions among devices) of operands and of results, and returns a ``Divided``:
+        the program of each device, and the shardings of operands and results.
       platform: the platform of the program.
 
     Returns:

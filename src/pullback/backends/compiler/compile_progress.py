@@ -68,7 +68,7 @@ _advised = False
 
 
 def _advice() -> str:
-    """A hint how calls need not wait for the compiler, in the first message of a process; else an empty string."""
+    """A hint to the switch ``tiered``, which avoids waiting for the compiler; empty if it is on or was named before."""
     global _advised
     if _advised or config.tiered != "off":
         return ""

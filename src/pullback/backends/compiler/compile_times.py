@@ -27,7 +27,7 @@ _ratio = 1.0
 
 
 def by_table(lines: Iterable[str]) -> float:
-    """The estimate by the figures above, in seconds, for a program of these lines of StableHLO."""
+    """Estimate the seconds that compiling a program takes, from its lines of StableHLO, by this module's constants."""
     operations = reductions = 0
     for line in lines:
         operations += 1 + line.count("\n")  # of the body of a loop
@@ -36,12 +36,12 @@ def by_table(lines: Iterable[str]) -> float:
 
 
 def expected(table: float) -> float:
-    """The seconds that compiling is expected to take, given the estimate ``table`` by the figures above."""
+    """Correct an estimate of :func:`by_table` by the compilations of this process so far; return the seconds."""
     return _ratio * table
 
 
 def observe(table: float, seconds: float) -> None:
-    """Correct later estimates: a program took ``seconds``, where the figures above say ``table``."""
+    """Record that compiling took ``seconds`` where :func:`by_table` estimated ``table``, to correct later estimates."""
     global _ratio
     if table >= ENOUGH:
         _ratio = min(max(math.sqrt(_ratio * max(seconds, 1e-3) / table), 0.05), 20.0)

@@ -110,7 +110,7 @@ def load_or_compile(
     """Load the executable for a text from the disk, or compile it and write it there.
 
     Args:
-      text: the program as StableHLO, without locations, so that it does not change with the lines above it.
+      text: the program as StableHLO, without source locations, so that moving the source does not change the key.
       device: the device that it runs on.
       overrides: the compiler's options that are not its defaults.
       compile: called without arguments if the executable is not on disk.
@@ -334,7 +334,10 @@ def _remove(path: str) -> bool:
 
 
 def _make_room(directory: str, size: int, bound: int) -> None:
-    """Remove the least recently used files for a new file of ``size`` bytes, if a scan of the directory is due."""
+    """Make room for a new file of ``size`` bytes in a directory that should hold at most ``bound`` bytes.
+
+    Remove the least recently used files. The directory is scanned only once in many calls, since a scan takes time.
+    """
     step = bound / _SCANS
     left = _until_scan.get(directory)
     left = step * int.from_bytes(os.urandom(4), "little") / 2**32 if left is None else min(left, step)

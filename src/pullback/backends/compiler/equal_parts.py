@@ -53,7 +53,7 @@ class Repeat(NamedTuple):
     Attributes:
       start, stop: the range of its equations in the program.
       function: the region as a program.
-      key: a key of the function, equal for equal functions of programs that share a table of ``Kinds``.
+      key: a key of the function, equal for equal functions of programs numbered by the same table (:class:`Kinds`).
       operands: the operands of the call.
       results: the variables of the program that the call defines.
     """
@@ -67,7 +67,7 @@ class Repeat(NamedTuple):
 
 
 def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline the calls of a program, if the result has a size that is searched for equal regions."""
+    """Inline the calls of a program if the result has at least ``FEWEST`` and at most ``MOST`` equations."""
     count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
@@ -75,7 +75,7 @@ def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    """The number of equations of a program, including the programs that it calls."""
+    """The number of equations that a program has after inlining its calls; ``counted`` caches counts by program."""
     if jaxpr not in counted:
         rules = {primitive: inlined.of(primitive) for primitive in {eqn.primitive for eqn in jaxpr.eqns}}
         calls = [rule(**eqn.params) for eqn in jaxpr.eqns if (rule := rules[eqn.primitive]) is not None]
@@ -135,11 +135,11 @@ def _operand_key(a: Atom) -> Any:
 
 
 def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
-    """The regions of a program that are worth outlining, in order.
+    """Find the regions of a program that are worth outlining; return them in program order.
 
     Args:
       jaxpr: the program.
-      kinds: the table of kinds of equations, to which this adds the program's.
+      kinds: the table that numbers equations. Equations of the program that it lacks are added.
     """
     if len(jaxpr.eqns) < FEWEST or fusions.is_small(jaxpr.eqns, jaxpr.outvars, WORTH):
         return []
@@ -207,7 +207,7 @@ class _Search:
         return (int(self._sums[stop]) - int(self._sums[start])) * int(self._inverses[start]) % _WORD
 
     def periods(self) -> list[int]:
-        """The distances at which short stretches occur again, the most frequent first."""
+        """The distances, in equations, from short stretches to their next occurrences, the most frequent first."""
         hashes = self.windows(_STRETCH)
         order = np.argsort(hashes, kind="stable")
         again = hashes[order][1:] == hashes[order][:-1]
@@ -216,7 +216,7 @@ class _Search:
         return frequent[counts[frequent] > 0].tolist()  # type: ignore[no-any-return]
 
     def candidates(self) -> Iterator[tuple[int, int]]:
-        """Stretches of the program that occur again, as (start, stop), the largest saving first."""
+        """Yield the ranges (start, stop) of stretches that occur again, from the one that saves most equations."""
         found: dict[Any, tuple[int, int, int]] = {}
         periods = self.periods()
         passing = self._passing(max(periods, default=0))
@@ -235,7 +235,10 @@ class _Search:
         return ((start, stop) for _, start, stop in best[:_MOST_CANDIDATES])
 
     def _passing(self, near: int) -> np.ndarray[Any, Any]:
-        """For each cut between two equations, the bytes of values defined before and used up to ``near`` after it."""
+        """For each cut between two equations, the bytes of values that pass it: defined before it and used after it.
+
+        A use counts if it is fewer than ``near`` equations after the definition.
+        """
         change = np.zeros(len(self.eqns) + 2, np.int64)
         for v, (i, _) in self.defined.items():
             last = max([j for j in self.used.get(v, ()) if j - i < near], default=i)
@@ -245,7 +248,7 @@ class _Search:
         return np.cumsum(change)
 
     def copies(self, start: int, stop: int) -> list[Repeat]:
-        """The copies of a stretch that overlap no region found earlier; an empty list if there are fewer than two."""
+        """Find the copies of a stretch that overlap no earlier region, and mark them as covered; empty if below two."""
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
         covered = np.concatenate([[0], np.cumsum(self.covered)])
@@ -261,12 +264,18 @@ class _Search:
         return self._repeats(sources, starts, size)
 
     def _sources(self, start: int, size: int) -> tuple[tuple[int, int] | None, ...]:
-        """For each operand in a stretch, the (equation, result) there that defines it; None if from outside."""
+        """For each operand of a stretch's equations, the indices (equation, result) in the stretch that define it.
+
+        None for an operand that is defined outside of the stretch.
+        """
         found = [self.defined.get(a, (-1, 0)) for eqn in self.eqns[start : start + size] for a in eqn.invars]
         return tuple([(i - start, r) if i >= start else None for i, r in found])
 
     def _repeats(self, sources: tuple[Any, ...], starts: list[int], size: int) -> list[Repeat]:
-        """The copies of a region at each of ``starts``, which agree in ``sources``, the result of :meth:`_sources`."""
+        """Make the copies of a region of ``size`` equations that begin at ``starts``, with one function for all.
+
+        ``sources`` has for each operand the (equation, result) of the region that defines it, the same in all copies.
+        """
         stretches = [self.eqns[start : start + size] for start in starts]
         operands = [[a for eqn in eqns for a in eqn.invars] for eqns in stretches]
         parameters: dict[Any, int] = {}
@@ -315,9 +324,10 @@ def _function(eqns: list[Eqn], slots: list[int | None], avals: list[Any], needed
 
     Args:
       eqns: the equations.
-      slots: for each of their operands the index of its parameter; None for a constant, and for a value of the region.
+      slots: for each operand of the equations the index of the parameter that replaces it; None for a constant, and
+        for a value that the region defines.
       avals: the types of the parameters.
-      needed: for each result of the region its equation, and its index in the results of that.
+      needed: for each result of the region the index of its equation, and its index in the equation's results.
     """
     parameters = list(map(Var, avals))
     slot = iter(slots)

@@ -77,9 +77,9 @@ def _is_elementwise(eqn: Eqn) -> bool:
 
 
 def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
-    """Whether ``cost(eqns, results).code`` is certainly at most ``most``, in a seventh of the time.
+    """Whether an upper bound of ``cost(eqns, results).code`` is at most ``most``, in a seventh of ``cost``'s time.
 
-    The bound counts equal loops repeatedly, and an operation for each path from it to the end of its loop.
+    The bound counts equal loops repeatedly, and each operation once for each path from it to the end of its loop.
     """
     code, unwritten = 0, dict[Any, int]()  # the latter: the cost of each variable that is not written to memory
     for eqn in eqns:
@@ -144,12 +144,12 @@ def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
 
 
 def _loop(inside: Sequence[Sequence[int]], root: int, most: int) -> list[int]:
-    """The equations that the compiler fuses into the loop that ends with the equation ``root``.
+    """The indices of the equations that the compiler fuses into the loop that ends with the equation ``root``.
 
     Args:
-      inside: for each equation the producers of its operands that are fused with it.
+      inside: for each equation the indices of the producers of its operands that are fused with it.
       root: the index of the last equation.
-      most: the search stops at so many.
+      most: the number of equations at which the search stops.
     """
     loop, members = [root], {root}
     for i in loop:

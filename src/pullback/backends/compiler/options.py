@@ -84,7 +84,7 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The option of library fusion for a program with products, and without loops."""
+    """The value of the option for library fusion, for the text of a program with matrix products and without loops."""
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT

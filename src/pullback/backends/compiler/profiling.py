@@ -149,9 +149,11 @@ def _write_perfetto(path: Path) -> None:
 
 
 def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]:
-    """The user's operations behind each instruction of the living programs, by names of module and instruction.
+    """The user's operations for each instruction of the programs in memory whose names are in ``modules``.
 
-    Where two programs share a name, an instruction that stands for different operations has an empty entry.
+    Returns:
+      For each (program name, instruction name) the names of the operation that it implements, as returned by
+      :func:`_instructions`; empty where programs of the same name disagree.
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
     for executable in client.executables.living():

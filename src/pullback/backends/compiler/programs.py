@@ -286,7 +286,7 @@ def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> Non
 
 
 class _Shardings:
-    """A translator from the compiler's tilings of inputs and results to shardings over the program's meshes."""
+    """A translator from tilings, the compiler's form of shardings, to shardings over the program's meshes."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
@@ -358,11 +358,12 @@ def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any
 
 
 class _PartitionCallback:
-    """The compiler's callback for custom partitioning, in terms of tilings.
+    """The compiler's callback for custom partitioning, which converts its tilings (its form of shardings).
 
     Args:
       mesh: the mesh of the program.
-      partition: the user's rule, in terms of shardings: see :data:`pullback.backends.hlo.module.Partition`.
+      partition: ``partition(mesh, operand_shardings, result_shardings)``, which calls the user's rule and returns a
+        ``Divided``: the program of each device, and the shardings of operands and results.
     """
 
     def __init__(self, mesh: Any, partition: Any) -> None:
@@ -373,13 +374,13 @@ class _PartitionCallback:
         return self.partition(self.mesh, list(map(self._named, operands)), list(map(self._named, results)))
 
     def _named(self, tiling: Any) -> NamedSharding:
-        """The sharding for a tiling; replicated if no partition specification expresses it."""
+        """The sharding for a tiling (the compiler's form of a sharding); replicated if no spec expresses it."""
         found = None if tiling is None else sharding_of_tiles(self.mesh, *tiling)
         return found or NamedSharding(self.mesh, PartitionSpec())
 
 
 class _ShardingObserver:
-    """The compiler's callback for ``inspect_array_sharding``, in terms of tilings.
+    """The compiler's callback for ``inspect_array_sharding``, which converts its tiling (its form of a sharding).
 
     Args:
       mesh: the mesh of the program.
@@ -398,7 +399,13 @@ class _ShardingObserver:
 def _compile(
     lowered: Lowered, overrides: Sequence[tuple[str, Any]], one_function: bool = True, text: str | None = None
 ) -> Any:
-    """Compile a program; without ``one_function``, loops over small arrays are compiled as usual.
+    """Compile a program.
+
+    Args:
+      lowered: the program.
+      overrides: names and values of the compiler's options.
+      one_function: whether loops over small arrays are compiled to one function each, as their attribute requests.
+      text: its text; by default that of ``lowered``, with locations.
 
     Raises:
       CompilationError: the compiler refuses the program; the message quotes the operation and the user's line.

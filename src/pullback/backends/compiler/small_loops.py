@@ -49,7 +49,7 @@ runtime's library computes faster, custom calls, and reversals, a chain of which
 
 
 def is_small_loop(lines: Iterable[str]) -> bool:
-    """Whether a program, as lines of StableHLO, has a loop, and only allowed operations on small arrays."""
+    """Whether a program, as lines of StableHLO, has a loop, no large array, and only operations of ``_ALLOWED``."""
     text = "\n".join(lines)
     return _LOOP in text and largest(text) <= MOST_ELEMENTS and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
 
@@ -86,7 +86,7 @@ def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
 
 
 def _size(eqn: Eqn, counted: dict[Jaxpr, int]) -> int:
-    """The number of equations in an equation, itself included; ``counted`` caches the counts of programs."""
+    """The number of equations in an equation's inner programs, plus 1; ``counted`` caches counts by program."""
     size = 1
     for jaxpr in subjaxprs(eqn):
         if jaxpr not in counted:

@@ -133,7 +133,7 @@ HOST = device("cpu", 0)
 
 
 def join(number: int, count: int) -> None:
-    """Make this process number ``number`` of ``count`` processes, and renumber its devices, such as ``HOST``."""
+    """Make this process number ``number`` of ``count`` processes; its CPU devices get ids that no other process has."""
     here.process, here.processes = number, count
     for key, known in list(_devices.items()):
         if known.platform == "cpu":
@@ -225,7 +225,7 @@ def assignment(members: Sequence[Device]) -> DeviceAssignment:
 
 
 def note_several() -> None:
-    """Record that a second device came into use, and call the registered functions; backends call this."""
+    """Record that a second device came into use, and notify the listeners of ``runtime.several_devices_used``."""
     here.several_in_use = True
     runtime.several_devices_used()
 

@@ -479,7 +479,15 @@ def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any,
 def _dividing(
     coordinates: np.ndarray[Any, Any], sizes: Sequence[int], unused: Iterable[int], k: int, numbers: Any
 ) -> tuple[int, ...] | None:
-    """The mesh axes whose coordinates number the shards of one array axis; None if there are none."""
+    """Find the mesh axes that divide one array axis into ``k`` shards; None if no axes do.
+
+    Args:
+      coordinates: the index of each device along each mesh axis, an array of shape (axes, devices).
+      sizes: the sizes of the mesh axes.
+      unused: the indices of mesh axes that divide no other array axis.
+      k: the number of shards.
+      numbers: the index of each device's shard.
+    """
     usable = [i for i in unused if sizes[i] > 1 and k % sizes[i] == 0]
     for count in range(1, len(usable) + 1):
         for axes in itertools.permutations(usable, count):

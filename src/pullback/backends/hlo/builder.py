@@ -43,7 +43,7 @@ _ELEMENTS = {
 
 @lru_cache(maxsize=256)
 def element_type(dtype: DType) -> str:
-    """The StableHLO type of an element, such as ``f32``; for a random key the type of its storage form."""
+    """The StableHLO type of an element, such as ``f32``; for a random key the type in which devices store it."""
     if dtypes.is_key(dtype):
         return element_type(stored_dtype(dtype))
     name = dtypes.dtype_name(dtype)
@@ -100,7 +100,7 @@ _name_of = attrgetter("name")
 
 
 class Quotient(Value):
-    """The result of a floating-point division: see :meth:`Builder.divide`."""
+    """The result of a floating-point division, which :meth:`Builder.divide` hides from rewrites if it is an operand."""
 
     __slots__ = ()
 
@@ -414,7 +414,7 @@ class Builder:
         return found
 
     def variable_size(self, name: Variable) -> Value:
-        """The value of a variable in symbolic sizes: an argument of the function unless others determine it."""
+        """The value of a variable in symbolic sizes; an additional argument if no argument's shape determines it."""
         found = self.sizes.get(name)
         if found is None:
             found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
@@ -458,6 +458,8 @@ class Builder:
             x = self.reshape(x, tuple(x.shape[i] for i in matching))
         return self.broadcast_in_dim(x, shape, [start + i for i in matching])
 
+    same, many, spread = elementwise, multi_result, broadcast  # their former names, in users' lowering rules
+
     def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
         if any_symbolic(shape):
             attribute = f"broadcast_dimensions = {integers(dims)}"
@@ -482,7 +484,7 @@ class Builder:
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
     def at_least_one_byte(self, x: Value) -> Value:
-        """Convert a value of fewer than 8 bits to int8 or float32, for operations that the compiler lacks for it."""
+        """Convert a value of fewer than 8 bits to int8 or float32, for operations that lack narrower types."""
         if dtypes.itemsize_bits(x.dtype) >= 8:
             return x
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
@@ -557,7 +559,7 @@ class Builder:
         return self.multi_result("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
     def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
-        """``amend(usual)`` if ``rare`` holds anywhere, else ``usual``.
+        """The array ``amend(usual)`` if any element of the boolean array ``rare`` is True, else ``usual``.
 
         It is a loop of at most one step: the compiler would compute both branches of a conditional.
         """
@@ -646,7 +648,7 @@ class Builder:
         return self.raw_call(function, [*operands, *[self.captured(x) for x in function.captured]])
 
     def raw_call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """Write a call of another function of the module, with all operands listed."""
+        """Write a call of another function of the module; ``operands`` include the arrays that it captured."""
         names, types = self._operands(operands)
         if function.packed:
             packed = self.fresh()
@@ -686,7 +688,7 @@ class Builder:
         return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
-        """Finish the function with its arguments as one tuple, and with attributes for its calls."""
+        """Finish the function with results ``outs``; calls pass its arguments as one tuple, and have ``attributes``."""
         arguments = self.arguments()
         kind = f"tuple<{self._operands(arguments)[1]}>"
         loads = [
@@ -705,7 +707,9 @@ class Builder:
         in_shardings: Sequence[NamedSharding | None] = (),
         out_shardings: Sequence[NamedSharding | None] = (),
     ) -> Function:
-        """Finish ``main``, whose arguments and results are in storage form; if portable, only random keys are.
+        """Finish ``main``, whose arguments and results have the dtypes in which devices store elements.
+
+        In a portable program only random keys are converted to such a dtype.
 
         Args:
           outs: its results.
@@ -737,7 +741,7 @@ class Builder:
         return self._finished("public", "main", binders, stored_outs, loads, ", ".join(shown))
 
     def _stored(self, x: Value) -> Value:
-        """Convert a value to its storage form."""
+        """Convert a value to the dtype in which devices store its elements."""
         if self._is_as_stored(x.dtype):
             return x
         if _to_stored(x.dtype) == "stablehlo.convert":
@@ -791,5 +795,5 @@ def _nested(x: np.ndarray[Any, Any]) -> str:
 
 
 def _to_stored(dtype: DType) -> str:
-    """The operation that converts between a dtype and its storage form, in both directions."""
+    """The operation that converts a dtype to the dtype in which devices store its elements, and back."""
     return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"

@@ -32,7 +32,10 @@ def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
 
 
 def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
-    """The groups of devices that differ only along ``axes``, each in the order of its indices along them."""
+    """The groups of devices that communicate: device numbers that differ only along ``axes``, in index order.
+
+    If ``groups`` is not None, each group is split further, by these groups of indices along ``axes``.
+    """
     mesh = _mesh(hlo, axes)
     positions = [mesh.axis_names.index(name) for name in axes]
     grid = np.arange(mesh.size).reshape(mesh.axis_sizes)
@@ -54,7 +57,17 @@ def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
 
 
 def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
-    """Write a collective with a region that combines two elements."""
+    """Write a collective, such as ``all_reduce``, that combines elements by the operation ``element``, such as ``add``.
+
+    Args:
+      hlo: the builder.
+      name: the name of the collective.
+      x: the operand.
+      shape: the shape of the result.
+      element: the name of the operation on two elements.
+      rows: the groups of devices that communicate.
+      more: further attributes, as text.
+    """
     scalar = ((), x.dtype)
     body = hlo.region([scalar, scalar], lambda a, b: [hlo.elementwise(f"stablehlo.{element}", a, b)])
     return hlo.multi_result(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]

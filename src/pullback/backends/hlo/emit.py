@@ -259,7 +259,7 @@ class EmitTrace(Trace):
 
 
 def _as_written(value: Value, aval: ShapedArray) -> ShapedArray:
-    """The type of a lowered result: the value's shape and dtype, not weakly typed, varying as ``aval`` says."""
+    """The type of a lowered result: the value's shape and dtype, not weak, varying along the axes of ``aval``."""
     return ShapedArray(value.shape, value.dtype, False, aval.varying)
 
 

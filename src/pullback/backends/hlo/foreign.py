@@ -137,7 +137,7 @@ def layouts(orders: Sequence[tuple[int, ...]]) -> str:
 
 
 def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
-    """The text of the aliases of operands and results."""
+    """The text of the ``aliases``, pairs of an operand's and a result's index, of a call with so many ``results``."""
     if not aliases:
         return ""
     rows = [
@@ -152,7 +152,7 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
-    """Register a function, or its handlers, as a custom-call target."""
+    """Register a function, or its handlers, as a custom-call target; ``more`` are further arguments of jaxlib's."""
     _registered(
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
     )

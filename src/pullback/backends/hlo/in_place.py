@@ -67,8 +67,9 @@ def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value
 def materialized(hlo: Builder, x: Value) -> Value:
     """Write an array to memory of its own before any operation that uses it.
 
-    A loop that runs no step does it: the compiler cannot know that, and does not fuse or remove the loop. It removes an
-    optimization barrier before it fuses operations, and a reduction over an axis of size 1.
+    The array passes through a loop of zero steps. The compiler cannot know the number of steps, and does not fuse or
+    remove the loop. It removes an optimization barrier before it fuses operations, and also a reduction over an axis
+    of size 1.
     """
     if 0 in x.shape:
         return x

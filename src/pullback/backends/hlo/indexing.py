@@ -60,7 +60,10 @@ def _clipped(start: Any, limit: int) -> int:
 
 
 def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) -> list[Value]:
-    """Convert start indices to one signed dtype, as the compiler requires, and clamp constants to ``limits``."""
+    """Convert the start indices of a slice to one signed dtype, as the compiler requires.
+
+    Constant indices are clamped to ``limits``, the largest valid index along each axis.
+    """
     signed = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
     dtype = max((s.dtype for s in signed if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
     numbers = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True) if type(s) is Constant]
@@ -185,14 +188,17 @@ def _batching(numbers: Numbers) -> tuple[list[int], list[int]]:
 
 
 def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[Any]) -> Value:
-    """The largest valid indices, at most the maximum of the indices' dtype, broadcast to their shape, in ``dtype``."""
+    """Broadcast ``limits``, the largest valid index for each component of an index vector, to the shape of ``indices``.
+
+    The result is in ``dtype``; limits above the maximum of the indices' dtype become this maximum.
+    """
     most = int(np.iinfo(indices.dtype).max)
     values = np.array([min(n, most) for n in limits], dtype)
     return hlo.broadcast(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
 
 
 def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
-    """Whether the indices are constants, and all their windows are inside the operand."""
+    """Whether the indices are constants and at most ``limits``, so that all their windows are inside the operand."""
     if not limits:
         return True
     known = hlo.known_integers(indices)
@@ -200,7 +206,7 @@ def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
 
 
 def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Clamp index vectors so that their windows are inside the operand."""
+    """Clamp index vectors to ``limits``, so that their windows are inside the operand."""
     if _known_inside(hlo, indices, limits):
         return indices
     zero = hlo.splat(0, indices.shape, indices.dtype)
@@ -208,7 +214,10 @@ def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Valu
 
 
 def _inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Whether the window of each index vector is inside the operand. A negative index is a large unsigned number."""
+    """For each index vector, whether it is from 0 to ``limits``, so that its window is inside the operand.
+
+    The comparison is unsigned, where a negative index is a large number.
+    """
     unsigned = np.dtype(f"u{indices.dtype.itemsize}")
     large = hlo.bitcast(indices, indices.shape, unsigned)
     inside = hlo.compare(large, _limit(hlo, indices, limits, unsigned), "LE")

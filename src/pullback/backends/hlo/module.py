@@ -165,8 +165,9 @@ class Module:
         return len(self.devices.devices) if isinstance(self.devices, DeviceAssignment) else 1
 
     def choose_devices(self) -> None:
-        """Run on the current mesh if exported functions or abstract meshes need devices, unless others are required;
-        check the number of devices.
+        """Choose the current mesh if exported functions or abstract meshes need devices, and none are required yet.
+
+        Then check that the number of devices is the number that these functions and meshes need.
 
         Raises:
           ExportError: an exported function needs another number of devices (a ValueError and TypeError).

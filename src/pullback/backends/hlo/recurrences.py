@@ -105,7 +105,9 @@ def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: b
 
 
 def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value:
-    """Solve the recurrence by doubling: step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
+    """Solve ``y[k] = a[k] y[k-1] + b[k]`` along an axis, by doubling.
+
+    Step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
 
     Hillis and Steele, *Data parallel algorithms*, Communications of the ACM 29 (1986).
     """
@@ -177,7 +179,10 @@ def _loop(
     first: Callable[..., Value],
     step: Callable[..., Value],
 ) -> Value:
-    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis."""
+    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis.
+
+    ``first`` and ``step`` take a row of each operand; the carry ``y[k-1]`` has the dtype ``carried``.
+    """
     shape, dtype = operands[0].shape, operands[0].dtype
     walk = _walk(shape, axis, dtype.itemsize, carried.itemsize, len(operands))
     total, block = walk.shape[walk.axis], walk.length * walk.rows

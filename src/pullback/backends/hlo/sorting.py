@@ -170,7 +170,10 @@ def take_along_axis(hlo: Builder, x: Value, indices: Value, axis: int) -> Value:
 
 
 def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bool) -> Value:
-    """Add the elements of ``x`` at ``indices`` along an axis to zeros of the shape of the current equation's result."""
+    """Add the elements of ``x`` at ``indices`` along an axis to zeros of the shape of the current equation's result.
+
+    ``unique`` promises that no index occurs twice; otherwise narrow floats are accumulated in float32.
+    """
     shape, dtype = hlo.result.shape, x.dtype
     carried = dtype if unique or not dtypes.is_float(dtype) or dtype.itemsize >= 4 else _FLOAT32
     zeros = hlo.splat(0, shape, carried)
@@ -234,7 +237,7 @@ def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
 
 
 def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
-    """Whether the element ``probe`` of a row is counted for a value."""
+    """Whether the element ``probe`` is below each value (``side`` is ``left``), or not above it (``right``)."""
     pairs = _comparable(hlo, probe, values)
     below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
     for a, b in reversed(pairs[:-1]):

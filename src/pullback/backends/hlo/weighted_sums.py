@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Function:
-    """A function of a program: its operations, and the flags of its parameters and results."""
+    """A function of a program: its operations, and the flags (``_CONSTANT``, ...) of its parameters and results."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class _Function:
 
 
 def are_in(text: str) -> bool:
-    """Whether a program may repeat sums of products with a factor computed from a broadcast value.
+    """Whether a program may broadcast a sum of products in which a factor is computed from a broadcast value.
 
     >>> product = "%2 = stablehlo.multiply %1, %arg1 : tensor<3x2xf32>"
     >>> line = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {} : (tensor<2xf32>) -> tensor<3x2xf32>'
@@ -94,7 +94,10 @@ def _functions(text: str) -> dict[str, _Function]:
 
 
 def _flags_by_kind(kind: str, rest: str) -> int:
-    """The flags of an operation's result by its kind: constant, or repeated along an axis."""
+    """The flags of a result that follow from the operation's name ``kind``: constant, or repeated along an axis.
+
+    ``rest`` is the rest of the operation's line, with the types; 0 for operations that imply no flag.
+    """
     if kind == "constant":
         return _CONSTANT
     if kind == "iota":
@@ -108,8 +111,11 @@ def _flags_by_kind(kind: str, rest: str) -> int:
 
 
 def _analyse(function: _Function, functions: dict[str, _Function]) -> tuple[bool, bool]:
-    """Propagate flags through a function: whether it repeats sums of weighted rows, and whether it set new flags of the
-    parameters of functions that it calls."""
+    """Propagate flags (constant, repeated, ...) through a function and to the parameters of functions that it calls.
+
+    Returns:
+      Whether it broadcasts a sum of products with a repeated factor, and whether a called function got new flags.
+    """
     extended = False
     known = dict(zip(function.parameters, function.parameter_flags, strict=True))
     for result, kind, operands, callee, makes in function.operations:

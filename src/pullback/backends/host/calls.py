@@ -26,7 +26,10 @@ _MARK = "raised by a host function, number "
 
 
 class HostCall:
-    """The wrapper of a host function that the runtime calls: it stores an exception, and raises one with its number.
+    """The wrapper of a host function that the runtime calls.
+
+    It stores an exception of the function under a number, and raises a RuntimeError whose text has this number, since
+    the runtime passes only the text on.
 
     It refers to the function weakly: the garbage collector does not see the runtime's references, so that a function
     that refers to the compiled function, as a method may do, would never be freed. The program's module, which lives as

@@ -119,7 +119,14 @@ def layout(
 def _take_rows(
     take_axis: int | None, full_dims: list[int], result_axis: dict[int, int], batch_axes: list[int]
 ) -> list[int]:
-    """The axes of the result of ``np.take``, as positions in the result of the gather."""
+    """For each axis of the result of ``np.take``, its position in the result of the gather.
+
+    Args:
+      take_axis: the axis of the operand to take along; None if ``np.take`` cannot do it: the list is then empty.
+      full_dims: the axes of the operand that windows contain.
+      result_axis: the axis of the gather's result for each of ``full_dims``.
+      batch_axes: the other axes of the gather's result.
+    """
     if take_axis is None:
         return []
     return [
@@ -135,7 +142,10 @@ def _along(size: int, axis: int, rank: int) -> Any:
 
 
 def _valid(indices: Any, limits: Any) -> Any:
-    """Whether each index vector is in range; None if all are. A negative index is a large unsigned number."""
+    """For each index vector, whether it is from 0 to ``limits``; None if all are.
+
+    The comparison is unsigned, where a negative index is a large number.
+    """
     outside = indices.view(np.uintp) > limits.view(np.uintp)
     return ~outside.any(-1) if outside.any() else None
 
@@ -153,7 +163,10 @@ def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
 
 
 def _advanced(indices: Any, plan: IndexLayout, keep: Any) -> list[Any]:
-    """The advanced indices of a plan's axes; with the mask ``keep`` only for the index vectors that it selects."""
+    """The index arrays for the axes of ``plan`` that need advanced indexing, from index vectors.
+
+    ``keep`` is None, or a boolean mask that selects index vectors.
+    """
     extra = (1,) * max((s.ndim - len(plan.batch) for _, _, s in plan.advanced if s is not None), default=0)
     out = []
     for _, component, step in plan.advanced:
@@ -244,7 +257,14 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
 
 
 def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: IndexLayout) -> Any:
-    """The index in the flattened operand of each element of *rows*, the updates."""
+    """The index in the flattened operand of each element of the updates, as an array of shape ``rows_shape``.
+
+    Args:
+      advanced: the index arrays for the axes of ``plan`` with advanced indices.
+      rows_shape: the shape of the updates, with the axes of advanced indices first.
+      shape: the shape of the operand.
+      plan: the layout.
+    """
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     trailing = (1,) * len(plan.slices)
     total: Any = np.zeros((), np.intp)
@@ -257,7 +277,10 @@ def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Ind
 
 
 def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
-    """Update elements one by one, in order, by one flat index, which is fast in NumPy."""
+    """Update the elements of ``out`` at flat ``positions`` with ``rows``, in order; one flat index is fast in NumPy.
+
+    ``op`` is a ufunc that combines old and new elements; None to replace the old.
+    """
     flat = out.reshape(-1)
     if op is None:
         flat[positions.ravel()] = rows.ravel()

@@ -25,7 +25,7 @@ def in_eight_bits(rule: Rule) -> Rule:
 
 
 def on_bits(rule: Rule) -> Rule:
-    """Extend a rule that reads the bits of its first operand: the bits that the narrow dtype lacks become 0."""
+    """Extend a rule on bits to integers of 2 and 4 bits: widen the first operand to 8 bits, with zeros as new bits."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -37,7 +37,7 @@ def on_bits(rule: Rule) -> Rule:
 
 
 def with_sign(rule: Rule) -> Rule:
-    """Extend a rule that treats the highest bit of its first operand as a sign, by sign extension."""
+    """Extend a rule to integers of 2 and 4 bits that reads the first operand's highest bit as a sign: repeat it."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -51,7 +51,7 @@ def with_sign(rule: Rule) -> Rule:
 
 
 def leading_zeros(rule: Rule) -> Rule:
-    """Extend the rule of the number of leading zeros, by subtracting the additional zeros of 8 bits."""
+    """Extend the rule that counts leading zeros to integers of 2 and 4 bits: count in 8 bits, subtract the excess."""
 
     def widened(x: Any) -> Any:
         narrow = _narrow((x,))

@@ -50,7 +50,8 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
 def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
     """Sum with an error that hardly grows with the number of terms.
 
-    NumPy sums pairwise along the contiguous axis, and sequentially along others; these are summed in blocks here.
+    NumPy sums pairwise along the contiguous axis, but sequentially along other axes; this function sums along the other
+    axes in blocks.
     """
     if len(axes) < x.ndim or not (x.flags.c_contiguous or x.flags.f_contiguous):
         innermost = min((abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1), default=0)
@@ -119,7 +120,7 @@ def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def _in_blocks(a: Any, b: Any) -> Any:
-    """Solve the recurrence along the first two axes, (block, position), for all blocks in parallel."""
+    """Solve ``y[k] = a[k] y[k-1] + b[k]`` along the first two axes, (block, position), for all blocks in parallel."""
     out, product = np.empty_like(b), np.empty_like(a)
     out[:, 0], product[:, 0] = b[:, 0], a[:, 0]
     for k in range(1, b.shape[1]):

@@ -123,7 +123,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _square_root(x: Any) -> Any:
-    """x**0.5 by the square root, with the results of the power at the ends: 0 for -0, inf for -inf."""
+    """Compute x**0.5 by the square root; as in NumPy's power, the result is 0 for -0 and inf for -inf."""
     out = np.sqrt(x) + x.dtype.type(0)
     return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isnan(out).any() else out
 
@@ -285,13 +285,13 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def max_share(x: Any, y: Any) -> Any:
-    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or alone NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or the only NaN, 0 where ``y`` is; else 1/2."""
     x, y = _pair(x, y)
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
 def min_share(x: Any, y: Any) -> Any:
-    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or alone NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or the only NaN, 0 where ``y`` is; else 1/2."""
     x, y = _pair(x, y)
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
@@ -401,7 +401,8 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
 
     Args:
       name: the name of the function.
-      many: the least elements of the last operand for parallel evaluation. Its dtype is the dtype of the result.
+      many: the number of elements of the last operand from which the function is evaluated in parallel. The result has
+        the dtype of the last operand.
     """
     found: list[Any] = []
 
@@ -499,7 +500,7 @@ def erfc(x: Any) -> Any:
 
 
 def _corrected(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
-    """Correct values with the factor exp(-x**2), at x > 1, for the rounding error of the exponent."""
+    """Correct values ``out`` with the factor exp(-x**2), at x > 1: ``error(x)`` is the exponent's rounding error."""
     return np.where(x > 1, out - out * error(x), out)
 
 

@@ -34,7 +34,7 @@ def _sort_keys(x: Any) -> tuple[Any, ...]:
 
 
 def _sort_one(x: Any, axis: int, is_stable: bool) -> Any:
-    """Sort one operand; only zeros of different signs are equal but distinct, so that others use the fastest sort."""
+    """Sort one operand; a stable sort, which is slower, is used only if it contains -0, since 0 and -0 are equal."""
     key = _comparable(x)
     signed_zeros = is_stable and key.dtype.kind in "fc" and bool(np.any(key == 0)) and _has_negative_zero(key)
     return np.sort(key, axis, kind="stable" if signed_zeros else None).astype(x.dtype, copy=False)
@@ -98,7 +98,7 @@ _FEW = 2048
 
 
 def _smallest(keys: Any, positions: Any, k: int) -> Any:
-    """The positions of the ``k`` smallest keys of each row, sorted by key and then by position."""
+    """The positions (one for each key) of the ``k`` smallest keys of each row, sorted by key, then by position."""
     if keys.dtype.itemsize <= 4 and keys.shape[-1] < 2**31:
         # With its position in the low half, each key is unique, so that any sort is stable.
         wide = (keys.astype(np.int64) << 32) | positions

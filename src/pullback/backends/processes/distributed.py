@@ -211,7 +211,20 @@ def _join(
     heartbeat: float,
     visible: tuple[int, ...] | None,
 ) -> tuple[Link, Store, Coordinator | None, Service | None]:
-    """Connect to the other processes."""
+    """Connect to the other processes; in process 0, start the coordinator and the coordination service first.
+
+    Args:
+      where: host and port of process 0.
+      bind: host and port at which process 0 listens.
+      process: the number of this process.
+      count: how many processes there are.
+      timeout: seconds to wait for the other processes.
+      heartbeat: seconds of silence after which a process counts as lost.
+      visible: the numbers of the machine's devices that this process uses; None for all.
+
+    Returns:
+      The link to process 0, the key-value store, and in process 0 the coordinator and the service, else None.
+    """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
     coordinator = service = link = None
@@ -266,7 +279,13 @@ def _check_unsupported(method: str | None, **indices: Any) -> None:
 
 
 def _argument(value: Any, argument: str, short: str) -> Any:
-    """The value of an argument; if it is None, the environment variable for it."""
+    """The value of an argument; if it is None, the value of its environment variable.
+
+    Args:
+      value: the value.
+      argument: its name, for the error if both are missing.
+      short: selects the variables: ``ADDRESS``, ``PROCESSES`` or ``ID``.
+    """
     if value is not None:
         return value
     names = {

@@ -50,7 +50,7 @@ def _be_quiet() -> None:
 
 
 def before_leaving(close: Callable[[], list[threading.Thread]]) -> None:
-    """Register a function for the end of the process: it refuses further work, and returns the threads at work."""
+    """Register a function to call when the process ends: it refuses further work, and returns the running threads."""
     _closers.append(close)
 
 
@@ -89,11 +89,11 @@ def leave() -> None:
 
 
 def _interrupted(others: set[int | None]) -> list[threading.Thread]:
-    """Raise ``SystemExit`` in the threads that are within Pullback's calls; return those that are, or may be, left.
+    """Raise ``SystemExit`` in the threads that are within Pullback's calls; return the threads that still run.
 
-    Afterwards no other thread gets the GIL for a second, and with it into C++, unless this thread waits. A thread that
-    waits for the GIL requests it again after the switch interval that held when it began to wait: it gets that time
-    before the last check.
+    ``others`` are the identifiers of threads to leave alone. Afterwards the switch interval is a second, so that no
+    other thread gets the GIL, and enters C++, unless this thread waits. A thread that waits for the GIL requests it
+    after the switch interval that held when it began to wait; the last check comes only after this time.
     """
     end = time.monotonic() + SECONDS
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -130,10 +130,10 @@ _FUTEX = {"x86_64": b"202", "aarch64": b"98"}
 
 
 def _rests(thread: threading.Thread) -> bool:
-    """Whether a thread waits for anything other than the GIL, for which threads wait with a timeout.
+    """Whether a thread waits for anything other than the GIL; True if the system does not show it.
 
-    It counts as resting where the system does not tell. The C functions called here keep the GIL; Python's own file
-    functions would release it, and the thread would go on.
+    A wait for the GIL has a timeout, by which it is recognized. The C functions called here keep the GIL; Python's own
+    file functions would release it, and the thread would go on.
     """
     libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)
     file = libc.open(f"/proc/self/task/{thread.native_id}/syscall".encode(), os.O_RDONLY | os.O_CLOEXEC)

@@ -289,7 +289,7 @@ class Link(_End):
 
     Attributes:
       gone: the processes that are gone, with the reasons.
-      connected: whether process 0 answers, as it does for a while after it said goodbye.
+      connected: whether process 0 answers; it does so for a while after it has announced that it leaves.
       relay_port: the port of the loopback interface that leads to the runtime's coordination service.
       address: this machine's address in the connection to process 0.
 
@@ -482,7 +482,7 @@ class Link(_End):
           work: makes the call.
           what: the name of the operation, for errors.
           of: the processes involved; None for all.
-          grace: seconds to wait when one of them is gone, for it may have done its work before.
+          grace: seconds to wait after a process is gone, since it may have done its share of the work before.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).

@@ -21,7 +21,7 @@ class Handlers(dict[type, Callable[..., Any]]):
 
     Args:
       handler: the function for arrays and for NumPy's and Python's values.
-      convert: converts values of added types to arrays; None if the added function does.
+      convert: converts values of added types to arrays; None if the libraries' functions convert them.
     """
 
     def __init__(self, handler: Callable[..., Any], convert: Callable[[Any], Any] | None = None) -> None:

@@ -58,7 +58,7 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """How a sparse derivative is computed: see :class:`Choices`.
+    """The checked options of a sparse derivative: see :class:`Choices`.
 
     Args:
       fun: the function.

@@ -85,12 +85,15 @@ def gather(
 
 
 def as_weak_as(x: Any, read: Any) -> Any:
-    """Make elements read from ``x`` weakly typed if ``x`` is, whatever the type of the indices."""
+    """Return ``read``, an array of elements gathered from ``x``; make it weakly typed if ``x`` is."""
     return convert_element_type(read, read.dtype, True) if x.weak_type and not read.weak_type else read
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
-    """Gather with an array as the fill value, which may be traced, and has a derivative."""
+    """Gather with a fill value that is a scalar array, not a number.
+
+    If the fill value is traced, it replaces the out-of-bounds windows by a selection, so that it has a derivative.
+    """
     if fill_value.shape:
         raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
     if not isinstance(fill_value, Tracer):
@@ -108,7 +111,10 @@ def _gather_keeps(
     axis: int, operand: int, x: Shape, indices: Shape, *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Shape, **rest: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis that corresponds to an operand axis, for full window and batching axes; None for others."""
+    """Return the result axis that corresponds to axis ``axis`` of the operand of shape ``x``.
+
+    It is None unless the axis is a batching axis, or an axis that every window covers entirely.
+    """
     numbers = dimension_numbers
     if axis in numbers.operand_batching_dims:
         rank = len(indices) - 1 + len(numbers.offset_dims)
@@ -136,7 +142,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
 ) -> host_indexing.IndexLayout:
-    """The cached layout of a gather on the host, after a check of shapes and dimension numbers."""
+    """Check shapes and dimension numbers of a gather; return the cached layout for computing it on the host."""
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)
 

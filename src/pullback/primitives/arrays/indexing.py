@@ -47,7 +47,13 @@ def wide_enough(positions: Any, size: int) -> Any:
 
 
 def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
-    """Join batches of start indices, some unmapped, to index vectors of shape ``(size, count)``."""
+    """Join batches of start indices, one for each array axis, to index vectors of shape (``size``, number of axes).
+
+    Args:
+      start_indices: the index along each axis: a vector of ``size`` elements, or a scalar if it is unmapped.
+      dims: the position of the mapped axis of each, or None if it is unmapped.
+      size: the size of the mapped axis.
+    """
     dtype = np.dtype(np.int64 if any(i.dtype.itemsize > 4 for i in start_indices) else np.int32)
     columns = []
     for i, d in zip(start_indices, dims, strict=True):

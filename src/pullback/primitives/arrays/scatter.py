@@ -54,7 +54,11 @@ def _keeps(
     axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
     **rest: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis that corresponds to a full window axis, of operand 0 or the updates (2); None for others."""
+    """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
+
+    An axis of the array (``operand`` 0) or of the updates (``operand`` 2) corresponds to one only if every window
+    covers the array's axis entirely.
+    """
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))
@@ -66,7 +70,7 @@ def _keeps(
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
-    """Declare a scatter that combines old and new elements by a ufunc, and by a primitive (None: it replaces them)."""
+    """Declare a scatter: the ufunc ``combine`` (compiled, ``combine_p``, if any) combines old and new elements."""
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
 
@@ -175,7 +179,7 @@ scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
 
 
 def _operation(p: Primitive) -> Callable[..., Any]:
-    """The function of a scatter: the parameters that need not be given are promises, and a mode by its name."""
+    """Make the public function of the scatter ``p``, which takes ``mode`` by name too; promises default to False."""
 
     def operation(
         x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
@@ -275,7 +279,11 @@ def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: An
 
 
 def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """A mask of the updates that remain where several write one element, found by scattering their numbers."""
+    """A mask of the updates whose value is in the result of a scatter that replaces elements.
+
+    Where several updates write one element, only one of them is true. Scattering the numbers of the updates, and
+    gathering them again, finds it.
+    """
     count = int(np.prod(updates_shape, dtype=np.int64))
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
     numbers = shapes.reshape(counting(1, count + 1, dtype), updates_shape)

@@ -52,7 +52,7 @@ def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any
 
 
 def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
-    """Broadcast a NumPy array to a shape; copy if that is small."""
+    """Broadcast a NumPy array to ``shape``: as a new array if the shape is small, otherwise as a view."""
     if math.prod(shape) <= _SMALL:
         out = np.empty(shape, x.dtype)
         out[...] = x
@@ -214,7 +214,10 @@ def moveaxis(x: Any, source: int, destination: int) -> Array:
 
 
 def front_aligned(x: Any, dim: int, rank: int) -> Any:
-    """Move a mapped axis to the front, and insert axes of size one behind it, to broadcast to ``rank`` other axes."""
+    """Move the mapped axis ``dim`` of ``x`` to the front, and insert axes of size one behind it.
+
+    The result has ``rank`` other axes, so that it broadcasts against batches of examples of that rank.
+    """
     x = moveaxis(x, dim, 0)
     shape = x.shape
     missing = rank - (len(shape) - 1)

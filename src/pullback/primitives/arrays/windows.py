@@ -102,7 +102,13 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
-    """The dimension numbers after a new leading axis of the operand, the indices, or both, and of the result."""
+    """Adapt the dimension numbers of a gather or scatter to a new leading axis, which the result has too.
+
+    Args:
+      numbers: the dimension numbers of one example.
+      operand: whether the operand has the new axis.
+      indices: whether the indices have the new axis.
+    """
     windows, dropped, indexed, operand_batching, indices_batching = numbers
     window = (0,) if operand and not indices else ()
     along = (0,) if operand and indices else ()
@@ -191,7 +197,7 @@ def out_of_bounds(
 
 
 def host_indices(name: str, indices: Any) -> Any:
-    """Prepare unsigned indices for NumPy, which would read the largest of them as negative."""
+    """Prepare unsigned indices for NumPy: clip uint64 to the largest int64, since NumPy would read more as negative."""
     check_indices(name, indices)
     return np.minimum(indices, _LARGEST) if indices.dtype == np.uint64 else indices
 

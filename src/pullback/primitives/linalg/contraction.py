@@ -49,7 +49,7 @@ def _free(rank: int, *used: Sequence[int]) -> list[int]:
 
 
 def _permutation(order: Sequence[int]) -> Shape | None:
-    """The permutation that ``transpose`` takes; None for the identity."""
+    """Return ``order`` as a tuple, for ``transpose``; None if it is the identity."""
     return None if all(i == a for i, a in enumerate(order)) else tuple(order)
 
 
@@ -196,10 +196,16 @@ def _inverse(order: Sequence[int]) -> Shape | None:
 
 @lru_cache(maxsize=4096)
 def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers of ``ct`` with ``y``, and the permutation of the result, that yield a cotangent of x.
+    """The dimension numbers with which ``dot_general(ct, y)`` yields a cotangent of x, up to a permutation of axes.
 
-    They contract the free axes of y. The result has the batch axes, the free axes of x, and its contracted axes in y's
-    order.
+    Args:
+      ct_rank: the rank of the cotangent of the result.
+      y_rank: the rank of y.
+      dims: the dimension numbers of the contraction of x and y.
+
+    Returns:
+      The dimension numbers, which contract the free axes of y, and the permutation to apply to the result; None for the
+      identity.
     """
     (xc, yc), (xb, yb) = dims
     y_free = _free(y_rank, yc, yb)
@@ -210,7 +216,16 @@ def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape 
 
 @lru_cache(maxsize=4096)
 def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers of ``x`` with ``ct``, and the permutation of the result, that yield a cotangent of y."""
+    """The dimension numbers with which ``dot_general(x, ct)`` yields a cotangent of y, up to a permutation of axes.
+
+    Args:
+      ct_rank: the rank of the cotangent of the result.
+      x_rank: the rank of x.
+      dims: the dimension numbers of the contraction of x and y.
+
+    Returns:
+      The dimension numbers, and the permutation to apply to the result; None for the identity.
+    """
     (xc, yc), (xb, yb) = dims
     x_free = _free(x_rank, xc, xb)
     y_rank = ct_rank - len(x_free) + len(yc)
@@ -231,7 +246,16 @@ def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dim
 
 @lru_cache(maxsize=4096)
 def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, dims: Dims) -> tuple[Dims, int]:
-    """The dimension numbers for operands with a mapped axis, and its position in the result."""
+    """Adapt the dimension numbers of a contraction to mapped axes.
+
+    Args:
+      x_rank, y_rank: the ranks of the operands, with their mapped axes.
+      dx, dy: the positions of the mapped axes; None for an unmapped operand.
+      dims: the dimension numbers of one example.
+
+    Returns:
+      The dimension numbers of the batch, and the position of the mapped axis in the result.
+    """
     (xc, yc), (xb, yb) = dims
 
     def shift(axes: Shape, d: int | None) -> Shape:
@@ -330,10 +354,20 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
 
 
 def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: Shape) -> tuple[Any, Shape, Shape]:
-    """Merge neighbouring contracted axes of an operand; return it, the merged axis, and the mapped axes.
+    """Merge the contracted axes of an operand, which are neighbours, into one.
 
     The compiler copies an operand to move several contracted axes to the end, but not for one: the copies take a fifth
     of the time of a training step of a transformer block.
+
+    Args:
+      hlo: the builder.
+      x: the operand.
+      first: the position of the first contracted axis.
+      count: the number of contracted axes.
+      mapped: the batch axes of the operand.
+
+    Returns:
+      The reshaped operand, its contracted axis as a tuple, and its batch axes.
     """
     merged = (*x.shape[:first], math.prod(x.shape[first : first + count]), *x.shape[first + count :])
     return hlo.reshape(x, merged), (first,), tuple(b if b < first else b - count + 1 for b in mapped)

@@ -104,7 +104,11 @@ def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operand
 
 
 def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **options: str | int) -> list[Any]:
-    """Emit a call of a LAPACK routine; results are NaN where it reports failure or a matrix is not finite."""
+    """Emit a call of the LAPACK routine ``name`` for the matrices ``x``.
+
+    All results are NaN for matrices that are not finite, or for which the routine reports failure. ``results`` holds
+    the shape and dtype of each result, and ``options`` the options of the routine.
+    """
     batch = x.shape[:-2]
     finite = hlo.inline(_all_finite, x)
     safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
@@ -197,18 +201,20 @@ def without(t: Any, q: Any) -> Any:
 
 
 def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
-    """Return ``values`` and ``x``, with NaN for the elements of ``x`` that the operation does not determine.
+    """Return ``values`` and ``x``, with NaN for the elements of ``x`` that a decomposition does not determine.
+
+    The derivative of eigenvectors is a rotation, with an angle for each pair of vectors. For two vectors of a multiple
+    eigenvalue the angle is arbitrary.
 
     Args:
-      where: a mask of the undetermined elements of ``x``, such as the rotations of eigenvectors of a multiple
-        eigenvalue. They are zero in ``x``.
+      where: a mask of the undetermined elements of ``x``; ``x`` is zero there.
       values: the tangents of the eigenvalues.
-      x: the rotations of the vectors.
+      x: the rotations of the vectors, matrices.
 
     Returns:
       ``values``, and ``x`` with NaN at the mask. In reverse mode the cotangents at the mask are dropped if only the
-      vectors are used: a smooth function of the vectors depends on the spaces that the vectors of each eigenvalue span.
-      The cotangents are NaN if the affected eigenvalues are used too, whose derivatives do not suffice.
+      vectors are used, since a smooth function of the vectors depends only on the spaces that they span. The cotangents
+      are NaN if the eigenvalues of these vectors are used too.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -248,7 +254,16 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 
 
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
-    """Whether a cotangent of an undetermined rotation, or of the values it belongs to, is not zero."""
+    """Whether a function depends on undetermined rotations of vectors, for each matrix of a batch.
+
+    Args:
+      where: a mask of the undetermined elements of the rotations.
+      by_values: the cotangents of the eigenvalues.
+      by_x: the cotangents of the rotations.
+
+    Returns:
+      Booleans (..., 1, 1): whether a cotangent of a masked element, or of an eigenvalue whose column has one, is not 0.
+    """
     rank = len(where.shape)
     of_column = reductions.reduce_or(where, (rank - 2,))
     by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))
@@ -260,14 +275,17 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
 
 
 def rounding(values: Any, size: int) -> Any:
-    """A bound on the rounding error of computed values, for matrices with ``size`` rows or columns."""
+    """A bound on the rounding error of values, such as eigenvalues, of matrices with ``size`` rows or columns.
+
+    It is relative to the largest of the values in the last axis, which stays, with size one.
+    """
     values = ops.abs(ops.stop_gradient_p.bind(values))
     largest = reductions.reduce_max(values, (len(values.shape) - 1,))
     return shapes.expand_dims(ops.mul(largest, 4 * size * float(np.finfo(dtypes.to_real(values.dtype)).eps)), (-1,))
 
 
 def equal_pairs(values: Any, size: int) -> Any:
-    """A mask of all pairs (i, j) of sorted values in the last axis that are equal, up to rounding.
+    """A mask (..., n, n) of the pairs (i, j) of sorted values (..., n) that are equal up to ``rounding(values, size)``.
 
     Equality is transitive: if one value equals the next, and that a third, the first equals the third.
     """
@@ -281,13 +299,16 @@ def equal_pairs(values: Any, size: int) -> Any:
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """A mask of the pairs (i, j), with i and j different, of sorted values that are equal, up to rounding."""
+    """A mask of the pairs (i, j) with i != j of sorted values that are equal up to ``rounding(values, size)``."""
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
 
 def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
-    """Replace the tangents ``t`` of sorted values by NaN where a value equals another one."""
+    """Replace the tangents ``t`` of sorted values by NaN where a value equals another, up to rounding.
+
+    ``size`` is the number of rows or columns of the matrices of the values.
+    """
     among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
     return ops.where(among, float("nan"), t)
 
@@ -303,18 +324,24 @@ def inverse_where(which: Any, x: Any) -> Any:
 
 
 def inverse_differences(values: Any, size: int) -> Any:
-    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values, and zero where they are equal."""
+    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values.
+
+    It is zero where they are equal up to ``rounding(values, size)``.
+    """
     different = ops.not_p.bind(equal_pairs(values, size))
     return inverse_where(different, differences(values))
 
 
 def inverse_sums(values: Any, size: int) -> Any:
-    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values, and zero for two zeros."""
+    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values.
+
+    It is zero for two values that are zero up to ``rounding(values, size)``.
+    """
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
     positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
     return inverse_where(positive, sums)
 
 
 def inverse_values(values: Any, size: int) -> Any:
-    """The reciprocals of nonnegative values, and zero for values that are zero up to rounding."""
+    """The reciprocals of nonnegative values, and zero for values that are zero up to ``rounding(values, size)``."""
     return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

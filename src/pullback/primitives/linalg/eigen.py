@@ -121,7 +121,14 @@ def _values_tangent(v: Any, t: Any) -> Any:
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
-    """Return the tangents of the eigenvalues, which are known, and of the eigenvectors."""
+    """Return the tangents of the eigenvalues and eigenvectors of Hermitian matrices.
+
+    Args:
+      w: the eigenvalues.
+      v: the eigenvectors.
+      t: the tangents of the matrices.
+      values_tangent: the tangents of the eigenvalues, which are returned with the tangents of the vectors.
+    """
     turn = scaled(product(adjoint(v), product(t, v)), inverse_differences(w, v.shape[-1]))
     among = pairs_of_equals(w, v.shape[-1])
     values_tangent, turn = undetermined_where(among, values_tangent, turn)
@@ -144,13 +151,13 @@ def _eigh_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 
 
 def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """Return the results of :func:`eigh` for derivative rules that do not depend on the choice of the eigenvectors.
+    """Return the results of :func:`eigh`, for derivative rules that do not depend on the choice of the eigenvectors.
 
     Args:
       x: the matrices.
-      known: their decomposition by :func:`eigh`, if the caller has it.
-      turned: whether the rule turns the vectors of equal eigenvalues, so that it is unknown which vector the tangent of
-        an eigenvalue belongs to.
+      known: the eigenvalues and eigenvectors of ``x``, if the caller has them.
+      turned: whether the rule rotates the vectors of equal eigenvalues among themselves. Then it is unknown to which of
+        these vectors the tangent of an eigenvalue belongs.
     """
     out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
@@ -349,7 +356,14 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
 
 
 def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any]:
-    """Return the tangents of eigenvalues, and of eigenvectors that keep length one and a real largest element."""
+    """Return the tangents of eigenvalues, and of eigenvectors that keep length one and a real largest element.
+
+    Args:
+      w: the eigenvalues.
+      v: the eigenvectors.
+      inner: the tangents of the matrices, in the basis of the eigenvectors.
+      values_tangent: the tangents of the eigenvalues.
+    """
     rows = len(v.shape) - 2
     size = ops.abs(ops.stop_gradient_p.bind(differences(w)))
     rounding = reductions.reduce_max(ops.abs(ops.stop_gradient_p.bind(w)), (len(w.shape) - 1,))

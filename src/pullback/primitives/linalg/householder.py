@@ -35,7 +35,7 @@ from pullback.primitives.linalg.lapack import (
 
 
 class _Block(NamedTuple):
-    """The matrices V and T of the formula, and their tangents."""
+    """The matrices V and T of a product of reflections, written as 1 - V T V*, and their tangents."""
 
     v: Any
     t: Any
@@ -64,7 +64,7 @@ def _block(primals: Any, tangents: Any) -> _Block:
 
 
 def _change(block: _Block, c: Any, transpose: bool) -> Any:
-    """The tangent of the product of the reflections (or its adjoint), times the matrices ``c``."""
+    """The tangent of the product of the reflections (or of its adjoint, if ``transpose``), times the matrices ``c``."""
     v, t, v_tangent, t_tangent = block
     if transpose:
         t, t_tangent = adjoint(t), adjoint(t_tangent)
@@ -88,7 +88,12 @@ def _check(name: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of reflections, as many as ``a`` has."""
+    """The first n columns of a product of Householder reflections 1 - tau v v*, as LAPACK stores them.
+
+    Args:
+      a: matrices (..., m, n); column i holds the vector v of reflection i below the diagonal.
+      taus: the numbers tau of the reflections, (..., k), with k at most n.
+    """
     return householder_product_p.bind(a, taus)
 
 
@@ -136,7 +141,14 @@ def _householder_lowering(hlo: Any, a: Any, taus: Any) -> Any:
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
-    """The product of all reflections, or its adjoint, times the matrices ``c``."""
+    """A product of Householder reflections 1 - tau v v* (or its adjoint, if ``transpose``), times the matrices ``c``.
+
+    Args:
+      a: matrices; column i holds the vector v of reflection i below the diagonal, as in LAPACK.
+      taus: the numbers tau of the reflections.
+      c: the matrices to multiply.
+      transpose: whether to take the adjoint.
+    """
     return ormqr_p.bind(a, taus, c, transpose=transpose)
 
 

@@ -82,14 +82,14 @@ def check_decomposable(name: str, x: ShapedArray) -> None:
 
 
 def check_square_matrices(name: str, x: ShapedArray) -> None:
-    """Refuse what is not square matrices, in a dtype for which there are routines."""
+    """Raise unless ``x`` holds square matrices of a dtype for which LAPACK has routines."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.dtype.char not in _PREFIXES:
         check_square(name, x)
         check_decomposable(name, x)
 
 
 def square_type(name: str, x: ShapedArray) -> ShapedArray:
-    """The type of what an operation makes of square matrices, if it is theirs."""
+    """The abstract evaluation rule of an operation on square matrices that keeps their shape; raise for other types."""
     check_square_matrices(name, x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -137,7 +137,10 @@ def _attribute(value: str | int) -> str:
 
 
 def _layout(rank: int, rank_by_columns: int | None) -> str:
-    """The layout of an array: its axes from minor to major; arrays of rank ``rank_by_columns`` lie by columns."""
+    """The layout of an array as text: its axes from minor to major.
+
+    It is by rows, except for arrays of rank ``rank_by_columns``, which are by columns.
+    """
     order = list(range(rank))[::-1]
     if rank == rank_by_columns:
         order[:2] = order[1::-1]
@@ -156,7 +159,10 @@ def cholesky(x: Any) -> Any:
 
 
 def factor(x: Any, symmetrize: bool) -> Any:
-    """The Cholesky factor of a user's ``x``, after checks; with ``symmetrize``, of the Hermitian part of ``x``."""
+    """The Cholesky factor of the matrices ``x`` of a user, after checks.
+
+    With ``symmetrize`` it is the factor of the Hermitian part of ``x``.
+    """
     cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error does not come from the sum
     return cholesky(hermitian_part(x) if symmetrize else x)
 
@@ -212,7 +218,8 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
 def half_of_hermitian(x: Any, distance: Any) -> Any:
     """The lower triangle that adds up with its adjoint to the Hermitian ``x``: the function Φ of Murray's paper.
 
-    It halves the diagonal, and drops the imaginary part of it, which is rounding error.
+    It halves the diagonal, and drops the imaginary part of it, which is rounding error. ``distance`` is the matrix of
+    row index minus column index.
     """
     weights = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
     if not dtypes.is_complex(x.dtype):
@@ -400,7 +407,7 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
 
 
 def _read_triangle(a: Any, *, lower: bool, unit_diagonal: bool, conjugate_a: bool, **params: bool) -> Any:
-    """Select the triangle of a change of A that ``triangular_solve`` reads, conjugated if A is."""
+    """Select the triangle of ``a`` that ``triangular_solve`` reads with these parameters; conjugate it if that does."""
     distance = rows_minus_columns(*a.shape[-2:])
     first = 1 if unit_diagonal else 0
     read = ops.ge_p.bind(distance, first) if lower else ops.le_p.bind(distance, -first)
@@ -445,9 +452,16 @@ masked_triangular_solve_p = masked_solution(triangular_solve_p, lambda left_side
 
 
 def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bool) -> tuple[Any, int]:
-    """Solve systems that share a matrix along the mapped axis ``dim`` of ``b``; return X and its mapped axis.
+    """Solve systems that share one matrix but have a batch of right sides, by joining these to one wide matrix.
 
-    It joins the columns of all matrices B (the rows, where X is on the left) into one wide matrix.
+    Args:
+      solve: solves for one matrix of right sides.
+      b: the right sides.
+      dim: the mapped axis of ``b``.
+      columns: whether the columns of ``b`` are the right sides; otherwise its rows are (X on the left of the matrix).
+
+    Returns:
+      The solutions, and their mapped axis.
     """
     new = len(b.shape) - (1 if columns else 2)
     b = shapes.moveaxis(b, dim, new)

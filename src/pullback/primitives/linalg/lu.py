@@ -61,7 +61,7 @@ def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]
 
 
 def element(x: Any, i: Any, axis: int) -> Any:
-    """The slice of ``x`` at index ``i`` along an axis, which keeps size one."""
+    """The slice of ``x`` at index ``i`` along ``axis``; the axis stays, with size one."""
     starts = [i if k == axis else 0 for k in range(len(x.shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(x.shape)]
     return dynamic_slice(x, starts, sizes)

@@ -77,7 +77,11 @@ _equation = matrix_equation_p.bind
 
 
 def _is_regular(r: Any, s: Any, is_stein: bool, tolerance: float) -> Any:
-    """Whether the solution is unique: no two eigenvalues cancel. It is false for NaN."""
+    """Whether the equations of triangular R and S have a unique solution, for each matrix of a batch.
+
+    It is false if a sum of eigenvalues r_i + s_j (for a Stein equation r_i s_j - 1) is at most ``tolerance`` in
+    modulus, or NaN.
+    """
     left, right = shapes.expand_dims(diagonal(r), (-1,)), shapes.expand_dims(diagonal(s), (-2,))
     distance = ops.sub(ops.mul(left, right), 1) if is_stein else ops.add(left, right)
     rank = len(r.shape)
@@ -108,7 +112,11 @@ def _sylvester_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 
 
 def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
-    """Solve one triangular Stein equation by columns: (s_kk R - I) y_k = f_k - R (the known columns) s_k."""
+    """Solve one Stein equation R Y S - Y = F with upper triangular R and S for Y, on the host.
+
+    Column k solves (s_kk R - I) y_k = f_k - R (the known columns) s_k. If ``conjugated``, the adjoints of R and S
+    replace them.
+    """
     solve = host_routine("lapack", "trtrs", f.dtype)
     size = s.shape[0]
     y = np.zeros_like(f)
@@ -166,7 +174,17 @@ def _equation_taylor(
     ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
     conjugated: bool, tolerance: float,
 ) -> Coefficient | None:  # fmt: skip
-    """The coefficients of X, from A X + X B = C or A X B - X = C."""
+    """The coefficients of X, from A X + X B = C or, if ``stein``, A X B - X = C.
+
+    Args:
+      ans: the series of X.
+      a, b: the series of A and B.
+      u, r, v, s: the Schur factors: A = U R U* and B = V S V*.
+      c: the series of C.
+      stein: which equation.
+      conjugated: whether the adjoints of A and B replace them.
+      tolerance: for which sums of eigenvalues X is NaN.
+    """
     if 0 in c[0].shape:
         return None
     fixed = [x[0] for x in (a, b, u, r, v, s)]
@@ -228,7 +246,19 @@ def _equation_lowering(
 
 
 def _column(size: int, is_stein: bool, conjugated: bool, i: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
-    """Compute one column of the solution of triangular equations, as a loop step; columns not yet known are zero."""
+    """Compute column i of the solution Y of R Y + Y S = F or R Y S - Y = F, with triangular R and S, as a loop step.
+
+    Args:
+      size: the number of columns.
+      is_stein: whether the equation is the second.
+      conjugated: whether the adjoints of R and S replace them; the columns are then computed from the last.
+      i: the number of the step.
+      y: Y, whose columns are zero until they are computed.
+      r, s, f: the matrices R, S and F.
+
+    Returns:
+      The loop's next values: Y with one more column, R, S and F.
+    """
     last = len(r.shape) - 1
     k = ops.sub(size - 1, i) if conjugated else i
     corner = element(element(s, k, last - 1), k, last)

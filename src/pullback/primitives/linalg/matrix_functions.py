@@ -247,10 +247,15 @@ def _squarings_of_norm(theta: float, norm: Any) -> Any:
 
 
 def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
-    """The number of unnecessary squarings, since powers of the matrix are smaller than powers of its norm.
+    """The number of squarings that can be saved, since powers of the matrix X may be smaller than powers of its norm.
 
-    Al-Mohy and Higham 2009, section 5: the greater of |X⁴|^(1/4) and |X⁶|^(1/6) may replace the norm, unless the
-    rounding errors of the approximant, which depend on |X| elementwise, require more halvings.
+    The greater of |X⁴|^(1/4) and |X⁶|^(1/6) may replace the norm (Al-Mohy and Higham 2009, section 5), unless the
+    rounding errors of the approximant, which depend on |X| elementwise, require more squarings.
+
+    Args:
+      theta: the norm up to which the approximant is accurate.
+      fourth, sixth: X⁴ and X⁶.
+      squarings: the number of squarings that the norm of X requires.
     """
     size = ops.max_p.bind(ops.pow_p.bind(_norm(fourth), 0.25), ops.pow_p.bind(_norm(sixth), 1 / 6))
     spare = ops.floor_p.bind(_log2(ops.div(theta, ops.where(ops.gt_p.bind(size, 0), size, 1))))
@@ -259,7 +264,10 @@ def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
 
 
 def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
-    """The number of halvings that the rounding error requires, from the 1-norm of |X|^(2m + 1)."""
+    """The number of additional halvings of X that the rounding error of the approximant of degree m requires.
+
+    ``column_sums`` holds the column sums of |X|^(2m + 1), whose maximum is its 1-norm.
+    """
     dtype = dtypes.to_real(x.dtype)
     norm = _norm(x)
     leading = 1 / (math.comb(2 * m, m) * math.factorial(2 * m + 1))
@@ -319,7 +327,15 @@ def _expm_lowering(hlo: Any, *jet: Any) -> Any:
 
 
 def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequence[Any]) -> Any:
-    """Emit the Padé approximant of the highest degree, with fewer squarings where powers of the matrix are small."""
+    """Emit the Padé approximant of exp of the highest degree; save squarings where powers of the matrix are small.
+
+    Args:
+      hlo: the builder.
+      m: the degree.
+      theta: the norm up to which the approximant is accurate.
+      squarings: the number of squarings that the norm requires.
+      values: the matrix X and its square, each followed by its derivative if there is one.
+    """
     count = len(values) // 2
 
     def powers(squarings: Any, *values: Any) -> list[Any]:
@@ -414,10 +430,11 @@ def _triangular_root(hlo: Any, t: Any) -> Any:
 
 
 def _root_column(k: Any, x: Any, t: Any) -> list[Any]:
-    """Compute one column of the square root X of triangular matrices, as a loop step; columns not yet known are zero.
+    """Compute column k of the square root X of upper triangular matrices T, as a loop step; return X and T.
 
-    (X + x_kk I) x_k = t_k above the diagonal: Bjorck and Hammarling 1983, "A Schur method for the square root of a
-    matrix". Where the left side has a zero on the diagonal, the right side must be zero too, or there is no root.
+    The columns of X are zero until they are computed. Column k solves (X + x_kk I) x_k = t_k above the diagonal: Bjorck
+    and Hammarling 1983, "A Schur method for the square root of a matrix". Where the left side has a zero on the
+    diagonal, the right side must be zero too, or there is no root: then the column is NaN.
     """
     last = len(t.shape) - 1
     n = t.shape[-1]

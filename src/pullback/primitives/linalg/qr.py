@@ -131,12 +131,18 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
 
 
 def _completed(first: Any, tangent: Any, rest: Any) -> Any:
-    """The tangents of all columns of Q, a product of reflections, whose last columns follow from the first ones.
+    """The tangents of all columns of a square Q that is a product of reflections.
 
-    Q1 = E1 - V T V1* and Q2 = E2 - V T V2*, with E1 and E2 of the identity: so Q2 = E2 + (Q1 - E1) W*, W = B inv(C),
-    where C is the upper square of Q1 - E1, and B its lower rows. The determinant of C is the product of the factors of
-    the reflections, each of which is at least 1 in modulus, or 0 if there is no reflection. Near such a matrix the
-    signs of columns jump; at it the last columns turn as little as possible.
+    The last columns of Q follow from the first ones. With Q = I - V T V*, and E1 and E2 the first and last columns of
+    I: Q2 = E2 + (Q1 - E1) W*, where W = B inv(C), C is the upper square of Q1 - E1, and B its lower rows. The
+    determinant of C is the product of the factors of the reflections, each of which is at least 1 in modulus, or 0 if
+    there is no reflection. Near such a matrix the signs of columns jump; at it the last columns rotate as little as
+    possible.
+
+    Args:
+      first: the first columns Q1.
+      tangent: their tangent.
+      rest: the last columns Q2.
     """
     m, k = first.shape[-2:]
     moved = ops.where(ops.eq_p.bind(rows_minus_columns(m, k), 0), ops.sub(first, 1), first)

@@ -176,7 +176,16 @@ def _column(x: Any) -> Any:
 
 
 def _over_groups(hlo: Any, x: Any, sizes: Any, start: Any, step: Any) -> Any:
-    """Emit a loop over the groups, with the rows of one group in memory at a time."""
+    """Emit a loop over the groups of rows of ``x``, with the rows of one group in memory at a time.
+
+    Args:
+      hlo: the builder.
+      x: rows, (b, m, k).
+      sizes: the number of rows in each group, (b, g).
+      start: the initial result.
+      step: ``step(i, out, own_rows, zero)`` returns the next result; ``own_rows`` is ``x`` with zeros in the rows of
+        other groups than i, and ``zero`` is an integer constant.
+    """
     batch, groups = sizes.shape
     if 0 in (batch, groups, *start.shape):
         return start

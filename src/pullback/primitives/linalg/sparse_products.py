@@ -117,7 +117,10 @@ class BlockLayout:
         return imported("scipy.sparse").csr_array((nothing, self.columns, self.bounds), shape=(rows, columns))
 
     def with_numbers(self, data: Any) -> Any:
-        """Copy ``matrix`` with the elements ``data``; a new one would check indices in a fifth of a product's time."""
+        """Return a copy of ``matrix`` with the elements ``data``.
+
+        A new matrix would check its indices, which takes a fifth of the time of a product.
+        """
         matrix = copy.copy(self.matrix)
         matrix.data = data
         return matrix
@@ -135,7 +138,10 @@ def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
 
 
 def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
-    """The layout of an array of indices, cached while that immutable array lives."""
+    """The positions of the blocks of a sparse matrix of ``rows`` by ``columns`` blocks, cached for ``indices``.
+
+    ``indices`` holds the row and column of each block; the cache entry is dropped when that array is.
+    """
     key = id(indices), rows, columns
     found = _layouts.get(key)
     if found is not None and found[0]() is indices:
@@ -264,14 +270,14 @@ def _of_product_transpose(ct: Any, x: Any, y: Any, indices: Any) -> Any:
 
 
 def _into(x: Any, dim: int, position: int) -> Any:
-    """Merge the mapped axis with the axis at ``position`` of the unmapped array."""
+    """Merge the mapped axis ``dim`` of ``x`` with the axis at ``position`` of the array without the mapped axis."""
     x = shapes.moveaxis(x, dim, position)
     shape = x.shape
     return shapes.reshape(x, (*shape[:position], shape[position] * shape[position + 1], *shape[position + 2 :]))
 
 
 def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
-    """Split the mapped axis off, as the inverse of ``_into``; return the array, and its position."""
+    """Split the axis at ``position`` in two, the first the mapped axis; return the array, and that position."""
     shape = x.shape
     size = shape[position] // axis.size
     return shapes.reshape(x, (*shape[:position], axis.size, size, *shape[position + 1 :])), position
@@ -280,7 +286,15 @@ def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
 def _all_in_one(
     axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]
 ) -> Any:
-    """Join the indices of all examples to one matrix; offset their rows, or columns, by example where ``moved``."""
+    """Join the indices of the blocks of all examples of a batch to the indices of one block matrix.
+
+    Args:
+      axis: the mapped axis.
+      indices: the row and column of each block, (e, 2) for each example.
+      dim: the position of the mapped axis in ``indices``; None if all examples have the same indices.
+      limits: the numbers of rows and columns of one example; indices out of range become -1.
+      moved: whether the rows, and the columns, of example n are shifted by n times their number.
+    """
     indices = front(indices, dim, axis)
     extents = [n * (axis.size if m else 1) for n, m in zip(limits, moved, strict=True)]
     indices = ops.convert_element_type(indices, index_dtype(max(extents, default=0)))
@@ -293,7 +307,7 @@ def _all_in_one(
 
 
 def index_dtype(extent: int) -> np.dtype[Any]:
-    """The integer dtype for indices below ``extent``, or an error if that needs 64 bits and they are off."""
+    """The integer dtype for indices below ``extent``; raise if it needs 64 bits and ``jax_enable_x64`` is off."""
     if extent < 2**31:
         return _int32
     if dtypes.canonicalize_dtype(_int64) != _int64:
@@ -355,7 +369,10 @@ def _rows_at(x: Any, i: Any) -> Any:
 
 
 def _products(x: Any, y: Any, numbers: Any) -> Any:
-    """Multiply pairs of matrices, without a batched contraction where they are vectors or numbers."""
+    """Multiply pairs of matrices of two batches, by the dimension numbers ``numbers`` of ``dot_general``.
+
+    Products of vectors or numbers are multiplications and sums, which are faster than a batched contraction.
+    """
     (((a,), (b,)), _) = numbers
     if x.shape[3 - a] == y.shape[3 - b] == 1:
         x, y = (shapes.reshape(z, (z.shape[0], 1, z.shape[1] * z.shape[2])) for z in (x, y))
@@ -377,7 +394,15 @@ def _signed(indices: Any) -> Any:
 
 
 def _add_product(out: Any, data: Any, indices: Any, dense: Any, transposed: bool) -> Any:
-    """Add the product of some of the elements to ``out``."""
+    """Add the product of a chunk of the sparse matrix's blocks with a dense matrix to ``out``.
+
+    Args:
+      out: the result so far.
+      data: the blocks.
+      indices: the row and column of each block.
+      dense: the dense matrix.
+      transposed: whether the sparse matrix is transposed.
+    """
     indices = _signed(indices)
     to, of = (_column(indices, 1), _column(indices, 0)) if transposed else (_column(indices, 0), _column(indices, 1))
     update = _products(data, _rows_at(dense, of), (((1 if transposed else 2,), (1,)), ((0,), (0,))))
@@ -394,12 +419,22 @@ def _product_blocks(x: Any, y: Any, indices: Any) -> Any:
 
 
 def _chunk_size(elements: int, gathered: int, resident: int) -> int:
-    """The number of elements of a chunk, such that the gathered arrays are no larger than operands and results."""
+    """The number of blocks to multiply at a time, such that gathered arrays are no larger than operands and results.
+
+    Args:
+      elements: the number of all blocks.
+      gathered: the size of the gathered arrays for all blocks.
+      resident: the size of the operands and results.
+    """
     return elements if gathered <= max(resident, _BLOCK) else max(1, elements * max(resident, _BLOCK) // gathered)
 
 
 def _loop(hlo: Any, elements: int, step: int, start: Any, body: Any) -> Any:
-    """Emit a loop ``out = body(out, first, known)`` over chunks, which overlap by ``known`` elements at the end."""
+    """Emit a loop ``out = body(out, first, known)`` over chunks of ``step`` elements, from ``out = start``.
+
+    ``first`` is the index of the first element of a chunk. The last chunk begins early, to be as long as the others:
+    ``known`` is the number of its first elements that the previous chunk has processed already, otherwise 0.
+    """
     zero, one = hlo.number(0, _int32), hlo.number(1, _int32)
     kinds = [((), _int32), (start.shape, start.dtype)]
     count = math.ceil(elements / step)

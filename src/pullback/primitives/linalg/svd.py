@@ -198,8 +198,8 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
       s: the singular values.
       left, right: the vectors.
       t: the tangent of the matrices.
-      values_tangent: the tangent of the singular values; then the rotations of vectors that equal or zero values leave
-        undetermined are marked. None to compute it too, without marks.
+      values_tangent: the tangent of the singular values, or None to compute it. If it is passed, the rotations of
+        vectors of equal or zero singular values, which are arbitrary, become NaN by ``undetermined_where``.
     """
     m, n, k = left.shape[-2], right.shape[-2], s.shape[-1]
     size, guarded = max(m, n), values_tangent is not None
@@ -267,13 +267,13 @@ def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr
 
 
 def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """Return the results of :func:`svd` for derivative rules that do not depend on the choice of the singular vectors.
+    """Return the results of :func:`svd`, for derivative rules that do not depend on the choice of the singular vectors.
 
     Args:
       x: the matrices.
-      known: their decomposition by :func:`svd`, if the caller has it.
-      turned: whether the rule turns the vectors of equal singular values, so that it is unknown which vector the
-        tangent of a singular value belongs to.
+      known: the singular values and vectors of ``x``, if the caller has them.
+      turned: whether the rule rotates the vectors of equal singular values among themselves. Then it is unknown to
+        which of these vectors the tangent of a singular value belongs.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
@@ -342,7 +342,10 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
 
 
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
-    """Return the vectors of zero singular values that belong to a direction.
+    """Return vectors of the zero singular values that fit a change of the matrices in some direction.
+
+    The vectors of zero singular values are arbitrary. The result is the choice to which the vectors of the matrices
+    tend if these change in the direction.
 
     Args:
       zero: a mask of the descending singular values that are zero (..., n).
@@ -533,7 +536,10 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def lyapunov(h: Any, c: Any) -> Any:
-    """Solve H X + X H = C for X, with Hermitian positive definite H; zero where H is zero, in its eigenbasis."""
+    """Solve H X + X H = C for X, with Hermitian positive semidefinite H.
+
+    In the eigenbasis of H, elements of X that two zero eigenvalues would divide are zero.
+    """
     return lyapunov_p.bind(h, c)
 
 

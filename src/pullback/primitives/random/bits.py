@@ -94,17 +94,20 @@ compiled_from(threefry2x32_p, 60_000)  # 100,000: 1421 / 483; 1,000,000: 14891 /
 
 
 def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """Hash a few counters, packed into one Python integer."""
+    """Hash ``size`` counters by the Threefry cipher, packed into one Python integer; return the two words of each.
+
+    ``operands`` holds the two words of the keys and the two words of the counters.
+    """
     k0, k1, x0, x1 = [_pack(x, size) for x in operands]
     y0, y1 = _hash_lanes(k0, k1, x0, x1, size)
     return _unpack(y0, size), _unpack(y1, size)
 
 
 def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
-    """Hash counters that are packed into one Python integer, with a lane of 64 bits for each.
+    """Hash ``size`` counters that are packed into Python integers, with a lane of 64 bits for each.
 
-    The overflow of a word's rotation or sum stays in the upper half of its lane, or falls into the upper half of the
-    neighbouring lane, and is masked out.
+    The key words ``k0, k1`` and the counter words ``a, b`` are packed. The overflow of a word's rotation or sum stays
+    in the upper half of its lane, or falls into the upper half of the neighbouring lane, and is masked out.
     """
     ones, mask = _lanes(size)
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY * ones)
@@ -120,7 +123,7 @@ def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
 
 @cache
 def _lanes(size: int) -> tuple[int, int]:
-    """Return the numbers with 1, and with 2**32 - 1, in each of ``size`` lanes."""
+    """Return the integer with 1 in each of ``size`` lanes of 64 bits, and the integer with 2**32 - 1 in each."""
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
 
@@ -134,7 +137,10 @@ def _unpack(x: int, size: int) -> Any:
 
 
 def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """Hash many counters in chunks, which stay in the cache."""
+    """Hash ``size`` counters in chunks that stay in the cache; return the two words of each.
+
+    ``operands`` holds the two words of the keys and the two words of the counters.
+    """
     y0, y1 = np.empty(size, _word), np.empty(size, _word)
     scratch = np.empty(_CHUNK, _word)
     for start in range(0, size, _CHUNK):
@@ -145,7 +151,10 @@ def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
 
 
 def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
-    """Hash a chunk of counters into the arrays ``a`` and ``b``."""
+    """Hash a chunk of counters into the arrays ``a`` and ``b``.
+
+    ``operands`` holds the two words of the keys and the two words of the counters; ``scratch`` is working memory.
+    """
     k0, k1, x0, x1 = operands
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     np.add(x0, k0, a)
@@ -427,7 +436,7 @@ def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
 
 
 def _words(key: tuple[Any, Any], count: int) -> Any:
-    """The first ``count`` random words of a key in the original layout."""
+    """The first ``count`` random words of a key, in JAX's layout without ``jax_threefry_partitionable``."""
     if not is_symbolic(count) and count <= 2 * _FEW and _is_known(*key):
         return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
     words = slicing.concatenate(_halves(key, count), 0)
@@ -440,7 +449,7 @@ def _is_known(*values: Any) -> bool:
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:
-    """The result of :func:`_words`, without its six array operations."""
+    """The first ``count`` random words of the key ``k0, k1``, in Python integers instead of six array operations."""
     half = -(-count // 2)
     ones, _ = _lanes(half)
     y0, y1 = _hash_lanes(k0 * ones, k1 * ones, *_few_counters(count), half)
@@ -455,7 +464,10 @@ def _few_counters(count: int) -> tuple[int, int]:
 
 
 def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
-    """Return both halves of a key's words in the original layout; an odd last counter is paired with 0."""
+    """Return the first and the second half of the random words of a key, in JAX's layout before ``partitionable``.
+
+    Word i and word i + n of 2n are hashed as a pair of counters. If ``count`` is odd, the last pair is completed by 0.
+    """
     half = -(-count // 2)
     lower = _counters((half,))
     upper = ops.add(lower, half)

@@ -73,7 +73,14 @@ def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def written_once(hlo: Any, name: str, write: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-    """Emit a call of a shared function of words, so that the module contains it only once."""
+    """Emit a call of a function of random words that is shared by the module, so that its body is emitted only once.
+
+    Args:
+      hlo: the builder.
+      name: the name of the function.
+      write: ``write(hlo, shape, *operands)`` emits the body.
+      operands: the operands of the call.
+    """
     key = name, tuple(x.shape for x in operands)
     function = hlo.module.shared.get(key)
     if function is None:

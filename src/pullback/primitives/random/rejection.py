@@ -50,7 +50,16 @@ _and, _or, _not, _lgamma = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind, ops.lg
 
 
 def split_lanes(k0: Any, k1: Any, count: int, partitionable: bool) -> list[tuple[Any, Any]]:
-    """Split each key into ``count`` new keys as ``random_split`` does, by one hash along a new first axis."""
+    """Split each key into ``count`` new keys, with the same words as ``random_split``, by one hash.
+
+    Args:
+      k0, k1: arrays of the two words of the keys.
+      count: the number of new keys for each.
+      partitionable: whether counters are in the partitionable layout.
+
+    Returns:
+      The two words of each new key, as arrays of the shape of ``k0``.
+    """
     rank = len(k0.shape)
     low = ArrayImpl(np.arange(count, dtype=_word).reshape(count, *(1,) * rank))
     high: Any = ArrayImpl(np.full_like(low._value, 0) if partitionable else low._value + _word.type(count))
@@ -73,7 +82,15 @@ def _stack(xs: Sequence[Any]) -> Any:
 
 
 def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: bool) -> Any:
-    """The elements at ``index`` of an array of ``size`` random integers, as ``random_bits`` would draw it."""
+    """The elements at ``index`` of an array of ``size`` random integers, without the others.
+
+    Args:
+      k0, k1: the two words of the keys.
+      index: the indices of the elements.
+      size: the number of elements that ``random_bits`` would draw from the key.
+      width: the number of bits of each integer.
+      partitionable: whether counters are in the partitionable layout.
+    """
     wide = np.dtype(np.uint64)
     if width == 64:
         y0, y1 = threefry2x32(k0, k1, *((0, index) if partitionable else (index, add(index, size))))
@@ -97,7 +114,7 @@ def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: 
 
 
 def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionable: bool) -> Arrays:
-    """Draw uniform numbers from each of ``keys``, by one hash."""
+    """For each of ``keys``, the elements at ``index`` of an array of ``size`` uniform numbers, by one hash for all."""
     k0, k1 = (_stack(words) for words in zip(*keys, strict=True))
     if shape_of(index) and not keys[0][0].shape:
         k0, k1 = (shapes.reshape(k, (len(keys), *(1,) * len(index.shape))) for k in (k0, k1))
@@ -135,14 +152,14 @@ class Generator(NamedTuple):
         return list(split_lanes(k0, k1, count, self.partitionable))
 
     def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
-        """For each of ``keys``, the elements at ``index`` of an array of ``size`` uniform numbers."""
+        """For each of ``keys``, draw the elements at ``index`` of an array of ``size`` uniform numbers."""
         if self.width == 2:
             return _uniform(keys, index, size, dtype, self.partitionable)
         return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
 
 
 def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
-    """The elements at ``index`` of an array of random integers, as XLA's generator would draw it."""
+    """The elements at ``index`` of an array of random integers of ``width`` bits, as XLA's generator would draw it."""
     share = 2 if width == 64 else 4
     words = philox4x32(key, ops.div(index, share))
     if width == 64:
@@ -166,12 +183,14 @@ def _wrapped(values: Sequence[Any]) -> Arrays:
 def _loop_eagerly(
     step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> list[np.ndarray[Any, Any]]:
-    """Run a loop on NumPy arrays of samples along the first axis; shared arrays may have no axes.
+    """Repeat ``step`` on NumPy arrays of samples along the first axis, until all samples are finished.
 
     Args:
-      step: one iteration.
-      shared, operands, state: the initial arguments of ``step``.
-      waiting: booleans of one axis: the samples that loop at all.
+      step: ``step(shared, operands, state) -> shared, state, finished``: one iteration.
+      shared: arrays for ``step``, such as keys, which may have no axes.
+      operands: arrays that do not change.
+      state: the initial state of each sample.
+      waiting: booleans of one axis: the samples that need an iteration at all.
 
     Returns:
       The final state of all samples.
@@ -267,9 +286,9 @@ def _where_if_any(condition: Any, yes: Any, no: Any) -> Any:
 def _gamma_step(generator: Generator) -> Step:
     """Make the loop step of gamma samples, which draws a normal and a uniform number for each sample.
 
-    If the normal number is too small, the next iteration draws only that again, from its own chain of keys. So the
-    state holds the words of the next key, of the key for normal numbers, and of the key for the uniform number, a mask
-    of samples in this case, and the result.
+    If the normal number is too small, the next iteration draws only a new normal number. The state holds the words of
+    three keys (for the next iteration, the normal numbers and the uniform number), a mask of the samples whose normal
+    number was too small, and the sample divided by d.
     """
     n = generator.width
 
@@ -294,7 +313,11 @@ def _gamma_step(generator: Generator) -> Step:
 
 
 def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generator: Generator) -> Any:
-    """The sample, or its logarithm; for a below 1 it includes a uniform number to the power of 1 / a."""
+    """The gamma sample ``d * cube``, or its logarithm if ``log_space``.
+
+    For a parameter ``a`` below 1 it is multiplied by a uniform number, drawn from ``key``, to the power of 1 / a. It is
+    NaN for an invalid ``a``.
+    """
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
         return log(d) + log(cube) if log_space else d * cube
@@ -454,7 +477,14 @@ class _Draws:
         return slicing.iota(_word, (self.count, self.size), 1)
 
     def each(self, step: Step, operands: Arrays, state: Arrays, waiting: Any) -> Any:
-        """Loop over numbers, each until it is finished; return the first element of the state."""
+        """Loop over all numbers, each until it is finished; return the first array of the final state.
+
+        Args:
+          step: one iteration; its operands begin with the index of each number among the numbers of its key.
+          operands: more operands, with an element for each number.
+          state: the initial state, likewise.
+          waiting: a mask of the numbers that need an iteration at all.
+        """
         flat = (self.count * self.size,)
         shape = () if self.count == 1 else flat
         wide = [

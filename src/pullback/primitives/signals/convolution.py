@@ -133,7 +133,12 @@ def _keeps(
     axis: int, operand: int, lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **params: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis that corresponds to a batch axis, output features, or features in groups of one, or None."""
+    """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
+
+    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The batch axis and the kernel's output
+    features correspond to one. The operand's features do if each is a group of its own with one output. With several
+    batch groups no axis does.
+    """
     if batch_group_count > 1:
         return None
     batch, features, *_ = dimension_numbers.out_spec
@@ -206,7 +211,13 @@ def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
 
 
 def _check_groups(n: int, c: int, o: int, i: int, features: int, batches: int) -> None:
-    """Raise unless the group counts divide the batch and the features, and match the kernel."""
+    """Raise unless the group counts divide the batch and the features, and match the kernel.
+
+    Args:
+      n, c: the sizes of the operand's batch and features.
+      o, i: the sizes of the kernel's output and input features.
+      features, batches: the numbers of groups of features and of the batch.
+    """
     name = "conv_general_dilated"
     for what, count in (("feature_group_count", features), ("batch_group_count", batches)):
         if count < 1:
@@ -296,13 +307,13 @@ def _by_kernel(
 
 
 def _out_of(x: Any, axis: int, groups: int) -> Any:
-    """Split an axis (g, a), with g = ``groups``, and move g to the front."""
+    """Split ``axis`` into ``groups`` groups, and move the axis of the groups to the front."""
     size = x.shape[axis] // groups
     return shapes.moveaxis(shapes.reshape(x, (*x.shape[:axis], groups, size, *x.shape[axis + 1 :])), axis, 0)
 
 
 def _into(x: Any, axis: int) -> Any:
-    """Merge the first axis g into axis number ``axis`` of the others, b, as (g, b)."""
+    """Move the first axis of ``x`` to position ``axis``, and merge it with the axis after it, as the major axis."""
     moved = shapes.moveaxis(x, 0, axis)
     merged = moved.shape[axis] * moved.shape[axis + 1]
     return shapes.reshape(moved, (*moved.shape[:axis], merged, *moved.shape[axis + 2 :]))
@@ -353,7 +364,14 @@ def _conv_batch(
 
 
 def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
-    """Merge the mapped axis ``d`` into axis number ``axis`` of the others, (g, a), as (g, mapped, a)."""
+    """Merge the mapped axis ``d`` into an axis that is divided into groups, behind the index of the group.
+
+    Args:
+      x: an array.
+      d: the position of the mapped axis.
+      axis: the position of the divided axis (g, a) among the others; it becomes (g, mapped, a).
+      groups: the number of groups g.
+    """
     size, n = x.shape[d], (x.shape[:d] + x.shape[d + 1 :])[axis]
     if groups == 1:
         x = shapes.moveaxis(x, d, axis)
@@ -365,7 +383,10 @@ def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
 
 
 def _split_groups(x: Any, axis: int, size: int, groups: int) -> Any:
-    """Split an axis (g, mapped, a) into two, (mapped) and (g, a)."""
+    """Split the mapped axis off an axis (g, mapped, a): the result has the axes (mapped) and (g, a).
+
+    ``size`` is the size of the mapped axis, and ``groups`` is g.
+    """
     n = x.shape[axis] // (groups * size)
     if groups == 1:
         return shapes.reshape(x, (*x.shape[:axis], size, n, *x.shape[axis + 1 :]))

@@ -96,7 +96,10 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
 
 
 def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool) -> Any:
-    """Replace results by the signal up to its first nonzero element, so that earlier zeros stay zero."""
+    """Replace the results ``out`` of the filter by ``x`` up to the first nonzero element of ``x``.
+
+    So results before that element are exactly zero, even if coefficients are infinite or NaN.
+    """
     last = len(x.shape) - 1
     some = ops.convert_element_type(ops.ne_p.bind(x, 0), np.dtype(np.int32))
     return ops.where(ops.eq(shift(cumsum(some, last, reverse), last, 0, reverse), 0), x, out)

@@ -70,7 +70,7 @@ class Windows(NamedTuple):
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows over the result that transpose these windows over an operand of ``shape``."""
+        """The windows over the result that transpose a sum over these windows of an operand of ``shape``."""
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
@@ -99,7 +99,15 @@ class Windows(NamedTuple):
 def windows_on(
     shape: Shape, name: str, sizes: Any, strides: Any, padding: Any, base: Any = None, step: Any = None
 ) -> Windows:
-    """Make checked windows on an operand of ``shape``, with numeric padding, from a user's options."""
+    """Make windows on an operand of ``shape`` from a user's options; raise unless they fit.
+
+    Args:
+      shape: the shape of the operand.
+      name: the name of the public function, for errors.
+      sizes, strides: as in :class:`Windows`; None for strides of one.
+      padding: pairs of integers for each axis, or a word such as ``SAME``.
+      base, step: the dilations of the operand and of the windows; None for ones.
+    """
     ones = (1,) * len(shape)
     strides, base, step = (ones if v is None else tuple(map(operator.index, v)) for v in (strides, base, step))
     plain = Windows(tuple(map(operator.index, sizes)), strides, ((0, 0),) * len(shape), base, step)
@@ -148,7 +156,7 @@ def _in_windows(p: Primitive) -> None:
 
 
 def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> Any:
-    """Emit the reduction of an operand over windows by the StableHLO ``operation`` of two elements."""
+    """Emit a reduction of ``x`` over windows, from ``start``, by the StableHLO ``operation`` of two elements."""
     sizes, strides, padding, base, step = windows
     scalar = ((), x.dtype)
     attributes = (
@@ -251,7 +259,11 @@ def _positions_lowering(hlo: Any, x: Any, *, windows: Windows, largest: bool) ->
 
 
 def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
-    """Find the positions of extremes element by element, which the compiler fuses into one loop."""
+    """Find the position in each window of its extreme, by comparisons that the compiler fuses into one loop.
+
+    The position is the row-major index of the element in the window. It is the number of its elements if all are
+    padding.
+    """
     dtype, count = _position_dtype(windows), math.prod(windows.sizes)
     slices = window_slices(padded_operand(x, x.dtype.type(0), windows), windows)
     padded = any(low > 0 or high > 0 for low, high in windows.padding) or any(b > 1 for b in windows.base_dilation)
@@ -272,7 +284,11 @@ def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
 
 
 def _positions(x: Any, windows: Windows, largest: bool) -> Any:
-    """Find the positions of extremes by a reduction of pairs of an element and its index in the padded operand."""
+    """Find the position in each window of its extreme, by a reduction of pairs of an element and its index.
+
+    The position is the row-major index of the element in the window. It is the number of its elements if all are
+    padding.
+    """
     dtype, shape = _position_dtype(windows), windows.counts(x.shape)
     if 0 in shape or 0 in x.shape:
         return shapes.full(shape, math.prod(windows.sizes), dtype)
@@ -363,7 +379,11 @@ _SCATTER = {"indices_are_sorted": False, "unique_indices": False, "mode": Gather
 
 
 def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
-    """The row-major indices of selected elements in an operand of ``shape``, along a last axis of size one."""
+    """Convert positions in windows to row-major indices in an operand of ``shape``, along a last axis of size one.
+
+    ``positions`` holds for each window the row-major position of one element. An element in the padding gets the size
+    of the operand as its index.
+    """
     wide = np.dtype(np.int32 if math.prod(shape) < 2**31 else np.int64)
     rest = ops.convert_element_type(positions, wide)
     indices: list[Any] = []
@@ -419,7 +439,14 @@ def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
 
 
 def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
-    """Scatter cotangents to the selected elements of tiles, in which each element is in one window."""
+    """Scatter cotangents to one element of each window, for windows that are adjacent tiles.
+
+    Args:
+      ct: the cotangent of each window.
+      positions: the row-major position in each window of its element.
+      windows: the windows.
+      shape: the shape of the operand, and of the result.
+    """
     ranks = range(len(shape))
     here = shapes.reshape(_flat([_counting(windows.sizes, a, 0, 1, positions.dtype) for a in ranks], windows.sizes), [
         size for k in windows.sizes for size in (1, k)

@@ -118,7 +118,10 @@ bessel_i1e_p: Primitive = elementwise(
 
 
 def _i1e_slope(x: Any, value: Any) -> Any:
-    """The derivative of i1e: ``(I0 - I1 - I1 / x) exp(-abs(x))``, with (I0 - I2) / 2 instead of I1 / x near zero."""
+    """The derivative of i1e at ``x``, where i1e is ``value``: ``(I0 - I1 - I1 / x) exp(-abs(x))``.
+
+    Near zero (I0 - I2) / 2 replaces I1 / x.
+    """
     near = ops.lt(ops.abs(x), 1)
     small, large = ops.where(near, x, 0), ops.where(near, 1, x)
     quotient = ops.where(near, mul(sub(_of_order(small, 0), _of_order(small, 2)), 0.5), div(value, large))
@@ -173,7 +176,10 @@ def _fall(x: Any) -> Any:
 
 
 def _cut(x: Any, below: float) -> tuple[Any, Any]:
-    """Return abs(x), and the end of Poisson's integral: the angle where the integrand falls to exp(-2 below)."""
+    """Return abs(x), and the angle at which Poisson's integral is cut off: where the integrand is exp(-2 ``below``).
+
+    For small x it is π, the end of the integral.
+    """
     size = minimum(abs(x), 1e300)
     half = sqrt(minimum(below / maximum(size, 1e-300), 1))
     return size, asin(half) * 2
@@ -203,7 +209,7 @@ def _mean(x: Any, y: Any) -> Any:
 
 
 def _unscaled(x: Any, order: int) -> Any:
-    """The unscaled function of an order; it overflows for larger x than exp(abs(x)) does."""
+    """The Bessel function I of an order, without the factor exp(-abs(x)); it overflows later than exp(abs(x)) does."""
     size = ops.abs(x)
     most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
     value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
@@ -211,9 +217,10 @@ def _unscaled(x: Any, order: int) -> Any:
 
 
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
-    """The integral of cos(θ) sinh(z cos(θ)) exp(-size), with z = size + moved, or the negative of that where x < 0.
+    """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2; its negative where ``at`` < 0.
 
-    No exponential exceeds one. Derivatives of z, through ``moved``, may differ from derivatives of ``size``.
+    Here z = size + moved. No exponential exceeds one. Derivatives of z, through ``moved``, may differ from derivatives
+    of ``size``.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
@@ -239,7 +246,7 @@ def _i1_in_series(x: Any) -> Any:
 @in_series(bessel_i1e_p)
 @formula
 def _i1e_in_series(x: Any) -> Any:
-    """The Taylor formula of i1e; at zero abs(x) has derivative zero, and x has not."""
+    """The Taylor formula of i1e: at zero the derivative of abs(x) is zero, but the derivative of x is one."""
     at, size = stop_gradient(x), abs(x)
     return _odd_integral(at, size, x - sign(at) * size)
 
@@ -259,7 +266,10 @@ def _i0e_in_series(x: Any) -> Any:
 
 
 def _slope(x: Any, order: int, value: Any) -> Any:
-    """The derivative of the scaled function of an order of at least 1 (DLMF 10.29.1)."""
+    """The derivative of I(x) exp(-abs(x)), the scaled Bessel function of an order of at least 1 (DLMF 10.29.1).
+
+    ``value`` is the function at ``x``.
+    """
     return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
 
 

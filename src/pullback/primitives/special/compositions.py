@@ -153,7 +153,7 @@ def _atanh_in_double(x: Any) -> Any:
 
 
 def _in_double(operation: str, function: Formula) -> XlaRule:
-    """Make a lowering rule that uses the compiler's ``operation``, but the formula ``function`` in double precision."""
+    """Make a lowering rule: the formula ``function`` for doubles, and the compiler's ``operation`` for other dtypes."""
     composed = _composed(function)
 
     def rule(hlo: Builder, x: Value) -> Value:
@@ -189,7 +189,7 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
-    """Return exp(x) / 2 and exp(-x) / 2 for positive x; the first overflows only where its value does."""
+    """Return exp(x) / 2 and exp(-x) / 2 for positive x, from exp(x / 2), so that only the result can overflow."""
     root = exp(x * 0.5)
     return root * 0.5 * root, 0.5 / square(root)
 
@@ -428,7 +428,10 @@ def _complex_min(x: Any, y: Any) -> Any:
 
 
 def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
-    """The weight of ``x`` in an extreme of ``x`` and ``y``: 1, 0, or 1/2 if both win; an operand that is NaN wins."""
+    """The weight of the tangent of ``x`` in a maximum or minimum of ``x`` and ``y``: 1, 0, or 1/2 if both are selected.
+
+    ``first`` and ``second`` are masks where ``x`` and ``y`` are selected; an operand that is NaN is selected too.
+    """
     one = full((), 1, x.dtype)
     first, second = first | (x != x), second | (y != y)
     return where(first, where(second, one * 0.5, one), 0)
@@ -553,10 +556,15 @@ def _reflections(x: Any) -> list[Any]:
 
 
 def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
-    """Combine polygamma at a negative x from its values at ``_reflections(x)``.
+    """Return polygamma of order ``n``; at a negative x, combine it from its values at positive points.
 
     The function is a sum of (x + j)^-(n + 1) over j, split where x + j changes its sign. The negative terms are the
-    terms of the sum from 1 - r that are not in the sum from 1 - x.
+    terms of the sum from 1 - r that are not in the sum from 1 - x, where r is the fraction of x.
+
+    Args:
+      n, x: the operands.
+      here: the value at x, if x is positive.
+      by_fraction, by_rest, by_reflection: the values at r, 1 - r and 1 - x.
     """
     even = _is_even(n)
     both = where(even, by_fraction - by_rest, by_fraction + by_rest)

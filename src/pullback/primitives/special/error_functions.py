@@ -94,7 +94,7 @@ def _erfcx_value(x: Any, single: bool) -> Any:
 
 
 def _erfcx_derivative(x: Any, *, order: int) -> Any:
-    """A derivative of erfcx: an integral for positive x (7.7.1), else by the recurrence w' = 2 x w - 2 / √π."""
+    """A derivative of w = erfcx: for positive x an integral (DLMF 7.7.1), else by recurrence, w' = 2 x w - 2 / √π."""
     size, far = abs(x), _BELOW + 6 * order
     end = minimum(math.sqrt(far), far / 2 / size)
 
@@ -120,7 +120,7 @@ erfcx_derivative_p: Primitive = by_integrals(
 
 
 def _host_erfcx(x: Any) -> Any:
-    """Evaluate SciPy's erfcx; for negative x, where that rounds x² first, 2 exp(x²) - erfcx(-x)."""
+    """Evaluate SciPy's erfcx; for x below -1, where SciPy rounds x² first, evaluate 2 exp(x²) - erfcx(-x) instead."""
     if x.dtype != np.float64 or not np.any(x < -1):
         return _scipy_erfcx(x)
     low = np.clip(x, -30.0, -1.0)
@@ -168,10 +168,11 @@ def _far_series(z: Any, order: int) -> Any:
 
 @formula
 def _dawsn(x: Any, *, order: int = 0) -> Any:
-    """A derivative of Dawson's integral D, of exp(-u (2x - u)) over u from 0 to x, in which nothing cancels.
+    """Dawson's integral D, or its derivative of order ``order``, without cancellation.
 
-    The first, 1 - 2 x D, is exp(-2x²) minus the integral of 2 x exp(-2 x u) (exp(u²) - 1) where it is small; higher
-    ones follow by recurrence. Far from zero, all are asymptotic series.
+    D is the integral of exp(-u (2x - u)) over u from 0 to x. The first derivative is 1 - 2 x D, or from x = 2 on
+    exp(-2x²) minus the integral of 2 x exp(-2 x u) (exp(u²) - 1). Higher ones follow by recurrence. Far from zero, all
+    are asymptotic series.
     """
     size = abs(x)
     near = minimum(size, _FAR)
@@ -198,7 +199,7 @@ _DAWSON_SERIES = [(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range
 
 
 def _host_dawsn(x: Any) -> Any:
-    """Evaluate SciPy's dawsn; near zero, where that is off by 75 ulps, its Taylor series (DLMF 7.6.3)."""
+    """Evaluate SciPy's dawsn; near zero, where SciPy is off by 75 ulps, evaluate its Taylor series (DLMF 7.6.3)."""
     near = np.abs(x) < 0.3
     if x.dtype != np.float64 or not np.any(near):
         return _scipy_dawsn(x)
@@ -384,7 +385,10 @@ def _ndtri_at_ends(p: Any, inside: Any) -> Any:
 
 @formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
-    """The inverse of the normal density at the quantile q, from p, since q**2 would amplify the rounding of q."""
+    """The inverse of the normal density at the quantile ``q`` of the probability ``p``.
+
+    It is computed from the tail probability and erfcx(abs(q) / √2), since q² would amplify the rounding of q.
+    """
     below = p < 0.5
     tail, distance = where(below, p, 1 - p), where(below, -q, q)
     end = tail == 0
@@ -440,7 +444,10 @@ fresnel_turn_p: Primitive = composite(
 
 
 def _next_turn(x: Any, quarters: int) -> Any:
-    """Evaluate ``fresnel_turn_p`` one quarter further; after two, as the negative, so that two series suffice."""
+    """Evaluate ``fresnel_turn_p``, sin(π / 2 (x² + quarters)), for ``quarters`` + 1.
+
+    For 2 it is minus the value for 0, so that two series suffice.
+    """
     turn = lifted(fresnel_turn_p.bind)
     return -turn(x, quarters=0) if quarters == 1 else turn(x, quarters=quarters + 1)
 
@@ -486,7 +493,10 @@ _OF_G = [(-1) ** k * math.prod(range(1, 4 * k + 2, 2)) for k in range(10)]
 
 
 def _host_fresnel(x: Any) -> list[Any]:
-    """Evaluate SciPy's fresnel; in doubles far from zero, where that loses x² modulo 4, by series (7.12.2, 7.12.3)."""
+    """Return both Fresnel integrals by SciPy, except in doubles far from zero, where SciPy loses x² modulo 4.
+
+    There they are asymptotic series, which are DLMF 7.12.2 and 7.12.3.
+    """
     both = [np.asarray(v) for v in _scipy_fresnel(x)]
     far = np.isfinite(x) & (np.abs(x) > _DISTANT)
     if x.dtype == np.float64 and np.any(far):

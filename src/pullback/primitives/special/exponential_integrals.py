@@ -132,7 +132,10 @@ def _expn_in_series(n: Any, x: Any) -> Any:
 
 @cache
 def _by_taylor(function: str, centre: float) -> list[float]:
-    """The Taylor coefficients about ``centre`` of the integral of f(x) / x from there, from the highest power down."""
+    """The Taylor coefficients of the integral of f(t) / t over t from ``centre`` to x, from the highest power down.
+
+    ``function`` is the name of f: ``cos``, ``exp`` or ``exp(-x)``.
+    """
     turn, exponential = (lambda k: math.cos(centre + k * math.pi / 2)), math.exp(centre)
     derivatives = {"cos": turn, "exp(-x)": lambda k: (-1) ** k / exponential, "exp": lambda k: exponential}[function]
     quotient, found = 0.0, [0.0]
@@ -146,7 +149,7 @@ _MIDDLE, _E1_THERE = 0.75, 0.34034081291123000781
 
 
 def _host_exp1(x: Any) -> Any:
-    """Evaluate SciPy's exp1; near 1, where its sum cancels, a Taylor series."""
+    """Evaluate SciPy's exp1; from 0.45 to 1, where SciPy's sum cancels, evaluate a Taylor series."""
     out = np.asarray(_scipy_exp1(x))
     close = (x > 0.45) & (x <= 1)
     if x.dtype == np.float64 and np.any(close):
@@ -208,7 +211,10 @@ _PIECES = (6.0, 12.0, 25.0, 50.0)
 
 @cache
 def _expi_piece(low: float, high: float) -> Any:
-    """Fit a polynomial to x exp(-x) Ei(x) between two points, from 6.6.1 in decimals, whose terms are positive."""
+    """Fit a Chebyshev series to x exp(-x) Ei(x) from ``low`` to ``high``.
+
+    The values come from DLMF 6.6.1 in decimals of 40 digits; its terms are positive.
+    """
     gamma = Decimal("0.5772156649015328606065120900824024310421593")
 
     def at(size: float) -> float:
@@ -230,10 +236,10 @@ def _expi_piece(low: float, high: float) -> Any:
 
 
 def _host_expi(x: Any) -> Any:
-    """Evaluate SciPy's expi, except in doubles: -E1(-x) for negative x, else sums without cancellation.
+    """Evaluate SciPy's expi, but in doubles use sums that do not cancel, since SciPy loses up to 200 ulps.
 
-    SciPy's loses up to 200 ulps. The sums are a Taylor series near the root, up to 6 the one at 0 (6.6.1), up to 50
-    polynomials, and then 6.12.2.
+    The sums are a Taylor series near the root, the series at 0 up to 6 (DLMF 6.6.1), polynomials up to 50, and then
+    DLMF 6.12.2. From -1 to -0.45 it is -E1(-x).
     """
     if x.dtype != np.float64:
         return _scipy_expi(x)
@@ -367,7 +373,7 @@ _CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
 
 
 def _host_sici(x: Any) -> list[Any]:
-    """Evaluate SciPy's sici; Ci from 2.8 to 4.05, where its sum cancels, by a Taylor series."""
+    """Return Si and Ci by SciPy; Ci from 2.8 to 4.05, where SciPy's sum cancels, by a Taylor series."""
     sine, cosine = _scipy_sici(x)
     size = np.abs(x)
     if (x < 0).any():

@@ -146,7 +146,10 @@ def _betaln(a: Any, b: Any) -> Any:
 
 
 def _has_limit(low: Any, high: Any) -> Any:
-    """Whether the operands are -n and m, integers with 1 <= m <= n, for which B(-n, m) = (-1)**m B(m, n - m + 1)."""
+    """Whether the beta function of ``low`` and ``high`` is finite at a pole of the gamma function.
+
+    It is where ``low`` is -n and ``high`` is m, integers with 1 <= m <= n: B(-n, m) = (-1)**m B(m, n - m + 1).
+    """
     return _is_pole(low) & _is_pole(low + high) & ((floor(high) == high) & (high > 0))
 
 
@@ -323,7 +326,10 @@ _scipy_poch = host.special("poch")
 
 
 def _host_poch(z: Any, m: Any) -> Any:
-    """Evaluate SciPy's poch; for large numbers and fractional m, where that subtracts logarithms, Stirling's series."""
+    """Evaluate SciPy's poch; where SciPy subtracts large logarithms, evaluate Stirling's series.
+
+    This is for large numbers, if m is fractional or the result overflows the gamma function.
+    """
     out = _scipy_poch(z, m)
     wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))
     low, high = np.minimum(wide, wide + change), np.maximum(wide, wide + change)

@@ -50,7 +50,10 @@ Formula = Callable[..., Any]
 
 
 def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """``factor * (log(1 + x) - x)``; near zero as 2 artanh(r) - x, where r = x / (2 + x) and x - 2 r = r x."""
+    """``factor * (log(1 + x) - x)``, accurate for small x.
+
+    Near zero it is 2 artanh(r) - x, where r = x / (2 + x), and x - 2 r = r x.
+    """
     if not is_double():
         series = factor * x * x * polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2])
         return where(abs(x) < 1e-3, series, factor * (log(x + 1) - x))
@@ -109,7 +112,12 @@ def _lgamma1p(a: Any) -> Any:
 
 
 def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -> Any:
-    """The derivative of exp(L), of an order in each variable, divided by exp(L); ``derivatives`` returns those of L."""
+    """The derivative of exp(L) divided by exp(L), for a function L: a Bell polynomial of the derivatives of L.
+
+    Args:
+      order: the order of the derivative in each variable.
+      derivatives: maps the orders in each variable to that derivative of L.
+    """
 
     @cache
     def factor(index: tuple[int, ...]) -> Any:
@@ -166,7 +174,15 @@ def log_gamma_weight(a: Any, x: Any) -> Any:
 
 
 def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
-    """A point beyond which the integrand of ``gamma_integral`` is negligible: its exponent h is at least ``cut``."""
+    """A point beyond which the integrand exp(-h) of ``gamma_integral`` is negligible: h is at least ``cut`` there.
+
+    Args:
+      shifted: the parameter of the distribution, increased by one where ``above`` is false.
+      x: the variable.
+      slope: the absolute value of x - shifted, the derivative of h at 0.
+      above: whether x is above the mean.
+      cut: the value of h.
+    """
     c, d = cut / x, cut / shifted
     end_above = minimum(sqrt(2 * c), log(c + 1 + log(2 * (c + 1))))
     end_below = minimum((d + sqrt(d * (d + 8))) * 0.5, (x + cut) / shifted)
@@ -174,9 +190,10 @@ def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
 
 
 def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
-    """Return whether x is above the mean, and the upper tail if so, else the lower one, divided by the weight.
+    """Return whether x is above the mean, and a tail of the gamma distribution divided by x**a exp(-x) / Γ(a).
 
-    For ``order`` > 0, the tail is differentiated that many times with respect to a.
+    The tail is the upper one where x is above the mean, and the lower one elsewhere. For ``order`` > 0 it is the tail's
+    derivative of that order with respect to a.
     """
     above = x > maximum(a, 1)
     shifted = where(above, a, a + 1)
@@ -266,7 +283,7 @@ _gamma_density: Any = binary(gamma_density_p)
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
-    """Make a function of an order that returns that derivative of the log density with respect to a."""
+    """Make a function that returns the derivative of the gamma log density in a of an order, a tuple of one number."""
     return lambda index: log(x) - digamma(a) if index == (1,) else -_polygamma(index[0] - 1, a)
 
 
@@ -300,7 +317,7 @@ def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
 
 
 def _outside(valid: Any, x: Any) -> Any:
-    """Derivatives outside of the open domain: zero at x = 0 and infinity, NaN for invalid operands."""
+    """The values of a derivative outside of the open domain: zero at x = 0 and infinity, NaN for invalid operands."""
     return where(valid & ((x == 0) | (x == math.inf)), _all(0, x), math.nan)
 
 
@@ -395,7 +412,10 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
 
 def _beta_exponent(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
-    """``log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π))``, from the ``distance`` of x from the mean."""
+    """``log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π))``, without cancellation of large terms.
+
+    ``rest`` is 1 - x, and ``distance`` is x minus the mean a / (a + b).
+    """
     total = a + b
     of_x, of_rest = _log_ratio(a, total, distance, x), _log_ratio(b, total, -distance, rest)
     errors = _stirling_error(total) - _stirling_error(a) - _stirling_error(b)
@@ -407,17 +427,20 @@ def _beta_root(a: Any, b: Any) -> Any:
 
 
 def _beta_weight(*variables: Any) -> Any:
-    """``x**a (1 - x)**b / B(a, b)``, from the variables of ``_beta_exponent``."""
+    """``x**a (1 - x)**b / B(a, b)``; the ``variables`` are a, b, x, 1 - x, and x minus the mean."""
     return sqrt(_beta_root(*variables[:2])) * exp(_beta_exponent(*variables))
 
 
 def log_beta_weight(*variables: Any) -> Any:
-    """The logarithm of x**a (1 - x)**b / B(a, b), from the variables of ``beta_integral``."""
+    """The logarithm of x**a (1 - x)**b / B(a, b), from the variables that ``beta_integral`` returns."""
     return log(_beta_root(*variables[:2])) * 0.5 + _beta_exponent(*variables)
 
 
 def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
-    """``weight * (log(value / mean) - distance / mean)``, where the mean is weight / total."""
+    """``weight * (log(value / mean) - distance / mean)``, where the mean is weight / total; near the mean by a series.
+
+    ``distance`` is value minus mean.
+    """
     mean = weight / total
     far = distance / mean
     near = abs(far) < 0.5
@@ -426,7 +449,17 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
 
 
 def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
-    """A point beyond which the integrand of ``beta_integral`` is negligible: its exponent h is at least ``cut``."""
+    """A point beyond which the integrand exp(-h) of ``beta_integral`` is negligible: h is at least ``cut`` there.
+
+    Args:
+      shifted: the parameter a, increased by one.
+      b: the parameter b.
+      x: the variable.
+      rest: 1 - x.
+      log_rest: the logarithm of 1 - x.
+      slope: the derivative of h at 0.
+      cut: the value of h.
+    """
     total = shifted + b
     c = cut / (shifted * (b / total))
     end = minimum((c + sqrt(c * (c + 8))) * 0.5, (cut - total * log_rest) / shifted)
@@ -436,7 +469,10 @@ def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any
 
 
 def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dict[tuple[int, ...], Any]:
-    """The derivatives of -log B up to the orders ``by_a`` and ``by_b``; ``total`` is the sum of its operands."""
+    """The derivatives of -log B with respect to a and b, by their orders (k, n), up to ``by_a`` and ``by_b``.
+
+    ``of_a`` and ``of_b`` are the operands a and b of the beta function, and ``total`` is their sum.
+    """
     found: dict[tuple[int, ...], Any] = {}
     for k, n in np.ndindex(by_a + 1, by_b + 1):
         if k + n:
@@ -451,10 +487,18 @@ def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dic
 
 # long: the swaps and the integrand share a dozen variables
 def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
-    """Return whether x is above the mean, the upper tail if so, else the lower one, over the weight, and its variables.
+    """Return a tail of the beta distribution, or its derivative, divided by the weight x**a (1 - x)**b / B(a, b).
 
-    The tail is differentiated ``by_a`` times with respect to a, and ``by_b`` times to b. ``rest`` is 1 - x, where the
-    caller knows it more accurately.
+    Args:
+      a, b: the parameters.
+      x: the variable.
+      by_a, by_b: the orders of the derivative of the tail with respect to a and b.
+      rest: 1 - x, where the caller knows it more accurately.
+
+    Returns:
+      Whether x is above the mean: the tail is then the upper one, otherwise the lower one; the quotient; and the
+      variables a, b, x, 1 - x and x minus the mean, for ``log_beta_weight``; where x is above the mean, a and b are
+      swapped, and so are x and 1 - x.
     """
     orders = (by_a, by_b)
     swapped = x > (a + 1) / (a + b + 1)
@@ -506,7 +550,10 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
 
 
 def _beta_side(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> tuple[Any, Any]:
-    """Return whether x is above the mean, and the upper tail if so, else the lower one, or its derivative."""
+    """Return whether x is above the mean, and the upper tail of the beta distribution if so, else the lower one.
+
+    ``by_a`` and ``by_b`` are the orders of a derivative of the tail with respect to a and b.
+    """
     swapped, ratio, variables = beta_integral(a, b, x, by_a, by_b)
     return swapped, _beta_weight(*variables) * ratio
 
@@ -561,7 +608,7 @@ _beta_density: Any = lifted(beta_density_p.bind)
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
-    """Make a function of two orders that returns that derivative of the log density with respect to a and b."""
+    """Make a function that maps orders (k, n) to that derivative of the beta log density with respect to a and b."""
 
     def of(index: tuple[int, ...]) -> Any:
         k, n = index
@@ -689,7 +736,15 @@ def _beta_slope(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
 
 
 def _beta_slope_of(a: Any, b: Any, x: Any, orders: dict[str, int], more: tuple[int, int]) -> Any:
-    """The derivative of ``beta_slope_p`` with respect to a (``more`` is (1, 0)) or b ((0, 1))."""
+    """The derivative with respect to a or b of ``beta_slope_p``: a derivative of betainc divided by the weight.
+
+    The weight is x**a (1 - x)**b / B(a, b).
+
+    Args:
+      a, b, x: the operands.
+      orders: the orders ``by_a`` and ``by_b`` of ``beta_slope_p``.
+      more: (1, 0) for a, and (0, 1) for b.
+    """
     here = beta_slope(a, b, x, **orders)
     next_one = beta_slope(a, b, x, by_a=orders["by_a"] + more[0], by_b=orders["by_b"] + more[1])
     return next_one - here * _beta_exponents(a, b, x)(more)

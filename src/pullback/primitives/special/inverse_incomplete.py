@@ -106,16 +106,21 @@ _FAR = 650.0
 
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
-    """Return whether the upper tail is the smaller one, and the logarithm of the smaller tail."""
+    """Compare the two tails of a distribution; return a mask, and the logarithm of the smaller tail.
+
+    The mask is true where the upper tail is the smaller one. ``p`` is the upper tail, or unless ``upper`` the lower
+    one.
+    """
     small = p <= 0.5
     logarithm = where(small, log(where(small, p, 0.5)), log1p(-where(small, 0, p)))
     return (small if upper else ~small), logarithm
 
 
 def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
-    """Make a function that completes a quantile: by the ends of the support where the probability is 0 or 1, else NaN.
+    """Make a function that completes a quantile at the ends of the domain.
 
-    It returns its argument where ``inside`` holds, and NaN where ``valid`` does not.
+    The function returns its argument where ``inside`` holds. Elsewhere it returns ``low`` where the probability ``p``
+    is 0, ``high`` where it is 1, and NaN for other ``p`` and where ``valid`` does not hold.
     """
     ends = [shapes.full(p.shape, end, p.dtype) for end in (low, high)]
     at_ends = where(p == 0, ends[0], where(p == 1, ends[1], math.nan))

@@ -151,9 +151,10 @@ log_beta_density_p: Primitive = composite(
 
 @formula
 def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
-    """Return the logs of the upper (where ``upper``) or lower gamma tail, and of x times the density.
+    """Return the logarithm of a tail of the gamma distribution, and the logarithm of x times the density at x.
 
-    The operands must be inside the domain.
+    The tail is the upper one where ``upper`` holds, and the lower one elsewhere. The operands must be inside the
+    domain.
     """
     above, ratio = gamma_integral(a, x, 0)
     weight = log_gamma_weight(a, x)
@@ -212,9 +213,10 @@ log_igammac_p = _declare_log_gamma("log_igammac", upper=True)
 
 @formula
 def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tuple[Any, Any]:
-    """Return the logs of the upper (where ``upper``) or lower beta tail, and of x (1 - x) times the density.
+    """Return the logarithm of a tail of the beta distribution, and the logarithm of x (1 - x) times the density at x.
 
-    The operands must be inside the domain.
+    The tail is the upper one where ``upper`` holds, and the lower one elsewhere. The operands must be inside the
+    domain. ``rest`` is 1 - x, where the caller knows it more accurately.
     """
     swapped, ratio, variables = beta_integral(a, b, x, 0, 0, rest)
     weight = log_beta_weight(*variables)

@@ -58,10 +58,15 @@ def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callab
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bool = False, split: float = 0) -> Any:
-    """The integral of ``integrand(y, *operands)`` over y from 0 to ``end``, as a sum along a first axis of nodes.
+    """The integral of ``integrand(y, *operands)`` over y from 0 to ``end``, by the Gauss-Legendre rule.
 
-    With ``narrow``, for an integrand without cancellation, results of single precision are computed in single.
-    ``split`` is the fraction of the interval at which to split it in two, each half with all nodes.
+    Args:
+      integrand: a function of arrays, which have a new first axis for the nodes.
+      end: the upper limits, in double precision.
+      *operands: more operands of the integrand, of the same shape.
+      narrow: whether the integrand may be evaluated in single precision if the results have single precision. Nothing
+        may cancel in it.
+      split: the fraction of the interval at which to split it in two, each half with all nodes; 0 for no split.
     """
     dtype = np.dtype(np.float32) if narrow and not is_double() else end.dtype
     constants = _rule_in_two(_nodes(), split) if split else rule()
@@ -74,7 +79,7 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
 
 
 def formula_integral(integrand: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """The :func:`integral` within a formula, of an integrand in infix."""
+    """Evaluate :func:`integral` for an integrand and operands that are formulas, that is, arrays with operators."""
     return lifted(integral)(formula(integrand), *operands, **options)
 
 
@@ -82,11 +87,14 @@ _BLOCK = 2048
 
 
 def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[..., Any]:
-    """Make the lowering rule of an elementwise operation whose formula, in double precision, has integrals.
+    """Make the lowering rule of an elementwise operation whose formula, in double precision, contains integrals.
 
-    ``smooth`` declares integrands exp(-h) times a slowly varying factor, where h is concave, or linear for large h: for
-    results of single precision they are cut off earlier (:func:`cut_off`), and have fewer nodes. More than 2,048
-    elements are computed in blocks, since the compiler stores the values at all nodes in memory.
+    More than 2,048 elements are computed in blocks, since the compiler stores the values at all nodes in memory.
+
+    Args:
+      formula: the formula, of arrays of one shape.
+      smooth: whether integrands are exp(-h) times a slowly varying factor, where h is concave, or linear for large h.
+        For results of single precision they are then cut off earlier, and have fewer nodes.
     """
 
     def rule(hlo: Any, *operands: Any) -> Any:
@@ -154,7 +162,7 @@ def by_integrals(
       name: the name in jaxprs and errors.
       formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
       jvp: for each operand ``rule(t, *operands, **params) -> tangent``.
-      smooth: as in :func:`in_blocks`.
+      smooth: whether integrands are exp(-h) times a slowly varying factor, where h is concave, or linear for large h.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)

@@ -77,7 +77,7 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 
 def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
-    """The derivative of an entropy with respect to p: ``log(p / q) + extra``."""
+    """The derivative ``log(p / q) + extra`` of an entropy with respect to p; ``extra`` is a constant of the entropy."""
     inside = _and(_and(_ge(p, 0), _ge(q, 0)), _or(gt(p, 0), gt(q, 0)))
     value = _log_quotient(_where(_and(inside, gt(p, 0)), p, 1), _where(_and(inside, gt(q, 0)), q, 1))
     value = _where(eq(p, 0), -math.inf, _where(eq(q, 0), math.inf, value))
@@ -85,7 +85,7 @@ def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
 
 
 def _spread(t: Any, p: Any, q: Any) -> Any:
-    """Broadcast a tangent to the shape of the result."""
+    """Broadcast the tangent ``t`` to the shape to which the operands ``p`` and ``q`` broadcast."""
     shape = broadcast_shape("log_of_ratio", [shape_of(x) for x in (p, q)])
     return t if shape_of(t) == shape else shapes.broadcast_to(t, shape)
 
@@ -112,7 +112,7 @@ rel_entr_p: Primitive = elementwise(
 
 
 def _host_kl_div(p: Any, q: Any) -> Any:
-    """Evaluate SciPy's kl_div; where p is near q, and that loses all digits, a series."""
+    """Evaluate SciPy's kl_div; where p is near q, and SciPy loses all digits, evaluate a series."""
     out = np.asarray(_scipy_kl_div(p, q))
     single = out.dtype != np.float64
     near = np.flatnonzero(np.abs(q - p) < (1e-3 if single else 0.5) * p)
@@ -150,7 +150,10 @@ kl_div_p: Primitive = elementwise(
 
 
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
-    """The derivative of the Box-Cox transform in the power: log(x)**(n + 1) times that of exprel at power log(x)."""
+    """The derivative of order n = ``order`` of the Box-Cox transform with respect to the power.
+
+    It is log(x)**(n + 1) times the derivative of exprel at power log(x). With ``shifted``, 1 + x replaces x.
+    """
     if dtypes.is_complex(x.dtype):
         return _complex_box_cox(x, power, order=order, shifted=shifted)
     logarithm = _log1p(x) if shifted else ops.log(x)

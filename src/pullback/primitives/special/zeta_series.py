@@ -231,7 +231,10 @@ def _lgamma_taylor(ans: Series, x: Series) -> Coefficient:
 
 
 def _by_slope(slope: Series, following: Coefficient, x: Series) -> Coefficient:
-    """The coefficients of a function of x with the series ``slope`` of its derivative, which ``following`` extends."""
+    """The coefficients of f(x), for a function f of the series ``x``.
+
+    ``slope`` is the series of f'(x), to which ``following`` appends a coefficient of each higher order.
+    """
     along = integral(slope, derivative(x))
 
     def coefficient(k: int) -> Any:

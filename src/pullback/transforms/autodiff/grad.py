@@ -139,7 +139,10 @@ def value_and_grad(
 
 
 def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
-    """Return a transformation with its option ``preaccumulate``, which is checked, if it is not None."""
+    """Fix the option ``preaccumulate`` of a transformation such as ``grad``, after checking it.
+
+    Return the transformation itself if the option is None.
+    """
     if preaccumulate is None:
         return transformation
     check_preaccumulate(transformation.__name__, preaccumulate)
@@ -157,7 +160,17 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """Trace a flat function, and preaccumulate regions of the program; return the function itself without ``jit``."""
+    """Trace a flat function, and rewrite its program so that reverse mode stores fewer bytes.
+
+    In regions of the program, a local Jacobian is stored instead of larger intermediate values. Under ``disable_jit``,
+    return ``run`` unchanged.
+
+    Args:
+      fun: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      primals: the point, as arrays.
+      transformation: the name of the transformation, for error messages.
+    """
     if config.disable_jit:
         return run
     from pullback.transforms.preaccumulation.automatic import preaccumulated
@@ -194,7 +207,7 @@ def transposed(
 
 
 class _ScalarFunction(FlatFunction):
-    """A flat function whose result must be a scalar; it raises for a tree."""
+    """A flat function that raises unless its result is a scalar."""
 
     __slots__ = ()
 
@@ -367,7 +380,11 @@ class VJPFunction(LinearFunction):
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
-        """Transpose, and send the cotangents to their destinations ``wants``; return arrays and placeholders."""
+        """Compute the cotangents of the arguments, and send each to its destination in ``wants``.
+
+        Return, for the caller, an array or placeholder for each leaf: a placeholder if the cotangent was added to a
+        reference, or was not computed.
+        """
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):
             program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
@@ -386,7 +403,15 @@ def _types(avals: Sequence[ShapedArray]) -> str:
 def _checked(
     leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
 ) -> list[Any]:
-    """Convert tangents or cotangents to arrays; raise if their tree or types do not match the primal values."""
+    """Convert tangents or cotangents to arrays; raise if their tree or types do not match the primal values.
+
+    Args:
+      leaves, treedef: the leaves and the tree of the tangents or cotangents.
+      expected: the tree of the primal values; None for a single array.
+      avals: the types of the primal values.
+      what: ``"tangent"`` or ``"cotangent"``, for error messages.
+      name: the name of the function, for error messages.
+    """
     # ``expected`` is None for a single array.
     if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
         structure = tree.structure(0) if expected is None else expected
@@ -415,14 +440,14 @@ def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
-    """Flatten a derivative to its residuals, and data without arrays."""
+    """Flatten the derivative ``f`` as a pytree: return its residuals, and all else that it consists of."""
     residuals, structure = split(f.program)
     fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
     return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    """Rebuild a derivative of a class from its residuals and the data of :func:`_linear_function_flatten`."""
+    """Rebuild an instance of the class ``kind`` from its residuals and ``aux``, the data without arrays."""
     structure, fields, wants = aux
     return kind(join(structure, residuals), *fields, **({} if wants is None else {"wants": wants}))
 

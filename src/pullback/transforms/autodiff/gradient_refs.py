@@ -102,7 +102,17 @@ def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
 
 
 def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequence[Any], name: str) -> list[Any]:
-    """Send each cotangent to its destination; return, for the caller, arrays and placeholders."""
+    """Send each cotangent to its destination: return it, add it to a reference, or drop it.
+
+    Args:
+      cotangents: a cotangent for each leaf of the arguments; ``ZERO`` is allowed.
+      wants: for each leaf, ``GradValue()``, a reference, or ``DontWant()``.
+      in_avals: the type of each leaf.
+      name: the name of the function, for error messages.
+
+    Returns:
+      For each leaf the cotangent, ``GradRef()`` or ``DidntWant()``.
+    """
     for want, aval in zip(wants, in_avals, strict=True):
         if isinstance(want, GradValue) and isinstance(aval, AbstractRef):
             raise RefError(

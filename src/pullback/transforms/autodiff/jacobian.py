@@ -225,7 +225,7 @@ def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, w
 
 
 def _one(x: Any) -> Any:
-    """An array of ones like ``x``."""
+    """An array of ones with the shape and dtype of ``x``."""
     return shapes.full(x.shape, 1, x.dtype)
 
 
@@ -278,7 +278,17 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
-    """Split the first (or last) axis of ``x``, over the elements of some arrays, by array; reshape to their axes."""
+    """Split ``x`` along its first axis (or its last, if ``last``), which is over the elements of several arrays.
+
+    Args:
+      x: the array.
+      avals: the types of the several arrays. Each block is reshaped to have the axes of its array instead of that axis.
+      rest: the sizes of the other axes of ``x``.
+      last: whether to split the last axis.
+
+    Returns:
+      A block for each of ``avals``.
+    """
     if len(avals) == 1:
         return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]
     blocks = []

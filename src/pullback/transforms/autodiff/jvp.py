@@ -72,7 +72,10 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
 
 
 def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
-    """The kind of tangents: several for one point if ``vmap`` maps a tangent and not its primal, otherwise one."""
+    """Whether each primal has one tangent or a batch of tangents, which decides which rules may be used.
+
+    There is a batch if an enclosing ``vmap`` maps a tangent and not its primal.
+    """
     mapped = any(type(t) is BatchTracer and type(x) is not BatchTracer for x, t in zip(primals, tangents, strict=True))
     return Direction.MANY if mapped else Direction.ONE
 
@@ -82,7 +85,10 @@ Refs = dict[int, tuple[Any, Any]]
 
 
 def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
-    """Write the last results and tangents to references; return the other results and tangents."""
+    """Write the last results and tangents to references; return the other results and tangents.
+
+    ``refs`` has, for each of these last results, a pair of references: one for the result, and one for its tangent.
+    """
     count = len(outs) - len(refs)
     write_all([x for x, _ in refs.values()], outs[count:])
     write_all([t for _, t in refs.values()], list(map(dense, out_ts[count:], outs[count:])))
@@ -90,9 +96,11 @@ def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[
 
 
 def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
-    """Return the leaves of the arguments and of their tangents, checked; the tree; and the references among the leaves.
+    """Flatten and check the arguments and tangents of ``jvp``.
 
-    The tree is None if each argument is a leaf.
+    Returns:
+      The leaves of the arguments; the leaves of their tangents; the tree, or None if each argument is a leaf; and the
+      pairs of references among the leaves, by index.
     """
     for what, values in (("primals", primals), ("tangents", tangents)):
         if not isinstance(values, (tuple, list)):
@@ -112,7 +120,7 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 
 
 def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
-    """Do as :func:`_pairs` for any trees, by flattening them."""
+    """Flatten and check arguments and tangents that are any trees, for :func:`_pairs`, which returns the same."""
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:

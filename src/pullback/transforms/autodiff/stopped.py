@@ -12,14 +12,14 @@ from pullback.transforms.traces.taylor import TaylorTracer
 
 
 def constant(x: Any) -> Any:
-    """Strip a value of its tangents and Taylor coefficients, of all differentiations."""
+    """Return the value without the tangents and Taylor coefficients of all enclosing differentiations."""
     while isinstance(x, (JVPTracer, TaylorTracer)):
         x = x.primal
     return x
 
 
 def _without_tangents(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Apply a primitive to operands without tangents, on the parent of a trace."""
+    """Apply a primitive under the parent of ``trace``, to the operands without their tangents."""
     return trace.parent.process(primitive, tuple(map(constant, args)), params)
 
 

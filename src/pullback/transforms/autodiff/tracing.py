@@ -272,9 +272,12 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
 def _structs(
     out_tree: Any, closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct] = MappingProxyType({})
 ) -> Any:
-    """The types of the results of a function, whose program returns the contents of references after them.
+    """The types of the results of a traced function, as a tree of ``ShapeDtypeStruct``.
 
-    ``described`` has, by index, the results that the function returned as ``ShapeDtypeStruct``.
+    Args:
+      out_tree: the tree of the results.
+      closed: the program, which returns the results, followed by the contents of references.
+      described: the results that the function itself returned as a ``ShapeDtypeStruct``, by index.
     """
     avals = closed.out_avals[: out_tree.num_leaves]
     return tree.unflatten(
@@ -283,7 +286,10 @@ def _structs(
 
 
 def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:
-    """Make the results of a program at the indices in ``described`` constants whose values are the descriptions."""
+    """Replace results of a program by constants that are ``ShapeDtypeStruct`` objects.
+
+    ``described`` has the replacement by the index of the result.
+    """
     distinct = {id(x): x for x in described.values()}
     variables = {key: Var(ShapedArray(x.shape, x.dtype, x.weak_type)) for key, x in distinct.items()}
     outvars = list(closed.jaxpr.outvars)
@@ -294,7 +300,10 @@ def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeSt
 
 
 class _DescribedFunction(FlatFunction):
-    """A flat function whose results may be ``ShapeDtypeStruct``: it notes these, and returns zeros instead."""
+    """A flat function whose results may include ``ShapeDtypeStruct`` objects.
+
+    It stores these in ``results`` by index, and returns zeros in their positions.
+    """
 
     __slots__ = ("results",)
 
@@ -318,9 +327,14 @@ def stage_tree(
     where: Sequence[int] | None = None,
     described: dict[int, ShapeDtypeStruct] | None = None,
 ) -> tuple[ClosedJaxpr, Any]:
-    """Trace a function with respect to the positional arguments ``where``; return the jaxpr and the tree of the result.
+    """Trace a function of trees; return the jaxpr, and the tree of the result.
 
-    If ``described`` is a dict, results may be ``ShapeDtypeStruct``, which are put there by index.
+    Args:
+      fun: the function.
+      transformation: the name of the transformation, for error messages.
+      args, kwargs: the arguments.
+      where: the positions of the positional arguments that are traced; None for all.
+      described: None, or a dict that receives, by index, the results that are ``ShapeDtypeStruct`` objects.
     """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))

@@ -112,7 +112,15 @@ def _in_chunks(
     size: int,
     chunk_size: int | None,
 ) -> list[Any]:
-    """Apply ``rows`` to chunks of the mapped axis, or to all of it without a chunk size; concatenate the results."""
+    """Map over chunks of the mapped axis, and concatenate the results.
+
+    Args:
+      rows: takes the arrays of a chunk and its size; returns the results and the position of the mapped axis in each.
+      arrays: the arrays.
+      dims: the mapped axis of each array, or None.
+      size: the size of the mapped axis.
+      chunk_size: the size of a chunk; None for a single chunk.
+    """
     if chunk_size is None or chunk_size >= size:
         return rows(arrays, size)[0]
     chunks = []
@@ -172,10 +180,14 @@ def _refuse_vmappable(fun: Any, args: PyTree) -> None:
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
-    """Return a flat function, the leaves of the arguments as arrays, their mapped axes, and the mapped references.
+    """Flatten the arguments of a function under ``vmap``.
 
-    Leaves that are not mapped may be any objects, for example functions: those that are no arrays are passed to the
-    function unchanged, and are replaced by zeros among the arrays. References are found by index.
+    A leaf that is not mapped may be any object, for example a function. If it is no array, the flat function passes it
+    to ``fun`` unchanged, and the list of arrays has a zero instead.
+
+    Returns:
+      The flat function; the leaves as arrays; the mapped axis of each leaf, or None; and the mapped references, by
+      index.
     """
     if vmappable:
         _refuse_vmappable(fun, (args, kwargs))
@@ -293,7 +305,15 @@ def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[in
 
 
 def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
-    """Move the mapped axis of a result from ``dim`` to ``end``, its entry in ``out_axes``; repeat a constant result."""
+    """Move the mapped axis of a result to the position that ``out_axes`` asks for; raise if that is impossible.
+
+    Args:
+      fun: the function, for error messages.
+      x: the result.
+      dim: the position of its mapped axis; None if it is constant, and then it is repeated.
+      end: its entry in ``out_axes``; None for a result without the axis.
+      size: the size of the axis.
+    """
     if end is None:
         if type(dim) is UnmappedResult and size:  # all examples are equal
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))

@@ -147,7 +147,11 @@ def _results(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call a checkpointed function under the current trace."""
+    """Call a checkpointed function under the current trace, and return its result.
+
+    ``static`` are the positions and the names of the static arguments; ``options`` are the parameters of
+    ``checkpoint_p``.
+    """
     nums, names = static
     fixed = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
     where = [i for i in range(len(args)) if i not in fixed]
@@ -168,7 +172,12 @@ def _results(
 def _outs(
     call: FlatFunction, options: dict[str, Any], arrays: Sequence[Any], name_input: Callable[[int], str]
 ) -> list[Any]:
-    """Compute the flat results of a call: by recording the function, or by an equation that holds its program."""
+    """Compute the flat results of a call of a checkpointed function.
+
+    In eager mode the function runs, and its operations are recorded to be repeated. Otherwise it is traced, and its
+    program becomes one equation, for which ``options`` are the parameters and ``name_input`` names the inputs in error
+    messages.
+    """
     policy = options["policy"]
     saves_nothing = policy is None or policy is nothing_saveable
     uses_refs = False

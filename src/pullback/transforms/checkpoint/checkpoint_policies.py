@@ -238,13 +238,20 @@ def _name(policy: Policy) -> str:
 
 
 def _described(name: str, policy: Policy) -> Policy:
-    """Set the name of a policy, which printed jaxprs show."""
+    """Set the name of a policy to ``name``, which printed jaxprs show; return the policy."""
     policy.__name__ = policy.__qualname__ = name.replace(",)", ")")
     return policy
 
 
 def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> Policy:
-    """Make a policy by names: ``saved`` is for the values with these names, its negation for others with names."""
+    """Make a policy that decides by the names that :func:`checkpoint_name` gives to values.
+
+    Args:
+      who: the name of the policy, for error messages.
+      names: the names in question.
+      saved: whether to save values with these names; values with other names are saved if it is False.
+      unnamed: whether to save values without a name.
+    """
     for name in names:
         if not isinstance(name, str):
             raise ArgumentError(

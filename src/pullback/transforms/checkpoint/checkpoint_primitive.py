@@ -83,7 +83,7 @@ def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
 
 @optimization_barrier_p.partial_eval
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Split the barrier into one for the known operands and one for the unknown operands."""
+    """The rule for partial evaluation: a barrier for the known operands, and another for the unknown operands."""
     (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
 
@@ -104,7 +104,18 @@ def _barrier_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiated: bool, **rest: Any) -> Any:
-    """Split a program, with residuals that the policy allows; ``differentiated`` marks a program that recomputes."""
+    """Split a program by partial evaluation, with only the residuals that the policy allows.
+
+    Args:
+      jaxpr: the program.
+      unknown: which inputs are unknown.
+      policy: the policy; None saves no results.
+      differentiated: whether the program comes from an earlier split, and computes values again.
+      rest: ignored.
+
+    Returns:
+      The split, and the parameters that change for the unknown program; or None if all inputs are unknown.
+    """
     if all(unknown):
         return None
     if policy is everything_saveable:

@@ -32,7 +32,9 @@ Run = Callable[..., list[Any]]
 
 
 def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run ``run(*operands)`` under the current trace; reverse mode saves the operands, and runs it again later.
+    """Run ``run(*operands)`` under the current trace, as a checkpointed function.
+
+    Reverse mode saves only the operands; its backward pass calls ``run`` again.
 
     Args:
       function: the user's function, for error messages.
@@ -53,7 +55,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
 
 def in_reverse_mode(trace: Trace) -> bool:
-    """Whether a trace, or a trace below it, belongs to reverse mode, and would save residuals."""
+    """Whether ``trace`` or one of its parents is the trace of reverse mode, and would save residuals."""
     while not trace.is_bottom and not (isinstance(trace, StandInTrace) and trace.of_values):
         if isinstance(trace, JVPTrace) and trace.tape is not None:
             return True
@@ -62,7 +64,7 @@ def in_reverse_mode(trace: Trace) -> bool:
 
 
 class StandInTrace(Trace):
-    """Substitutes values or other tracers for the tracers of a trace, which may have ended.
+    """A trace that replaces the tracers of another trace, which may have ended, by values or by other tracers.
 
     Attributes:
       replaced: the trace whose tracers are replaced.
@@ -103,7 +105,7 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Transform a call under a :class:`StandInTrace`: a later run makes the same substitutions."""
+    """Run a checkpointed call under a :class:`StandInTrace`, whose substitutions a later run repeats."""
 
     def again(*values: Any) -> list[Any]:
         return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)
@@ -113,7 +115,11 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
 
 
 def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Transform a call under reverse mode: record one operation on the tape, which runs the function again."""
+    """Run a checkpointed call under the trace of reverse mode.
+
+    The function runs without derivatives. The tape of the trace gets one linear operation, which runs the function
+    again when tangents or cotangents are computed.
+    """
     own, primals, tangents = _unzipped(trace, operands)
     captured: dict[int, JVPTracer] = {}  # the tracers that the function closes over, by their ids
 
@@ -142,7 +148,10 @@ def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any
 
 
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Transform a call under forward mode on top of reverse mode: to a call of the function of values and tangents."""
+    """Run a checkpointed call under a trace of forward mode whose parents include one of reverse mode.
+
+    It becomes a checkpointed call, under the parent, of the function from values and tangents to values and tangents.
+    """
     own, primals, tangents = _unzipped(trace, operands)
     has_tangent: list[bool] = []
 
@@ -166,14 +175,21 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
 
 
 def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any], list[Any]]:
-    """Return which values are tracers of a trace, the primals of all values, and the tangents of the tracers."""
+    """Separate values into primals and tangents.
+
+    Returns:
+      For each value whether it is a tracer of ``trace``; the primals of all values; and the tangents of these tracers.
+    """
     own = [type(x) is JVPTracer and x._trace is trace for x in xs]
     primals = [x.primal if o else x for x, o in zip(xs, own, strict=True)]
     return own, primals, [x.tangent for x, o in zip(xs, own, strict=True) if o]
 
 
 def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], tangents: Sequence[Any]) -> list[Any]:
-    """Pair the results whose flag is set with tangents."""
+    """Make tracers of ``trace`` from results and tangents.
+
+    ``tangents`` has a tangent for each result whose flag is set; the tangents of the other results are zero.
+    """
     made_at, rest = source.here(), iter(tangents)
     return [
         trace.with_tangent(x, next(rest) if flag else ZERO, checkpoint_linear_p, made_at)
@@ -182,7 +198,10 @@ def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], ta
 
 
 def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Transform a call under ``vmap`` on top of reverse mode: to a call of the mapped function."""
+    """Run a checkpointed call under a trace of ``vmap`` whose parents include one of reverse mode.
+
+    It becomes a checkpointed call, under the parent, of the mapped function.
+    """
     pairs = [trace.value_of(x) for x in operands]
     dims = [d for _, d in pairs]
     out_dims: list[int | None] = []
@@ -201,7 +220,7 @@ def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any])
 
 
 def _below(trace: Trace, current: Trace, call: Callable[[], list[Any]]) -> list[Any]:
-    """Call a function with the trace ``current`` current, and make ``trace`` current again."""
+    """Call ``call`` with ``current`` as the current trace, and then make ``trace`` the current trace again."""
     state.trace = current
     try:
         return call()
@@ -216,8 +235,8 @@ class RematLinearMap(LinearMap):
     """The derivative of a checkpointed call, which runs the function again; the residuals are the operands.
 
     Attributes:
-      run: the function, flat.
-      captured: the tracers, of the trace that it ran under, that it closes over; their values are the last operands.
+      run: the function, from flat operands to a list of results.
+      captured: the differentiated tracers that the function closes over; their values are the last operands.
       active: which operands have a tangent.
     """
 
@@ -232,7 +251,7 @@ class RematLinearMap(LinearMap):
         self.out_avals = avals
 
     def _run(self, *operands: Any) -> list[Any]:
-        """Run the function, with the last operands substituted for the captured tracers."""
+        """Run the function on the first operands; the last operands replace the tracers that it closes over."""
         count = self.count - len(self.captured)
         if count == self.count:  # no tracers to replace
             return self.run(*operands)

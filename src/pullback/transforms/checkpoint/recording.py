@@ -42,7 +42,7 @@ class Recorded:
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: the operands of the first call; those that are differentiated become tracers.
+      operands: the operands of the first call. At this call, operands that are differentiated become tracers.
     """
 
     __slots__ = ("_active", "_again", "_function", "_run")
@@ -72,7 +72,7 @@ class Recorded:
 
 
 class _Replay:
-    """A recorded program as a function, which frees each value after its last use."""
+    """A function that evaluates a recorded program, and frees each value after its last use."""
 
     __slots__ = ("_closed", "_function", "_last")
 
@@ -124,7 +124,10 @@ class _Replay:
 
 
 def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-    """Call a checkpointed function outside of reverse mode; record it as a region of an outer one, if there is one."""
+    """Call a checkpointed function, with the options ``options``, outside of reverse mode.
+
+    If an outer checkpointed function is being recorded, record the operations of ``call`` as a region of its program.
+    """
     while not trace.is_bottom:
         if type(trace) is RecordTrace:
             return trace.region(options, call)
@@ -141,7 +144,7 @@ class RecordTracer(Tracer):
     """A variable of the program that is recorded, with its value.
 
     Attributes:
-      value: a concrete array, or a tracer of a trace below.
+      value: a concrete array, or a tracer of a parent of the trace.
     """
 
     __slots__ = ("value", "variable")
@@ -178,7 +181,7 @@ class RecordTracer(Tracer):
 
 
 class _Region:
-    """The recorded items of an inner checkpointed function, which becomes one equation, rematerialised separately."""
+    """The operations recorded within an inner checkpointed function; they become one ``checkpoint`` equation."""
 
     __slots__ = ("items", "options")
 
@@ -188,7 +191,9 @@ class _Region:
 
 
 class RecordTrace(Trace):
-    """Evaluates operations under its parent, and records those on differentiated values, or with large results.
+    """A trace that evaluates operations under its parent, and records them for a later run.
+
+    It records operations on differentiated values, and operations with large results.
 
     Attributes:
       items: equations, and regions of equations, in order.
@@ -215,7 +220,11 @@ class RecordTrace(Trace):
     # Running the function
 
     def input(self, x: Any, active: bool) -> Any:
-        """Add an input to the program; return the operand, as a tracer if it is active."""
+        """Add an input with the value ``x`` to the program.
+
+        Return what the function is called with: a tracer if derivatives with respect to the input are needed
+        (``active``), otherwise ``x``.
+        """
         var = Var(typeof(x))
         self._invars.append(var)
         if active:
@@ -281,7 +290,7 @@ class RecordTrace(Trace):
         return returned if primitive.multiple_results else returned[0]
 
     def _atoms(self, args: Sequence[Any], scalars: bool) -> list[Any]:
-        """The variables of operands, and literals for Python numbers."""
+        """The variables of the operands ``args``; if ``scalars``, literals for Python numbers among them."""
         if not scalars:
             return list(map(self.atom, args))
         atoms: list[Any] = [Literal(x, typeof(x)) if type(x) in SCALARS else self.atom(x) for x in args]
@@ -293,7 +302,7 @@ class RecordTrace(Trace):
         return x.value if type(x) is RecordTracer and x._trace is self else x
 
     def atom(self, x: Any) -> Var:
-        """The variable of a value: a result, an input, or a constant, which is added."""
+        """The variable of a value in the program; a value that is unknown to the program becomes a constant."""
         if type(x) is RecordTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
@@ -358,7 +367,10 @@ def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
 
 
 def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
-    """Return the equations that the variables ``live`` need or that have effects; add the variables that they read."""
+    """Return, in order, the equations that the variables ``live`` depend on, and the equations that have effects.
+
+    Each region becomes one equation. The variables that the equations read are added to ``live``.
+    """
     needed: list[Eqn] = []
     for item in reversed(items):
         eqn = _of_region(item, live) if type(item) is _Region else item
@@ -369,7 +381,11 @@ def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
 
 
 def _of_region(region: _Region, live: set[Any]) -> Eqn | None:
-    """Make the equation of an inner checkpointed function, whose results are its live variables; None if it is dead."""
+    """Make one ``checkpoint`` equation of a region, the record of an inner checkpointed function.
+
+    Its results are the variables of the region that are in ``live``. Return None if no equation of the region is
+    needed.
+    """
     bound = [v for eqn in _flat(region.items) for v in eqn.outvars]
     results = list(filter(live.__contains__, bound))
     inside: set[Any] = set(results)

@@ -98,7 +98,10 @@ def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 
 
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """Linearise a function eagerly; return the recorded forward pass, and the variables that are residuals."""
+    """Run a function eagerly under reverse mode, and record its operations as a jaxpr.
+
+    Return the jaxpr of the forward pass, and its variables that are residuals.
+    """
     eqns: list[Eqn] = []
     known = {id(x): (x, Var(typeof(x))) for x in arrays}  # arrays by id, kept alive so that ids are not reused
 
@@ -124,7 +127,10 @@ def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> t
 
 
 def _describe(binders: Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
-    """Describe a residual: an input by ``name_input``, an operation with its line, or a constant."""
+    """Describe where a residual comes from: an input (named by ``name_input``), an operation, or a constant.
+
+    ``binders`` maps the variables of a jaxpr to the inputs or equations that bind them; ``var`` is the residual.
+    """
     found = _origin(binders, jaxpr, var)
     if isinstance(found, int):
         return name_input(found)
@@ -142,7 +148,11 @@ def _binders(jaxpr: Jaxpr) -> dict[Atom, Any]:
 
 
 def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
-    """Return the position of the input that a variable is, or a description of the operation; None for a constant."""
+    """Find where a variable or literal comes from, also through equations that only call a program.
+
+    Returns:
+      The position of the input that it is; or a description of the operation that computes it; or None for a constant.
+    """
     bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):
         return bound

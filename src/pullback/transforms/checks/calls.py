@@ -31,7 +31,11 @@ from pullback.transforms.traces.stage import stage_flat
 
 @checked_program(call_p)
 def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Check a call: in eager code its Python functions report failures as they run; otherwise they are staged."""
+    """The rule for ``checkify`` of a call of a function with custom rules.
+
+    In eager mode, the trace collects failures while the function and its rules run. Otherwise the function is staged,
+    and its program and its rules return their failures.
+    """
     call: CustomCall = params["call"]
     if state.trace.eager:
         return call_p.bind(*args, call=_collecting(trace, call))  # type: ignore[no-any-return]
@@ -41,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Wrap the functions of a call, so that ``trace`` collects their failures."""
+    """Wrap the function and the rules of a call, so that ``trace`` collects the failures of checks in them."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -56,9 +60,10 @@ def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
 
 
 def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Check a call in a program: its function and its rules return failures, in one layout.
+    """The rule for ``checkify`` of an equation that calls a function with custom rules.
 
-    The layout has the checks of the function, and one that stands for all checks that only rules make.
+    The function and its rules return the same arrays of failures before their results. These arrays can represent the
+    checks of the function; one further check represents all checks that occur only in rules.
     """
     closed: ClosedJaxpr = params["call_jaxpr"]
     rules: CustomCall = params["rules"]
@@ -80,13 +85,23 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
 
 
 def _other_checks(rules: CustomCall) -> ErrorLayout:
-    """The layout of a single check, which stands for all checks that only the rules of a function make."""
+    """A layout with one check, which represents every check that occurs only in the rules of a function.
+
+    A layout says how the failures of a program are represented by arrays.
+    """
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
 
 
 def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed: bool) -> CustomCall:
-    """Wrap the rules of a call, so that they return their failures first, in a layout."""
+    """Wrap the rules of a call, so that they return failures before their results.
+
+    Args:
+      rules: the call.
+      layout: the checks and arrays by which failures are represented.
+      errors: the kinds of failures.
+      enclosed: whether there is an enclosing ``checkify``, for checks of other kinds.
+    """
     count = width(layout)
 
     def checked(function: Callable[..., Any], *args: Any) -> tuple[list[Any], Any]:
@@ -117,7 +132,10 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 
 
 class _AfterZeros(LinearMap):
-    """A linear map that returns zeros before its results: the tangents of the values in the message of a failure."""
+    """A linear map that returns zeros before the results of another linear map.
+
+    The function returns failures before its results: the zeros are the tangents of the values in their messages.
+    """
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
         self.linear_map = linear_map
@@ -134,7 +152,10 @@ class _AfterZeros(LinearMap):
 
 
 def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
-    """Convert the failures of a rule to a layout whose last check stands for all checks that it lacks."""
+    """Convert the failures of a rule (None: no checks) to another layout.
+
+    The last check of ``layout`` represents all checks that the layout lacks.
+    """
     none = layout.none()
     if failures is None:
         return none
@@ -150,7 +171,11 @@ def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
 
 
 def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
-    """The number and the slots of a check in another layout; the last number and no slots if it is not there."""
+    """Find the check ``check`` of the layout ``own`` in another layout.
+
+    Returns:
+      Its number and its slots there; or, if the layout lacks it, the number of the layout's last check, and no slots.
+    """
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]
         if other._replace(slots=()) == check._replace(slots=()) and types == [

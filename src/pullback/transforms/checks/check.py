@@ -280,7 +280,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 
 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raise unless a message is a template for its arguments: otherwise a failure could not be shown."""
+    """Raise unless the template ``msg`` can be formatted with ``args`` and ``kwargs``, as a failure will need."""
     if not isinstance(msg, str):
         raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
     if "{" not in msg and "}" not in msg:

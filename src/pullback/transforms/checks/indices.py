@@ -44,7 +44,7 @@ def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], p
 
 
 def _raise(failures: Failures) -> None:
-    """Raise an error for the index that failed, if there is one."""
+    """Raise an error for the first failure, an index out of range; return if there is no failure."""
     code = int(host_value(failures.code))
     if not code:
         return

@@ -34,7 +34,7 @@ class Check(NamedTuple):
       category: the kind of the failure.
       message: a template for ``str.format``.
       structure: the tree of the positional and keyword arguments of the template.
-      slots: the slot of each leaf of the arguments, an index of ``Failures.payload``.
+      slots: for each leaf of the arguments, the index in ``Failures.payload`` of its value.
       location: the line of the user's code that has the check, or the operation that is checked.
     """
 
@@ -58,7 +58,7 @@ class Failures(NamedTuple):
 
     Attributes:
       code: the number of the first check that failed, or 0.
-      payload: the values of the slots.
+      payload: the values for messages. Checks share its entries, the slots: only those of the failed check are valid.
       checks: the checks of the program.
     """
 
@@ -72,18 +72,18 @@ class Failures(NamedTuple):
 
 
 class ErrorLayout(NamedTuple):
-    """The checks of a program, and the types of the slots of its failures."""
+    """How arrays represent the first failure of a program: its checks, and the types of ``Failures.payload``."""
 
     checks: tuple[Check, ...]
     slots: tuple[ShapedArray, ...]
 
     def none(self) -> Failures:
-        """The :class:`Failures` of this layout without a failure."""
+        """Return :class:`Failures` in this layout that say that no check failed."""
         return Failures(scalar_array(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:
-    """The type of a slot for a value: without weak types and mesh axes, so that more values share slots."""
+    """The type of a slot for a value: its shape and dtype alone, so that more checks can share slots."""
     return ShapedArray(aval.shape, aval.dtype)
 
 
@@ -98,7 +98,7 @@ class Joined(NamedTuple):
     Attributes:
       layout: the common layout.
       offsets: for each program, the number that is added to the numbers of its checks.
-      slot_maps: for each program, the index of each of its slots in the common layout.
+      slot_maps: for each program, where each value of its ``payload`` goes in the common ``payload``.
     """
 
     layout: ErrorLayout
@@ -116,7 +116,7 @@ class Joined(NamedTuple):
 
 
 def joined(layouts: Sequence[ErrorLayout]) -> Joined:
-    """Join the layouts of several programs to a common one, in which they share slots of the same type."""
+    """Join the layouts of several programs: all their checks, with entries of ``payload`` of one type shared."""
     checks: list[Check] = []
     slots: list[ShapedArray] = []
     offsets, slot_maps = [], []

@@ -11,7 +11,10 @@ from pullback.transforms.functions.arguments import name_of
 
 
 def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Call ``run``; explain an error about a tracer that the function or one of its rules closes over."""
+    """Call ``run(*args, **params)`` and return its result.
+
+    If it raises since ``function`` or one of its rules closes over a tracer, raise an error that explains this.
+    """
     try:
         return run(*args, **params)
     except UnexpectedTracerError as error:

@@ -127,9 +127,13 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Make the values that a backward function closes over further arguments, after the cotangent; return them, too.
+    """Trace a backward function; return a function that takes the captured values as arguments, and these values.
 
-    They may be mapped or staged, and then must be residuals.
+    The captured values may be mapped or staged, and then must be residuals.
+
+    Args:
+      pull: the backward function.
+      out: the result, a tree of arrays like the cotangent.
     """
     leaves, out_tree = tree.flatten(out)
     avals = [typeof(x) for x in leaves]

@@ -56,7 +56,7 @@ class CustomCall(HoldsFunction):
       in_own_rule: whether a backward rule of the function itself made the call.
       rules: an object that is equal for calls of the same function with the same rules; None if it is not comparable.
       equation: the primitive of the call in a jaxpr.
-      equal_by_key: True: a program that holds a call without a key equals no other program.
+      equal_by_key: always True: programs that hold calls are equal only if the calls have equal keys, not None.
     """
 
     equal_by_key = True
@@ -78,11 +78,17 @@ class CustomCall(HoldsFunction):
         return other
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the results and their tangents, or ``ZERO``; under the trace of the tangents."""
+        """Return the results and their tangents; a tangent may be ``ZERO``.
+
+        The current trace is the one under which rules for tangents run.
+        """
         raise NotImplementedError
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Return the results for a batch and the positions of their mapped axes; under the parent of ``trace``."""
+        """Return the results for a batch, and the position of the mapped axis in each.
+
+        The current trace is the parent of ``trace``.
+        """
         raise NotImplementedError
 
     def evaluate(self, operands: Sequence[Any]) -> list[Any]:
@@ -90,19 +96,25 @@ class CustomCall(HoldsFunction):
         return self.run(*operands)
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-        """Apply the function to linear operands on a tape; by default by its operations."""
+        """Apply the function to linear operands, to record it on a tape.
+
+        By default, call ``run``, which records the operations of the function.
+        """
         return run(*operands)
 
     def repeats(self, earlier: CustomCall) -> bool:
-        """Whether it is a call of the same function as an earlier call, whose results can be reused."""
+        """Whether this call has the same function and rules as ``earlier``, so that its results can be reused."""
         return False
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
-        """The operands without captured values."""
+        """The operands that the user passed: all except the captured values at the end."""
         return operands[: len(operands) - self.captured] if self.captured else operands
 
     def own_pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The primals and tangents without captured values; raise if a captured value has a tangent."""
+        """The primals and tangents of the operands that the user passed.
+
+        Raise if a value that the function closes over has a tangent.
+        """
         if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
             raise ClosedOverError(
                 f"{name_of(self.function)} is differentiated with respect to a value that it closes over, for which "
@@ -139,7 +151,7 @@ def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> An
 
 
 def equation(name: str) -> Primitive:
-    """Make the primitive for a kind of calls in jaxprs."""
+    """Make the primitive called ``name``, which represents the calls of one subclass of ``CustomCall`` in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
     p.abstract_eval(lambda *avals, call_jaxpr, rules: call_jaxpr.out_avals)
@@ -203,7 +215,10 @@ class OutDims:
                 self.trace.tag.has_uniform = True
 
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
-        """The values of groups of results, with the mapped axis at the determined positions."""
+        """Move the mapped axis of results to the determined positions; determine these first if need be.
+
+        Each group has a value for each result of the function.
+        """
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]
 
@@ -280,7 +295,11 @@ class DerivativeCall(CustomCall):
     def _by_jvp_rule(
         self, rules: Trace, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """Apply the jvp rule; on a tape, raise if its tangents are not linear or come from other traces."""
+        """Apply the jvp rule; return the results and their tangents.
+
+        In linearisation, ``rules`` is the tape that records operations on tangents. Raise if an operation of the rule
+        is not linear, or uses a tracer of another trace.
+        """
         assert self.jvp is not None
         if not isinstance(rules, LinearTrace):
             return self.jvp(primals, tangents)
@@ -356,7 +375,7 @@ class DerivativeCall(CustomCall):
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:
-    """Whether a trace is ``other``, or an ancestor of it."""
+    """Whether ``trace`` is ``other``, or one of the parents (direct or not) of ``other``."""
     while other is not trace and not other.is_same(trace):
         if other is other.parent:
             return False

@@ -73,7 +73,7 @@ class LinearCall(LinearMap):
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Set the tree and the types of the result, so that the function need not be traced for them."""
+        """Set the tree and the types of the result to those of ``out``; the function is then not traced for them."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 
@@ -111,7 +111,15 @@ class LinearCall(LinearMap):
         return results
 
     def staged(self, run: Flat, avals: Sequence[ShapedArray]) -> tuple[Callable[..., list[Any]], list[Any]]:
-        """Stage ``apply`` or ``transpose``; return it, and the tracers that it closes over, its last operands."""
+        """Trace ``run``, which is ``apply`` or ``transpose``, so that it closes over no tracers.
+
+        Args:
+          run: the function of residuals and linear operands.
+          avals: the types of the linear operands.
+
+        Returns:
+          A function of residuals, linear operands and captured tracers; and the captured tracers.
+        """
         count = self.count
         closed = stage_flat(self.function, lambda *xs: run(xs[:count], xs[count:]), [*self.residual_avals, *avals])
         closed, captured = hoisted(closed)
@@ -119,12 +127,12 @@ class LinearCall(LinearMap):
 
 
 class CoupledLinearMap(LinearMap):
-    """A linear function and its transpose, which are each other's transposes.
+    """A linear map that is a user's linear function and its transpose. To transpose it is to exchange the two.
 
     Attributes:
-      run, back: the function and its transpose, flat.
+      run, back: the function and its transpose, from a list of residuals and a list of operands to a list of results.
       call: the call, which has the types of both.
-      turned: whether ``run`` is the transpose of the call's function.
+      turned: whether the two are exchanged: ``run`` is the transpose of the user's function.
     """
 
     def __init__(self, call: LinearCall, run: Flat, back: Flat, count: int, turned: bool = False) -> None:
@@ -149,10 +157,10 @@ class CoupledLinearMap(LinearMap):
 
 
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
-    """Whether functions must be traced when they are called, since they may close over mapped or staged values.
+    """Whether a user's functions must be traced when they are called, since they may close over traced values.
 
-    The forward Laplacian counts, as it maps derivatives. A recorded checkpointed function counts if ``recorded``: its
-    values are gone when the rules of calls within it run.
+    They must if any active trace is of ``vmap``, the forward Laplacian or staging. With ``recorded``, they must also
+    within a checkpointed function, since values that it closes over are gone when the backward pass runs it again.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):
@@ -195,7 +203,7 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
 
     Args:
       call: the function and its arguments.
-      transposable: whether the call has a transpose; otherwise its rule raises.
+      transposable: whether the user gave a transpose; otherwise the call's rule for it raises.
     """
     run: Flat = call.apply
     back: Flat = call.transpose

@@ -201,7 +201,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """Return the value of an argument that is not differentiated, for the rules; raise if it is invalid."""
+        """Return ``value``, argument ``i`` of a call, which is not differentiated.
+
+        Raise if the rules cannot receive it.
+        """
         raise NotImplementedError
 
     # Calling
@@ -355,7 +358,10 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Bind the arguments of a call, with defaults, and return them all by position, as rules take them."""
+    """Return all arguments of a call by position, with defaults, for rules, which take no keyword arguments.
+
+    Raise if that is impossible; ``who`` is the decorator, for error messages.
+    """
     try:
         signature = _signature(fun)
     except (TypeError, ValueError):
@@ -380,7 +386,10 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
-    """The positions of the arguments that are not differentiated, from positions and names, which are checked."""
+    """The sorted positions of the arguments that are not differentiated, from positions and names.
+
+    Raise if one is not an argument of the function; ``who`` is the decorator, for the message.
+    """
     found = list(nums) if isinstance(nums, Sequence) else [nums]
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(type(i) is not int for i in found):
@@ -405,7 +414,11 @@ def _signature(fun: Any) -> inspect.Signature:
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The range of numbers of positional arguments for calls that need no binding; empty, (1, 0), if all need it."""
+    """The smallest and largest number of positional arguments of calls that need not be bound to the signature.
+
+    Such a call gives all arguments by position, so that no default is needed. The range is empty, (1, 0), if every call
+    has to be bound.
+    """
     try:
         parameters = _signature(fun).parameters.values()
     except (TypeError, ValueError):

@@ -87,7 +87,11 @@ class VmapCall(CustomCall):
         return outs, [0 if m else None for m in mapped]
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Batch a call whose user arguments are not mapped: batch its operations, and keep the rule for other axes."""
+        """Batch a call whose user arguments are not mapped; only tangents or cotangents are.
+
+        The operations of the function are batched. The result is a call with the user's rule, which serves for other
+        axes.
+        """
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
 
@@ -124,15 +128,18 @@ class VmapCall(CustomCall):
 
 
 def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
-    """Shift the positions of an axis by 1 in the values that have a further mapped axis in front."""
+    """The positions ``dims`` of an axis, after another axis was added in front of the values that ``mapped`` flags."""
     return [d if d is None else d + m for d, m in zip(dims, mapped, strict=True)]
 
 
 def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[int]]:
-    """Return the derivative of a call, and a list that will hold the number of the call's results after a run.
+    """Return the derivative of a call, itself a call with a batching rule.
 
-    The derivative takes operands and the tangents of the active operands; it returns results and the tangents of the
-    inexact results.
+    It takes the operands, and the tangents of the operands that ``active`` flags; it returns results, and the tangents
+    of the inexact results.
+
+    Returns:
+      The derivative; and a list of one number, which a run of the derivative sets to the number of results.
     """
     count = [0]
 
@@ -169,7 +176,9 @@ _unmapped = threading.local()
 def _by_example(
     call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
 ) -> tuple[list[Any], list[bool]]:
-    """Compute results and tangents if no operand counts as mapped: for each example call the rule with none mapped.
+    """Compute results and tangents by a call of the user's rule for each example, with no operand mapped.
+
+    It is for a batch in which no operand has both a mapped value and a mapped tangent.
 
     Args:
       call: the call.
@@ -214,9 +223,10 @@ def _element(x: Any, index: Any) -> Any:
 
 
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
-    """Return the transpose of the derivative of a call.
+    """Return the transpose of the derivative of a call, itself a call with a batching rule.
 
-    It takes the operands and the cotangents of the ``inexact`` results, and returns those of the active operands.
+    It takes the operands, and the cotangents of the inexact results, of which there are ``inexact``. It returns the
+    cotangents of the operands that ``active`` flags.
     """
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -239,7 +249,14 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
-    """Broadcast values to have a mapped axis in front if ``wanted``, unless they have it already."""
+    """Broadcast values without a mapped axis to have one in front, where one is wanted.
+
+    Args:
+      size: the size of the axis.
+      values: the values.
+      mapped: which values have the mapped axis already.
+      wanted: which values must have it.
+    """
     axis = MappedAxis(None, size)
     return [front(x, None, axis) if w and not m else x for x, m, w in zip(values, mapped, wanted, strict=True)]
 
@@ -332,7 +349,17 @@ class custom_vmap(FunctionWithRules):
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], Any, list[bool]]:
-        """Apply the user's rule; return flat results, their tree, and which are mapped. Raise if the form is wrong."""
+        """Apply the user's rule; raise if its result has a wrong form.
+
+        Args:
+          size: the size of the mapped axis.
+          in_tree: the tree of the arguments.
+          mapped: which leaves of the arguments have the mapped axis.
+          values: the leaves.
+
+        Returns:
+          The leaves of the result, its tree, and which leaves have the mapped axis.
+        """
         rule = self.vmap_rule
         assert rule is not None
         pair = rule(size, list(tree.unflatten(in_tree, mapped)), *tree.unflatten(in_tree, values))

@@ -96,12 +96,18 @@ class LinearMap(HoldsFunction):
         return densify(outs, self.out_avals)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Apply the operation ``p`` of the map; return results, and tangents by those of the residuals."""
+        """Apply the map to ``primals``; return the results, and their tangents for ``tangents`` of the residuals.
+
+        ``p`` is the primitive that applies the map.
+        """
         rest: list[Any] = [ZERO] * (len(primals) - self.count)
         return jvp_flat(self.function, partial(_apply, linear_map=self), primals, [*tangents, *rest])
 
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Apply the operation ``p`` of the map to a batch; return results and the positions of their mapped axes."""
+        """Apply the map to a batch; return the results, and the position of the mapped axis in each.
+
+        ``p`` is the primitive that applies the map; ``dims`` has the mapped axis of each operand, or None.
+        """
         out_dims = [0] * len(self.out_avals)
         mapped = BatchedLinearMap(self, trace, dims[: self.count], dims[self.count :], out_dims)
         return p.bind(*args, linear_map=mapped), out_dims
@@ -116,7 +122,10 @@ class LinearMap(HoldsFunction):
 
 
 class WithJvpRule(LinearMap):
-    """The linear map of a function with a backward rule and a jvp rule; the primals are further residuals."""
+    """The linear map of a function that has both rules: ``transpose`` uses the backward rule, ``apply`` the jvp rule.
+
+    Its residuals are those of the backward rule, followed by the primals, which the jvp rule takes.
+    """
 
     def __init__(self, linear_map: LinearMap, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
         self.linear_map = linear_map
@@ -139,7 +148,7 @@ class BatchedLinearMap(LinearMap):
 
     Attributes:
       linear_map: the linear map of one example.
-      trace: the trace that maps it.
+      trace: the trace of ``vmap``.
       residual_dims, in_dims, out_dims: the positions of the mapped axis in residuals, operands and results.
     """
 
@@ -171,7 +180,16 @@ class BatchedLinearMap(LinearMap):
 def run_batched(
     trace: BatchTrace, function: Any, primals: Sequence[Any], primal_dims: Dims, tangents: Sequence[Any], dims: Dims
 ) -> Any:
-    """Run a function of primals (or residuals) and tangents, which may be ``ZERO``, mapped by a batch trace."""
+    """Run a function of primals and tangents, mapped by the trace ``trace`` of ``vmap``.
+
+    Args:
+      trace: the trace.
+      function: takes a list of primals (or residuals) and a list of tangents.
+      primals: the primals.
+      primal_dims: the mapped axis of each primal, or None.
+      tangents: the tangents, which may be ``ZERO``.
+      dims: the mapped axes of the tangents that are not ``ZERO``.
+    """
     nonzero = [t is not ZERO for t in tangents]
     count = len(primals)
 
@@ -182,12 +200,18 @@ def run_batched(
 
 
 def of_inexact(values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-    """Select from ``values``, which correspond to the results ``outs``, those of the inexact results."""
+    """Select from ``values``, one for each result, the values for results of an inexact dtype.
+
+    ``outs`` are the results.
+    """
     return [t for t, x in zip(values, outs, strict=True) if dtypes.is_inexact(x.dtype)]
 
 
 def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
-    """The value of a result of a batched function, with the mapped axis at ``wanted``; raise if it must have none."""
+    """Move the mapped axis of a result of a batched function to ``wanted``; return the batch.
+
+    A result without the axis is broadcast. If ``wanted`` is None, raise if the result has the axis.
+    """
     value, dim = trace.value_of(x)
     if wanted is None:
         if dim is not None:
@@ -203,12 +227,21 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
 
 
 def with_batch_axes(trace: BatchTrace, xs: Sequence[Any], wanted: Dims) -> list[Any]:
-    """The values of results, with the mapped axes at the positions ``wanted``; ``ZERO`` is unchanged."""
+    """Move the mapped axes of several results to the positions ``wanted``; return the batches.
+
+    ``ZERO`` among the results is returned unchanged.
+    """
     return [x if x is ZERO else with_batch_axis(trace, x, d) for x, d in zip(xs, wanted, strict=True)]
 
 
 def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
-    """The cotangent of a batched operand from that of each example: summed if ``dim`` is None, as they share it."""
+    """The cotangent of an operand, from the cotangent for each example.
+
+    Args:
+      trace: the trace of ``vmap``.
+      x: the cotangents of the examples.
+      dim: the mapped axis of the operand; None if all examples share it, and then the cotangents are summed.
+    """
     if x is ZERO:
         return ZERO
     if dim is not None:
@@ -218,7 +251,7 @@ def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
 
 
 def repeated(value: Any, count: int) -> Any:
-    """The sum of ``count`` equal values."""
+    """The sum of ``count`` values that are all equal to ``value``."""
     if count == 0:
         return ZERO
     if value.dtype.itemsize >= 4:
@@ -230,7 +263,15 @@ def repeated(value: Any, count: int) -> Any:
 def pull_back(
     function: Any, run: Callable[..., list[Any]], primals: Sequence[Any], active: Sequence[bool], cts: Sequence[Any]
 ) -> list[Any]:
-    """Linearise and transpose ``run``: return cotangents of the active primals for those of the inexact results."""
+    """Return the cotangents of some arguments of a function, by linearising and transposing it.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      primals: the point.
+      active: which arguments to differentiate with respect to.
+      cts: the cotangents of the results of an inexact dtype.
+    """
     outs, program = linearize_flat(function, run, primals, active)
     rest = iter(cts)
     seeds = [next(rest) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
@@ -243,12 +284,11 @@ def pull_back(
 def linear_operation(name: str, linear_in: Any = None) -> Primitive:
     """Make a primitive that applies linear maps: to residuals and tangents, with the map as a parameter.
 
-    There is a second primitive for jaxprs. The maps of the first may close over values of active traces, those of the
-    second may not.
+    It becomes a second primitive of the same name in jaxprs, where maps may not close over values of active traces.
 
     Args:
       name: the name of both primitives.
-      linear_in: see ``Primitive.transpose``; None if the map may turn out to be affine.
+      linear_in: says in which operands it is linear, see ``Primitive.transpose``; None if the map may be only affine.
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):
@@ -294,7 +334,11 @@ def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
 
 
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
-    """The jvp rule: the tangents are the sum of terms by the residuals and by the linear operands."""
+    """The jvp rule: a result's tangent is the sum of two terms.
+
+    One comes from the tangents of the residuals, on which the map depends; the other is the map of the operands'
+    tangents.
+    """
     count = linear_map.count
     terms: list[list[Any]] = []
     if any(t is not ZERO for t in tangents[:count]):
@@ -322,7 +366,7 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
 
 
 def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify``, which checks the results, and functionalises the user's checks in the map."""
+    """The rule for ``checkify``: check the results for NaNs, and collect failures of the user's checks in the map."""
     return trace.linear(p, args, params["linear_map"], _apply)  # type: ignore[no-any-return]
 
 

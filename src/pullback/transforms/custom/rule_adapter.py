@@ -116,7 +116,7 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
 
 
 class HasRules:
-    """The attributes of a function with derivative rules that its calls need; see ``CustomFunction``."""
+    """The attributes of a function with derivative rules that calls of it need."""
 
     fun: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
@@ -222,7 +222,10 @@ class RuleAdapter(FlatFunction):
         )
 
     def _pair(self, pair: Any, what: str, rule: Any, form: str) -> Any:
-        """Return the result of a rule; raise if it is no pair."""
+        """Return ``pair``, the result of a rule; raise unless it is a pair.
+
+        ``what`` names the rule, and ``form`` describes the pair that it must return, for the message.
+        """
         if isinstance(pair, (tuple, list)):
             if len(pair) == 2:
                 return pair
@@ -232,7 +235,10 @@ class RuleAdapter(FlatFunction):
         raise CustomRuleError(f"{self._named(what, rule)} must return a pair {form}, but it returned {got}")
 
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
-        """Raise unless a rule returns a result with the tree of the function's result; set that if it is unknown."""
+        """Raise unless ``out_tree``, the tree of a rule's result, is the tree of the function's result.
+
+        If the latter is unknown, it is set to ``out_tree``.
+        """
         if self.out_tree is _UNKNOWN:
             self.out_tree = out_tree
         elif self.out_tree != out_tree:
@@ -244,7 +250,11 @@ class RuleAdapter(FlatFunction):
     # Reverse mode
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
-        """Apply the forward rule; return results, residuals that are arrays, and the backward rule for them."""
+        """Apply the forward rule of reverse mode.
+
+        ``perturbed`` says which primals have a tangent. Return the results; the residuals that are arrays; and the
+        backward rule as a linear map, which takes these residuals.
+        """
         owner = self.owner
         rule = owner.fwd
         assert rule is not None
@@ -277,7 +287,7 @@ class UserLinearMap(LinearMap):
       perturbed: which arguments have a tangent.
       out_tree, result_avals: the tree and the types of the results.
       residual_tree: the tree of the residuals.
-      fixed: the leaves of the residuals, with ``AN_ARRAY`` for arrays.
+      fixed: the leaves of the residuals that are no arrays, and ``AN_ARRAY`` in the positions of arrays.
     """
 
     def __init__(
@@ -316,7 +326,10 @@ class UserLinearMap(LinearMap):
         return with_masked_zeros(self._by_rule, residuals, cts)
 
     def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Apply the backward rule; return cotangents of the perturbed arguments. Raise if one is wrong."""
+        """Apply the backward rule to cotangents of the inexact results; return those of the perturbed arguments.
+
+        Raise if a cotangent that the rule returns has a wrong type.
+        """
         rule = self.owner.bwd
         assert rule is not None
         arrays, rest = iter(residuals), iter(cts)
@@ -453,13 +466,13 @@ def _paths(treedef: Any) -> list[Any]:
 
 
 def _outline(treedef: Any) -> Any:
-    """A tree of a structure, whose leaves are their indices."""
+    """A tree of the structure ``treedef`` (None: a single leaf), whose leaves are the numbers 0, 1, 2, ..."""
     structure = structure_of(treedef)
     return tree.unflatten(structure, range(structure.num_leaves))
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """Convert a tangent that a rule returned to an object with a shape and a dtype."""
+    """Convert a tangent or cotangent that ``rule`` returned to an array; a symbolic or ``float0`` zero is unchanged."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)

@@ -74,7 +74,10 @@ _depth = _Depth()
 
 
 def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a call, a hook of the API boundary; after the outermost call of a thread, raise if a tracer has leaked."""
+    """Call a transformed function; if no other is running in this thread, then raise if a tracer has leaked.
+
+    The API boundary uses it for each call of a public function.
+    """
     if not config.check_tracer_leaks:
         return call(*args, **kwargs)
     _depth.value += 1
@@ -93,7 +96,7 @@ def _ended() -> list[Tracer]:
 
 
 def _new() -> list[Tracer]:
-    """All tracers whose transformations have ended, except those reported before."""
+    """The tracers that have outlived their transformations, except those that were reported before."""
     return [x for x in _ended() if id(x) not in _known or _known[id(x)]() is not x]
 
 

@@ -38,7 +38,10 @@ def checking() -> bool:
 
 
 def _found(value: Any) -> tuple[str, int] | None:
-    """Return the kind of value that is checked for and occurs in an array, and the number of elements; None if none."""
+    """Look for the kinds of values that this thread checks for: NaNs, infinities or both.
+
+    Return the kind that occurs in an array, and the number of elements; None if there are none.
+    """
     if dtypes.is_inexact(value.dtype):
         for wanted, (name, test) in zip((config.debug_nans, config.debug_infs), _KINDS.items(), strict=True):
             count = int(np.count_nonzero(test(value))) if wanted else 0
@@ -113,7 +116,10 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
-    """Run a compiled program that returned ``what`` again, one by one; return the error, which names the operation."""
+    """Run a compiled program again, one operation after the other, to find the operation that produced ``what``.
+
+    Return the error, which names the operation if it was found. ``name`` is the name of the compiled function.
+    """
     returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom
     try:

@@ -13,7 +13,14 @@ _logger = logging.getLogger("pullback")
 
 
 def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
-    """Log why a function is traced: how the key of a call differs from the nearest of the known keys."""
+    """Log why a function is traced: how the cache key of a call differs from the most similar known key.
+
+    Args:
+      function: the function.
+      call: the arguments, which name their leaves.
+      key: the cache key of the call.
+      known: the keys of earlier calls.
+    """
     where = source.format_location(source.here())
     name = source.describe_function(function._fun)
     if not known:
@@ -27,7 +34,10 @@ def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
 
 
 def _differences(key: Any, other: Any, call: Any) -> list[str]:
-    """Describe the differences between the cache keys of two calls, an item for each."""
+    """Describe how the cache key of a call differs from another key, an item for each difference.
+
+    ``call`` names the leaves of the arguments.
+    """
     (context, treedef, avals, axes), (old_context, old_treedef, old_avals, old_axes) = key, other
     out = []
     if context is not old_context:
@@ -54,12 +64,12 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
 
 
 def _tree(treedef: Any) -> str:
-    """Format the tree of arguments, or the number of arrays that stands for it."""
+    """Format the tree of the arguments; an int is the number of arguments, all of which are arrays."""
     return f"{treedef} array{'s' * (treedef != 1)}" if isinstance(treedef, int) else str(treedef)
 
 
 def _kind(aval: ShapedArray, other: ShapedArray) -> str:
-    """Format a type; say whether it is weak if only that differs from the other type."""
+    """Format the type ``aval``. If it differs from ``other`` only in being weak, say whether it is weak."""
     if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
         return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
     return str(aval)

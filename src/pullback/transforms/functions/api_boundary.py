@@ -87,7 +87,10 @@ tree.register_leaf_type(Transformed)
 
 
 def qualified_name(x: Any) -> str | None:
-    """The qualified name under which an object's module has it, as ``pickle`` needs; None if the module has another."""
+    """The qualified name of an object, by which ``pickle`` refers to it.
+
+    None if the module of the object has another object under that name.
+    """
     name = getattr(x, "__qualname__", None)
     found: Any = sys.modules.get(x.__module__)
     if name is None or found is None:

@@ -279,7 +279,7 @@ def flatten_one(x: Any) -> tuple[list[Any], Any]:
 
 
 def structure_of(treedef: Any) -> Any:
-    """The tree structure that a tree from :func:`flatten_one` stands for: a leaf's if it is None."""
+    """Convert a tree as :func:`flatten_one` returns it, where None is a single leaf, to a tree structure."""
     return tree.structure(0) if treedef is None else treedef
 
 

@@ -152,7 +152,17 @@ class DerivativeOptions(NamedTuple):
 def differentiable(
     kind: type[FlatFunction], fun: Any, options: DerivativeOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, list[Any]]:
-    """Return a flat function of the arguments at ``argnums``, and these as arrays, checked to be differentiable."""
+    """Make a flat function of the arguments that are differentiated.
+
+    Args:
+      kind: the class of the flat function.
+      fun: the user's function.
+      options: the options, with ``argnums``, the positions of these arguments.
+      args, kwargs: all arguments.
+
+    Returns:
+      The flat function, and the leaves of these arguments as arrays. Raise if a leaf cannot be differentiated.
+    """
     name, argnums, has_aux, holomorphic, allow_int = options
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)

@@ -157,7 +157,11 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, de
 
 
 def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call ``f`` with the arguments that the generator yields, send it the result, and return what it yields next."""
+    """Call ``f`` with arguments from a generator, and pass it the result.
+
+    The generator ``gen(*args, **kwargs)`` first yields the arguments, a tuple and a dictionary. It receives the result
+    of ``f`` by ``send``, and yields the value that is returned.
+    """
     running = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(running)
     out = running.send(f(*inner_args, **inner_kwargs))
@@ -166,7 +170,10 @@ def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **
 
 
 def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args: Any, **kwargs: Any) -> Any:
-    """Do as :func:`_by_generator`, with a generator that yields ``(out, aux)`` last, and put ``aux`` into ``store``."""
+    """Call ``f`` with arguments from a generator, whose last yielded value is a pair ``(out, aux)``.
+
+    Return ``out``, and put ``aux`` into ``store``. The generator is used as in :func:`_by_generator`.
+    """
     out, aux = _by_generator(f, gen, *args, **kwargs)
     store.store(aux)
     return out

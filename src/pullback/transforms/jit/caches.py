@@ -70,7 +70,7 @@ def _caches_by_options(fun: Any) -> dict[Any, Pair]:
 
 
 def caches_of(fun: Any, options: Options) -> Pair:
-    """The caches of a function for some options, shared by all results of ``jit`` for them."""
+    """The caches of a function for some options of ``jit``; all ``jit`` functions of both share them."""
     pair = Cache(), Cache()
     try:
         key = options.key()

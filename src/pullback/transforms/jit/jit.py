@@ -166,7 +166,10 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
-        """The cache key of a compiled program, as the fast path builds it."""
+        """The cache key of a compiled program, equal to the key that the fast path builds for the same call.
+
+        ``signatures`` are the types and placements of the leaves of the arguments.
+        """
         if call.refs:  # which the fast path does not support
             return (config.trace_context, call.treedef, tuple(call.refs), *signatures)
         if not self._plain:
@@ -261,7 +264,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
 
 
 def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:
-    """Rebuild a function from a pickle, from the original and the values of the options."""
+    """Rebuild a ``jit`` function when it is unpickled, from the original function and the values of its options."""
     options = object.__new__(Options)
     for name, value in zip(Options.__slots__, key, strict=True):
         setattr(options, name, value)
@@ -291,7 +294,7 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
 
 
 def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
-    """The types of the leaves of arguments, for a cache key, in which references differ from arrays."""
+    """The types of the leaves of arguments for a cache key; the leaves in ``refs`` get a reference type."""
     if not refs:
         return tuple(avals)
     return tuple([AbstractRef(a) if i in refs else a for i, a in enumerate(avals)])

@@ -65,9 +65,9 @@ class Call:
 
     Attributes:
       count: the number of positional arguments, including static arguments.
-      treedef: the tree of the traced arguments, with the static arguments, as a part of a cache key.
+      treedef: the component of the cache key with the tree of the traced arguments and the static arguments.
       nested: whether a positional argument is a tree, not an array.
-      refs: the leaves that are references, by index; filled by :meth:`arrays` and :meth:`avals`.
+      refs: the leaves that are references, by index; the methods ``arrays`` and ``avals`` fill it.
     """
 
     __slots__ = (
@@ -127,7 +127,7 @@ class Call:
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
-        """Convert leaf ``i`` to an array; for a reference, its content."""
+        """Convert leaf ``i``, with the value ``x``, to an array; for a reference, return its content."""
         if isinstance(x, RefCell):
             self.refs[i] = x
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
@@ -199,7 +199,17 @@ class Call:
 def infer_argnums_argnames(
     fun: Any, argnums: Any, argnames: Any, what: str, who: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Complete positions and names of arguments from each other by the signature of ``fun``; check them."""
+    """Check positions and names of arguments of ``fun``, and complete each from the other by its signature.
+
+    Args:
+      fun: the function.
+      argnums, argnames: the positions and the names; an argument may be in one of them only.
+      what: ``"static"`` or ``"donate"``, for error messages.
+      who: the transformation, for error messages.
+
+    Returns:
+      All positions and all names, sorted.
+    """
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
     for i in nums:

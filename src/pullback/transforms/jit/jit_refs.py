@@ -35,11 +35,15 @@ class UsedRefs:
         self.results = results
 
     def are_lasting(self) -> bool:
-        """Whether no reference that it closes over belongs to a transformation, so that the program can be cached."""
+        """Whether the program can be cached.
+
+        It can if all references that the function closes over were made outside of transformations, so that they remain
+        valid.
+        """
         return all(ref.home is None for ref in self.closed_over)
 
     def check(self, own: Sequence[RefCell]) -> None:
-        """Raise if the function closes over a reference that is also an argument."""
+        """Raise if the function closes over one of ``own``, the references among the arguments."""
         check_aliases(own, f"jit of {name_of(self.fun)}", self.closed_over)
 
     def contents(self) -> list[Any]:
@@ -47,7 +51,10 @@ class UsedRefs:
         return contents(self.closed_over)
 
     def written_back(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
-        """Write the new contents among the results of a run to the references; return the results of the function."""
+        """Write the new contents of references, which are the last results ``outs`` of a run, to the references.
+
+        Return the results of the function. ``own`` are the references among the arguments.
+        """
         self.check(own)
         write_all([*own, *self.written], outs[self.results :])
         return list(outs[: self.results])

@@ -43,7 +43,7 @@ class PlacementTree:
         self.leaves = tuple(leaves)
 
     def of(self, full: Any, who: str, what: str) -> list[Any]:
-        """Broadcast to the leaves of a tree: for each a device, a sharding over several, or None.
+        """Broadcast the placements to a list with an entry for each leaf of ``full``: a device, a sharding, or None.
 
         Args:
           full: the tree; the placements are a prefix of it.

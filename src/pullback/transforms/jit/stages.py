@@ -156,7 +156,7 @@ class Traced:
           lowering_platforms: None, or the name of the platform of that device, in a list.
 
         Raises:
-          UnsupportedArgumentError: it is another platform; use ``export`` for these (a NotImplementedError).
+          UnsupportedArgumentError: it is the name of another platform; use ``export`` instead (a NotImplementedError).
         """
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
@@ -173,7 +173,10 @@ class Traced:
 
 
 def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
-    """The signature of a leaf of the arguments: an array, a reference, or an object with a shape and a dtype."""
+    """The signature (type and placement) of a leaf of the arguments.
+
+    The leaf is an array, a reference, or an object with a shape, a dtype and perhaps a ``sharding``.
+    """
     if isinstance(leaf, RefCell):
         leaf = leaf.content
     if isinstance(leaf, ArrayImpl):
@@ -305,7 +308,7 @@ class Compiled:
     ``jit`` caches it for later calls.
 
     Attributes:
-      signatures: the signatures of the results of the program.
+      signatures: the type and placement of each result of the program.
       unflatten: makes the tree of the results; None for a single array.
       captured: the captured arrays, which the program takes after its arguments, on its device.
       fits_shardings: whether the shardings of the arguments are those of the program's inputs.
@@ -368,7 +371,10 @@ class Compiled:
     donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """Run the program on the leaves of arguments, and write new contents to ``own``, the references among them."""
+        """Run the program on the leaves of the arguments; return the tree of the results.
+
+        ``own`` are the references among the leaves: their new contents are written to them.
+        """
         refs = self.refs
         if refs is not None:
             refs.check(own)
@@ -510,7 +516,10 @@ def _as_sharding(placement: Any) -> Any:
 
 
 def _not_simple() -> None:
-    """Disable the fast path of compiled functions when a second device is in use: they must check where buffers are."""
+    """Make calls of compiled functions check the device of each argument, when a second device is first used.
+
+    Until then they may use a fast path without this check.
+    """
     for cache in all_caches.living():
         for entry in list(cache.values()):  # a copy, since other threads may add entries
             if isinstance(entry, Compiled) and not entry.fits_shardings:
@@ -521,9 +530,9 @@ runtime.several_devices_used.append(_not_simple)
 
 
 def donate(arrays: Iterable[Any]) -> None:
-    """Prepare arrays on devices for donation: drop their views on the host, and copy buffers that other arrays share.
+    """Prepare arrays on devices for donation.
 
-    See ``core.array.fresh``, which shares buffers.
+    Drop their views on the host, and copy a buffer that another array shares.
     """
     for x in arrays:
         try:
@@ -553,12 +562,15 @@ def in_placements(call: Call, traced: Traced) -> list[Any]:
 
 
 def _requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """The requested placement of each leaf; its actual placement if that is None, or if ``requested`` is shorter."""
+    """For each leaf the requested placement; the actual placement if none is requested.
+
+    ``requested`` may be shorter than ``actual``, and may hold None.
+    """
     return [have if want is None else want for want, have in itertools.zip_longest(requested, actual)]
 
 
 def _with_devices(placement: Any) -> Any:
-    """Return a placement; if its mesh is abstract, on the mesh that was set."""
+    """Return a placement; if it is a sharding over an abstract mesh, on the mesh that ``set_mesh`` has set."""
     if (
         isinstance(placement, NamedSharding)
         and not isinstance(placement.mesh, Mesh)
@@ -582,7 +594,17 @@ def out_placements(call: Call, traced: Traced) -> list[Any]:
 
 
 def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
-    """The device of a program, and whether it was requested or follows from committed arrays."""
+    """The device, or devices, that a program runs on; raise if its inputs are on different devices.
+
+    Args:
+      call: the arguments and the options.
+      placements: the placement of each argument, or None if it is not committed.
+      results: the requested placements of results.
+      consts: the arrays that the program captured.
+
+    Returns:
+      The device; and whether the user requested it, or an array or sharding determines it. Otherwise it is the default.
+    """
     if call.options.device is not None:
         return devices.device_named(call.options.device), True
     captured = [sig.placement for sig in committed_signatures(consts)]
@@ -595,7 +617,14 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
 
 
 def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Complete placements of results: a result that is an input, moved by ``in_shardings``, gets the same placement."""
+    """Complete the placements of results: a result that is an input moved by ``in_shardings`` stays where it was moved.
+
+    Args:
+      jaxpr: the program.
+      results: the requested placements of the results, which may be None; or an empty list.
+      placements: for each input, the placement at which the program takes it.
+      actual: for each input, the placement of the argument.
+    """
     moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, actual, strict=True) if to != here}
     if moved and not moved.keys().isdisjoint(jaxpr.outvars):
         results = results or [None] * len(jaxpr.outvars)
@@ -604,15 +633,24 @@ def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[An
 
 
 def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """The placements of the results that the program computes, without forwarded inputs."""
+    """Select the placements of the results that the program computes.
+
+    Results with a negative number in ``out_index`` are inputs that are returned without the program.
+    """
     if not out_placements or out_index is None:
         return list(out_placements)
     return [placement for placement, i in zip(out_placements, out_index, strict=True) if i >= 0]
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
-    """Remove results that are inputs from a program, unless they have placements; return an index of results, as in
-    :class:`Lowered`, and the program."""
+    """Remove from a program the results that are inputs, as the caller can return these itself.
+
+    No result is removed if any of ``out_placements`` is not None.
+
+    Returns:
+      For each result of ``closed`` its index among the remaining results, or ``~i`` if it is input i; None if no result
+      was removed. And the program.
+    """
     jaxpr = closed.jaxpr
     if any(placement is not None for placement in out_placements) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
         return None, closed
@@ -631,9 +669,18 @@ def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tu
 def _aliases(
     closed: ClosedJaxpr, used: list[int] | None, out_index: list[int] | None, call: Call
 ) -> tuple[tuple[int, ...], dict[int, int]]:
-    """Match donated inputs with results of equal type; return the donated leaves, and the result for each input.
+    """Choose, for each donated input, a result of equal shape and dtype that takes its memory.
 
     Warn of donated arguments that no result can use.
+
+    Args:
+      closed: the program.
+      used: the indices of the leaves of the arguments that are its inputs; None for all.
+      out_index: None, or for each result of the function a negative number ``~i`` if it is the unchanged leaf i.
+      call: the arguments.
+
+    Returns:
+      The indices of the leaves whose memory is taken; and the index of the result by that of the input.
     """
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}

@@ -30,12 +30,15 @@ MOST_EAGER = 1.0
 
 
 def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compiled | Tiered:
-    """Return the cache entry for a lowered function: compiled, or running eagerly while another thread compiles.
+    """Return the cache entry for a lowered function.
+
+    It is a compiled function; or, with the option ``tiered``, a function that runs eagerly while another thread
+    compiles.
 
     Args:
       lowered: the function.
       options: the options of ``jit``.
-      cache: the cache, in which the compiled program will replace the entry.
+      cache: the cache, in which the compiled function will replace the eager entry.
       key: the key of the entry.
     """
     tier = options.tiered or config.tiered
@@ -50,7 +53,7 @@ def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compile
 
 
 def _log(lowered: Lowered) -> None:
-    """Log that a function runs eagerly meanwhile, and the expected times."""
+    """Log that calls of a function run eagerly while it compiles, with the expected times of both."""
     import logging  # imported only if needed
 
     program = lowered.program
@@ -74,7 +77,10 @@ def _may_be_eager(lowered: Lowered, options: Any) -> bool:
 
 
 def _is_worth_it(lowered: Lowered) -> bool:
-    """Whether compilation is expected to take long and an eager call is not, and no cache has the executable."""
+    """Whether to run calls eagerly during compilation.
+
+    That is if compilation is expected to take long, an eager call to be short, and the executable is not on disk.
+    """
     from pullback.backends.compiler import programs
 
     program = lowered.program
@@ -106,7 +112,10 @@ class Tiered:
         self.unflatten: Callable[[list[Any]], Any] | None = None if out_tree.is_leaf() else trees.unflattener(out_tree)
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """Run the function on the leaves of arguments, as :meth:`Compiled.run` does."""
+        """Run the function on the leaves of the arguments: eagerly, or by the program once it is compiled.
+
+        New contents of references are written to ``own``, the references among the leaves.
+        """
         if self.job.done or (self._options.tiered or config.tiered) == "off":
             return self._compiled().run(leaves, own)
         lowered, refs = self.lowered, self.lowered.traced.refs

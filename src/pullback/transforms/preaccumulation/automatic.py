@@ -39,7 +39,10 @@ many times the products of the backward pass."""
 def preaccumulated(
     function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Callable[..., list[Any]]:
-    """Trace a function that is to be differentiated at a point, and preaccumulate regions of the program.
+    """Trace a function that is to be differentiated at a point; return it as a function that preaccumulates.
+
+    To preaccumulate a region of the program is to compute its local Jacobian in the forward pass. Reverse mode then
+    stores this instead of the intermediate values.
 
     Args:
       function: the user's function, for error messages.
@@ -79,7 +82,9 @@ def check_choice(what: str, preaccumulate: Any) -> None:
 
 @cached_by_jaxpr
 def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: range = range(0)) -> ClosedJaxpr:
-    """Preaccumulate regions of a program and of the bodies of its loops; return ``closed`` if no region is worth it.
+    """Replace regions of a program, and of the bodies of its loops, by equations that store a local Jacobian.
+
+    A region is replaced where reverse mode then stores fewer bytes. Return ``closed`` itself if there is none.
 
     Args:
       closed: the program.
@@ -124,7 +129,10 @@ def _loop_invariant(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
 
 
 def _within(eqn: Eqn, name: str) -> Eqn:
-    """Preaccumulate regions of the programs that an equation holds."""
+    """Apply :func:`automatic` to the bodies and branches of a loop or a choice; return the equation with the results.
+
+    ``name`` is the name of the function, for error messages.
+    """
     stepped = programs_in_step(eqn.primitive, eqn.params)
     programs = {closed: in_step(closed, name, changing) for closed, _, changing in stepped}
     if all(closed is found for closed, found in programs.items()):
@@ -139,7 +147,13 @@ def _within(eqn: Eqn, name: str) -> Eqn:
 
 
 def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
-    """Preaccumulate regions of the body of a loop, or of a branch; see :func:`automatic`."""
+    """Replace regions of a loop's body, or of a branch, by equations that store a local Jacobian.
+
+    Args:
+      closed: the program; all its inexact inputs are differentiated.
+      name: the name of the function, for error messages.
+      changing: the indices of the inputs that change in each step; empty for a branch.
+    """
     active = tuple([dtypes.is_inexact(a.dtype) for a in closed.in_avals])
     found = automatic(closed, active, name, changing)
     return closed if found is closed else deduplicated(found)
@@ -153,7 +167,10 @@ def _last_uses(jaxpr: Jaxpr) -> dict[Any, int]:
 
 
 def _region_equation(jaxpr: Jaxpr, start: int, end: int, last: dict[Any, int], name: str) -> Eqn:
-    """Combine the equations from ``start`` to ``end`` in one equation of ``preaccumulate``."""
+    """Make one ``preaccumulate`` equation of the equations ``start`` to ``end - 1`` of a program.
+
+    ``last`` has the index of the last equation that reads each variable; ``name`` is for error messages.
+    """
     eqns = jaxpr.eqns[start:end]
     bound = {v for eqn in eqns for v in eqn.outvars}
     inputs = list(dict.fromkeys(a for eqn in eqns for a in eqn.invars if type(a) is Var and a not in bound))
@@ -170,9 +187,9 @@ class Cost(NamedTuple):
     """The cost of an equation in reverse mode, without preaccumulation.
 
     Attributes:
-      elementwise: whether the equation may be in a region.
-      operands: the active operands: those that depend on active inputs; empty if no useful result does.
-      results: the active results.
+      elementwise: whether the equation may be in a region that is replaced by its local Jacobian.
+      operands: the active operands, which depend on differentiated inputs; empty if no result that matters does.
+      results: the active results, which depend on differentiated inputs.
       residuals: the size in bytes of each residual, by variable.
     """
 
@@ -183,7 +200,7 @@ class Cost(NamedTuple):
 
 
 def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> list[Cost]:
-    """The cost of each equation of a program."""
+    """The cost of each equation of a program; for the arguments see :func:`automatic`."""
     costs: list[Cost] = []
     stage_flat(closed, partial(_counted, closed, active, changing, costs), closed.in_avals)
     return costs
@@ -192,7 +209,15 @@ def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> li
 def _counted(
     closed: ClosedJaxpr, active: Sequence[bool], changing: range, costs: list[Cost], *primals: Any
 ) -> list[Any]:
-    """Evaluate a program under staging, and append the cost of each equation to ``costs``."""
+    """Trace a program, and append the cost of each of its equations in reverse mode to ``costs``; return an empty list.
+
+    Args:
+      closed: the program.
+      active: for each input, whether the program is differentiated with respect to it.
+      changing: for the body of a loop, the indices of the inputs that change in each step.
+      costs: receives the costs.
+      primals: the inputs, as tracers.
+    """
     jaxpr = closed.jaxpr
     useful = useful_variables(jaxpr)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -214,10 +239,15 @@ def _counted(
 
 
 def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], Cost]:
-    """Evaluate an equation under staging; return its results, and its cost if the operands ``own`` are active.
+    """Evaluate an equation on tracers; return its results, and its cost in reverse mode.
 
-    It may be in a region only if it is elementwise in all operands: another transformation may differentiate with
-    respect to the others.
+    The equation may be in a region that is replaced by its local Jacobian only if it is elementwise in all operands:
+    another transformation may differentiate with respect to operands that are not active.
+
+    Args:
+      eqn: the equation.
+      values: its operands.
+      own: which operands are active, so that reverse mode differentiates with respect to them.
     """
     primitive, params = eqn.primitive, eqn.params
     inexact = [dtypes.is_inexact(a.aval.dtype) for a in eqn.invars]
@@ -251,7 +281,10 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
 
 
 def _linearized(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], dict[Any, int]]:
-    """Linearise an equation with respect to the operands ``own``; return its active results, and sizes of residuals."""
+    """Linearise an equation at the operands ``values`` with respect to the operands that ``own`` flags.
+
+    Return its active results, and the size of each residual in bytes.
+    """
     if True not in own:
         return [], {}
     invars, outvars = [Var(a.aval) for a in eqn.invars], [Var(v.aval) for v in eqn.outvars]
@@ -316,7 +349,14 @@ def _users(costs: Sequence[Cost]) -> dict[Any, tuple[int, int]]:
 def _savings(
     jaxpr: Jaxpr, costs: Sequence[Cost], users: dict[Any, tuple[int, int]], last: dict[Any, int], start: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ``(end, bytes saved)`` for each region that begins with an equation and saves memory."""
+    """Yield ``(end, bytes saved)`` for each region that begins with the equation ``start`` and saves memory.
+
+    Args:
+      jaxpr: the program.
+      costs: the cost of each of its equations.
+      users: for each residual, the first and the last equation that need it.
+      last: for each variable, the last equation that reads it.
+      start: the index of the first equation of the region."""
     inputs: dict[Any, int] = {}  # each active input, and its bit in the sets of inputs
     depends: dict[Any, int] = {}  # for each active variable of the region, the set of inputs that it depends on
     live: dict[Any, int] = {}  # the variables that are read after the region, with the bytes of their derivatives

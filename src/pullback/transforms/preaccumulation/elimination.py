@@ -19,7 +19,9 @@ ORDERS = "markowitz", "forward", "reverse"
 
 
 class Graph:
-    """A computational graph. Vertices are numbers, and each edge goes from a smaller one to a larger one.
+    """A computational graph, whose vertices are numbered and whose edges are partial derivatives.
+
+    An edge goes from an operand to a result, which has a larger number.
 
     >>> graph = Graph(2)  # the derivative of x * y * 2 by x and y, where x is 3 and y is 5
     >>> product = graph.vertex({0: 5.0, 1: 3.0})
@@ -37,7 +39,10 @@ class Graph:
         self.before: list[dict[int, Any]] = [{} for _ in range(inputs)]
 
     def vertex(self, edges: dict[int, Any]) -> int:
-        """Add a vertex, with the partial derivatives by its predecessors, and return its number."""
+        """Add a vertex, and return its number.
+
+        ``edges`` has the partial derivative of the vertex by each operand, with the number of the operand as key.
+        """
         self.before.append(edges)
         return len(self.before) - 1
 
@@ -74,7 +79,11 @@ class Graph:
         return [dict(sorted(before[v].items())) for v in outputs]
 
     def _reached(self, outputs: Collection[int]) -> tuple[dict[int, dict[int, Any]], dict[int, set[int]]]:
-        """Return the predecessors and the successors of the inputs, and of the vertices that the outputs depend on."""
+        """Find the inputs, and the vertices that the outputs depend on.
+
+        Return two dictionaries with these vertices as keys: the partial derivatives by their predecessors, and their
+        successors.
+        """
         after: dict[int, set[int]] = {v: set() for v in (*range(self.inputs), *outputs)}
         for v in range(len(self.before) - 1, self.inputs - 1, -1):
             if v in after:
@@ -86,7 +95,13 @@ class Graph:
 def _ordered(
     vertices: list[int], order: str, before: dict[int, dict[int, Any]], after: dict[int, set[int]]
 ) -> Iterator[int]:
-    """Yield vertices in an order of elimination, while the caller updates ``before`` and ``after``."""
+    """Yield the vertices in the order in which they are to be eliminated.
+
+    Args:
+      vertices: the vertices.
+      order: ``"forward"``, ``"reverse"`` or ``"markowitz"``, see :meth:`Graph.eliminate`.
+      before, after: the predecessors and successors of each vertex; the caller updates them after each elimination.
+    """
     if order != "markowitz":
         yield from vertices if order == "forward" else reversed(vertices)
         return

@@ -55,9 +55,10 @@ class Entry(NamedTuple):
 
     Attributes:
       result, operand: the indices of the result and of the input.
-      number: the derivative if it is a constant number; None for an array, the next further result of the program.
-      axes: the axes of the array that are axes of the input; its other axes are those of the result. None for an
-        elementwise derivative.
+      number: the derivative if it is a constant number. None if it is an array: the arrays of the entries are, in their
+        order, further results of the program of :class:`LocalJacobian`.
+      axes: the axes of the array that correspond to axes of the input; the others correspond to axes of the result.
+        None for an elementwise derivative.
     """
 
     result: int
@@ -71,7 +72,7 @@ class LocalJacobian(NamedTuple):
 
     Attributes:
       program: from the inputs to the results, followed by the arrays of the entries.
-      entries: the partial derivatives that are not zero.
+      entries: the partial derivatives that are not zero; some of them are arrays.
     """
 
     program: ClosedJaxpr
@@ -90,7 +91,14 @@ class LocalJacobian(NamedTuple):
 
 
 def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
-    """Multiply an entry of the Jacobian by the tangent ``t`` of its input: a term of the tangent of its result."""
+    """A term of the tangent of a result: the product of a partial derivative and the tangent of an input.
+
+    Args:
+      entry: the partial derivative.
+      array: its array, if it is not a constant number.
+      t: the tangent of the input.
+      aval: the type of the result.
+    """
     t = convert_element_type(t, aval.dtype)
     if entry.axes:
         return dot_general(array, t, ((entry.axes, range(len(t.shape))), ((), ())))
@@ -110,10 +118,11 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
     Args:
       closed: the program.
       active: for each input, whether to differentiate with respect to it.
-      order: the order of elimination, see :meth:`Graph.eliminate`. Without elimination, ``"forward"`` computes columns,
+      order: ``"forward"``, ``"reverse"`` or ``"markowitz"``, the order in which an elementwise program's operations are
+        eliminated; see :meth:`Graph.eliminate`. For other programs, ``"forward"`` computes columns of the Jacobian,
         ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
       name: the name of the function, for error messages.
-      most: the largest number of elements if elimination is impossible.
+      most: the largest number of elements of the Jacobian of a program that is not elementwise.
 
     Raises:
       PreaccumulationError: the program is not elementwise, and the Jacobian would be too large. The message names the
@@ -137,7 +146,10 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """An equation is not elementwise, so that its partial derivatives do not have the shapes of its results."""
+    """Raised for an equation that is not elementwise, so that elimination cannot be used.
+
+    Its partial derivatives do not have the shapes of its results.
+    """
 
     def __init__(self, eqn: Eqn) -> None:
         self.eqn = eqn
@@ -149,7 +161,7 @@ respect to an operand that is not active; otherwise differentiation raises the e
 
 
 class Recorder:
-    """Evaluates equations, and builds their computational graph.
+    """Evaluates equations, and builds their computational graph, whose edges are partial derivatives.
 
     Attributes:
       graph: the graph.
@@ -169,7 +181,15 @@ class Recorder:
         return self.graph.vertex(joined)
 
     def run(self, eqn: Eqn, values: Sequence[Any], vertices: Vertices) -> tuple[list[Any], list[int | None]]:
-        """Evaluate an equation; return its results and their vertices, None where a result depends on no input.
+        """Evaluate an equation, and add its results to the graph.
+
+        Args:
+          eqn: the equation.
+          values: its operands.
+          vertices: for each operand its vertex in the graph; None for a constant.
+
+        Returns:
+          The results; and the vertex of each, None for a result that depends on no input.
 
         Raises:
           NotElementwise: the equation is not elementwise.
@@ -200,7 +220,19 @@ class Recorder:
     def _forward(
         self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Vertices
     ) -> tuple[list[Any], list[int | None]]:
-        """Do as :meth:`run` for an operation on scalars, or an elementwise loop: by one batched forward pass."""
+        """Evaluate an operation on scalars, or an elementwise loop, and add its results to the graph, for :meth:`run`.
+
+        The partial derivatives come from one forward pass, mapped over the operands.
+
+        Args:
+          eqn: the equation.
+          bind: applies its primitive to operands.
+          values: the operands.
+          vertices: the vertex of each operand, or None.
+
+        Returns:
+          The results, and their vertices, None where a result depends on no input.
+        """
         active = [v is not None for v in vertices]
         own = select(vertices, active)
         if not (_of_numbers(eqn, active) or _works_elementwise(eqn, active)):
@@ -220,13 +252,16 @@ class Recorder:
 
 
 def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether the active operands and the results of an equation are scalars, except integers and booleans."""
+    """Whether the results of an equation, and the operands that ``active`` flags, are scalars.
+
+    Integers and booleans among them may have any shape.
+    """
     atoms = [*select(eqn.invars, active), *eqn.outvars]
     return all(a.aval.shape == () for a in atoms if dtypes.is_inexact(a.aval.dtype))
 
 
 def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether an operation that holds programs, such as a loop, is elementwise in its active operands."""
+    """Whether an operation that holds programs, such as a loop, is elementwise in its ``active`` operands."""
     stepped = programs_in_step(eqn.primitive, eqn.params)
     for closed, first, _ in stepped:
         inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)
@@ -254,7 +289,7 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
 
 
 def _recorded(closed: ClosedJaxpr, active: Sequence[bool], *primals: Any) -> list[Any]:
-    """Record a program, and return its results alone; raise if it is not elementwise."""
+    """Return the results of a program; raise ``NotElementwise`` if it is not elementwise in the ``active`` inputs."""
     return record(closed, active, primals).outs
 
 
@@ -273,7 +308,10 @@ class Recorded(NamedTuple):
 
 
 def useful_variables(jaxpr: Jaxpr) -> set[Any]:
-    """The inexact variables that inexact results depend on, by a path of inexact variables."""
+    """The inexact variables that the inexact results of a program depend on.
+
+    Dependence through integers or booleans does not count, since it has no derivative.
+    """
     useful: set[Any] = {a for a in jaxpr.outvars if dtypes.is_inexact(a.aval.dtype)}
     for eqn in reversed(jaxpr.eqns):
         if not useful.isdisjoint(eqn.outvars):
@@ -282,7 +320,7 @@ def useful_variables(jaxpr: Jaxpr) -> set[Any]:
 
 
 def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) -> Recorded:
-    """Evaluate a program, and build its computational graph.
+    """Evaluate a program at ``primals``, and build its computational graph from the ``active`` inputs.
 
     Raises:
       NotElementwise: an equation is not elementwise.
@@ -312,7 +350,10 @@ def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) 
 def _by_elimination(
     closed: ClosedJaxpr, active: Sequence[bool], order: str, entries: list[Entry], *primals: Any
 ) -> list[Any]:
-    """Evaluate an elementwise program, and its Jacobian by elimination; return results and arrays of the Jacobian."""
+    """Evaluate an elementwise program, and compute its Jacobian by elimination in the graph of its operations.
+
+    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    """
     outs, vertices, recorder = record(closed, active, primals)
     where = [i for i, flag in enumerate(active) if flag]
     # A copy of each result's vertex: outputs must have no successors, but results may be operands of each other.
@@ -376,7 +417,18 @@ def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: in
 def columns_of(
     function: Any, run: Any, values: Sequence[Any], active: Sequence[bool], basis: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Evaluate ``run(*values)``, and the tangents of its results for a batch of tangents of the active values."""
+    """Evaluate a function, and its derivative along a batch of tangents.
+
+    Args:
+      function: the function, for error messages.
+      run: takes the values, and returns a list of results.
+      values: the point.
+      active: which values have tangents.
+      basis: the tangents of the active values, with the batch along axis 0.
+
+    Returns:
+      The results; and their tangents, with the batch along axis 0, or ``ZERO``.
+    """
     nonzero: list[bool] = []
 
     def forward(*tangents: Any) -> list[Any]:
@@ -393,23 +445,32 @@ def columns_of(
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """Move the mapped axis to the front; repeat a value without one ``count`` times."""
+    """Move the mapped axis ``dim`` to the front; if it is None, repeat ``x`` along a new first axis of ``count``."""
     return broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
 
 
 def _first(x: Any, dim: int) -> Any:
-    """The first of several equal examples along the axis ``dim``."""
+    """The first example of ``x``, a batch along the axis ``dim`` whose examples are all equal."""
     return reshape(slice_in_dim(x, 0, 1, dim), (*x.shape[:dim], *x.shape[dim + 1 :]))
 
 
 def _unit(index: int, count: int, aval: ShapedArray) -> Any:
-    """The tangents of value ``index`` along ``count`` directions, one for each value: 1 along its own, otherwise 0."""
+    """The tangents of one of several values, in a batch with one direction for each value, along axis 0.
+
+    Args:
+      index: the index of the value: its tangent is 1 in direction ``index``, and 0 in the others.
+      count: the number of values.
+      aval: the type of the value.
+    """
     units = convert_element_type(eq_p.bind(iota(np.int32, (count,), 0), index), dtypes.tangent_dtype(aval.dtype))
     return broadcast_in_dim(units, (count, *aval.shape), (0,))
 
 
 def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
-    """The standard basis of the space of some values, as a batch for each value; it is computed, not stored."""
+    """The standard basis of the space of several values, as a batch of ``count`` tangents for each value.
+
+    It is computed from indices, so that a compiled program need not store it.
+    """
     rows, start = iota(np.int32, (count, 1), 0), 0
     batches = []
     for aval in avals:
@@ -422,7 +483,10 @@ def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
 
 
 def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Split an array, whose leading axis is over the elements of all values, by value; reshape to the values' axes."""
+    """Split an array by value: its first axis is over the elements of all values of types ``avals``.
+
+    Return an array for each value, with the value's axes instead of the first axis.
+    """
     slices, start = [], 0
     for aval in avals:
         rows = slice_in_dim(block, start, start + aval.size, 0)
@@ -432,7 +496,10 @@ def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
-    """Evaluate a program, and its Jacobian by forward mode."""
+    """Evaluate a program, and compute its Jacobian in forward mode.
+
+    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    """
     where = [i for i, flag in enumerate(active) if flag]
     avals = select(closed.in_avals, active)
     basis = _basis(avals, sum(a.size for a in avals))
@@ -447,7 +514,10 @@ def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry
 
 
 def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
-    """Evaluate a program, and its Jacobian by reverse mode."""
+    """Evaluate a program, and compute its Jacobian in reverse mode.
+
+    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    """
     outs, tape = linearize_flat(closed, jaxpr_as_fun(closed), primals, active)
     where = [i for i, flag in enumerate(active) if flag]
     results = [i for i, x in enumerate(tape.outputs) if x is not ZERO]

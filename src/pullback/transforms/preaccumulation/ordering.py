@@ -30,7 +30,10 @@ def economical(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
-    """Remove the equations that repeat an earlier one; return the others, and the results."""
+    """Remove the equations that repeat an earlier one.
+
+    Return the other equations, and the results ``outs``, with repeated variables replaced by the earlier ones.
+    """
     first: dict[Any, list[Var]] = {}
     same: dict[Any, Any] = {}
     unique: list[Eqn] = []
@@ -81,7 +84,10 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
 
 
 def _absorbed(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
-    """The variables whose sign all of their readers absorb: sums, and products whose own sign is absorbed."""
+    """The variables whose negation can be removed, since all operations that read them can absorb the sign.
+
+    A sum absorbs it by becoming a difference. A product absorbs it if the operations that read the product do.
+    """
     absorbed: set[Any] = set()
     refused: set[Any] = set(outs)
     for eqn in reversed(eqns):
@@ -122,7 +128,7 @@ def peak_elements(eqns: Sequence[Eqn], outs: Sequence[Any]) -> int:
 
 
 def last_uses(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[list[Any]]:
-    """For each equation, the variables that it reads or binds and that are dead after it."""
+    """For each equation, the variables among its operands and results that no later equation and no result reads."""
     read: set[Any] = set(outs)
     found: list[list[Any]] = []
     for eqn in reversed(eqns):

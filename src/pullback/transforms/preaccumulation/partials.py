@@ -19,7 +19,10 @@ from pullback.primitives.arrays.shapes import broadcast_in_dim_p
 
 
 class Factor:
-    """A partial derivative that is represented by a multiplication, which rounds as the operation itself does."""
+    """A partial derivative that is represented by the operation that multiplies by it, instead of by an array.
+
+    The product is rounded as in the jvp rule of the differentiated operation.
+    """
 
     __slots__ = ()
 
@@ -29,7 +32,10 @@ class Factor:
 
 
 class Selected(Factor):
-    """The factor of an operand of ``select_n``: 1 where it is selected, else 0, also times an infinity or NaN."""
+    """The factor of an operand of ``select_n``: 1 where the operand is selected, and 0 elsewhere.
+
+    Its product with an infinity or NaN is 0 where the operand is not selected.
+    """
 
     __slots__ = ("case", "count", "which")
 
@@ -43,7 +49,7 @@ class Selected(Factor):
 
 
 class Divided(Factor):
-    """The reciprocal of an array."""
+    """The partial derivative ``1 / x``: multiplication by it is division by ``x``, its array ``divisor``."""
 
     __slots__ = ("divisor",)
 
@@ -63,7 +69,7 @@ def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def stored(partial: Any) -> Any:
-    """The value that must be stored to multiply by a partial derivative."""
+    """The array to store for multiplications by a partial derivative: itself, or the array of a :class:`Factor`."""
     if isinstance(partial, Selected):
         return partial.which
     return partial.divisor if isinstance(partial, Divided) else partial
@@ -104,7 +110,10 @@ number, an array, :class:`Divided` or :class:`Selected`. None if it is not eleme
 
 
 def edges_of(node: LinearVar) -> Edges | None:
-    """The linear operands of an elementwise operation on a tape, with derivatives; None for other operations."""
+    """The operands of an elementwise operation on a tape, each with the partial derivative by it.
+
+    None if there is no rule for the operation. An operand that is not linear is left out.
+    """
     if node.primitive is None or node.results is not None or dtypes.is_complex(node.dtype):
         return None
     rule = edges.of(node.primitive)
@@ -112,17 +121,20 @@ def edges_of(node: LinearVar) -> Edges | None:
 
 
 def _sum(x: Any, y: Any, sign: int = 1) -> Edges:
-    """The edges of ``x + y``, or of ``x - y`` if ``sign`` is -1."""
+    """The linear operands of ``x + y``, or of ``x - y`` if ``sign`` is -1, with their partial derivatives, 1 or -1."""
     return [(v, n) for v, n in ((x, 1), (y, sign)) if type(v) is LinearVar]
 
 
 def _select(which: Any, *cases: Any) -> Edges:
-    """The edges of ``select_n``."""
+    """The linear operands of ``select_n``, with their partial derivatives."""
     return [(x, Selected(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
 
 
 def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Edges | None:
-    """The edge of a broadcast that elementwise operations do implicitly; None for another broadcast."""
+    """The linear operand of a broadcast, with its partial derivative.
+
+    None if the broadcast is not one that elementwise operations do implicitly.
+    """
     trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
     return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None
 

@@ -37,9 +37,9 @@ Dims = Sequence[int | None]
 
 @dataclass(frozen=True, repr=False)
 class Region:
-    """A region of a program, as a program of one example, and the axes over which it is mapped.
+    """A region of a program that is differentiated by its local Jacobian.
 
-    The Jacobian is computed for one example, and then mapped.
+    Under ``vmap`` the Jacobian is computed for one example, and its program is then mapped.
 
     Attributes:
       program: the program of one example.
@@ -68,7 +68,11 @@ class Region:
         return program
 
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
-        """A program from operands and nonzero tangents to results and tangents; and which results have tangents."""
+        """Differentiate the region in forward mode.
+
+        ``nonzero`` says which operands have tangents. Return a program from the operands and their tangents to the
+        results and their tangents; and, for each result, whether it has a tangent.
+        """
         program = self.program
         if any(axis.size == 0 for axis, _ in self.axes):  # an unmapped result would be read from the first example
             return jvp_jaxpr(self.mapped, nonzero)
@@ -111,7 +115,7 @@ runs_once(preaccumulate_p)(lambda jaxpr, region: jaxpr)
 
 
 def bind(region: Region, operands: Sequence[Any]) -> list[Any]:
-    """Apply the primitive to a region and operands."""
+    """Apply the primitive ``preaccumulate`` to a region and operands; return its results."""
     return preaccumulate_p.bind(*operands, jaxpr=region.mapped, region=region)  # type: ignore[no-any-return]
 
 
@@ -176,7 +180,18 @@ preaccumulate_p.lowering(lambda hlo, *operands, jaxpr, region: write_program(hlo
 def _derivative(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], name: str, order: str, most: int
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """Differentiate a program in forward mode, as :func:`jvp_jaxpr` does, by its local Jacobian."""
+    """Differentiate a program in forward mode, by multiplying its local Jacobian by the tangents.
+
+    Args:
+      closed: the program.
+      nonzero: which inputs have tangents.
+      name: the name of the function, for error messages.
+      order: the order of elimination.
+      most: the largest number of elements of a Jacobian that is not computed by elimination.
+
+    Returns:
+      A program from inputs and tangents to results and tangents; and for each result whether it has a tangent.
+    """
     local = local_jacobian(closed, nonzero, order, name, most)
     region = Region(local.program, name, order, is_jacobian=True)
     count, out_avals = len(closed.in_avals), closed.out_avals

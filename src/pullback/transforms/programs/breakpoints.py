@@ -79,7 +79,10 @@ def _stop_later(frame: FrameType, ordered: bool) -> None:
 
 
 def _has_values_later(x: Any) -> bool:
-    """Whether a tree has traced values, all of active transformations, so that a callback can receive them."""
+    """Whether a tree has traced leaves, and all of these belong to active transformations.
+
+    A callback can then receive their values when the program runs.
+    """
     try:
         traced = [leaf for leaf in tree.leaves(x) if isinstance(leaf, Tracer)]
     except Exception:  # a user's container that is not fully constructed yet

@@ -92,7 +92,7 @@ class HostFunction:
         return np.asarray(host_value(array))
 
     def batched(self, size: int) -> HostFunction:
-        """Return the same function for batches, which it takes and returns with the mapped axis first."""
+        """Return the same function, declared to take and return batches of ``size`` examples, along axis 0."""
         other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
         other.settings = self.settings
         return other
@@ -123,23 +123,26 @@ class Looped:
         return outs
 
     def batched(self, size: int) -> Looped:
-        """Return a function that loops over one more axis."""
+        """Return a host function that loops over one more axis, of ``size`` examples, of all operands."""
         return Looped(self, [True] * len(self.mapped), size)
 
 
 def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
-    """The type with a further first axis."""
+    """Extend a type by a first axis of ``size``."""
     return aval.update(shape=(size, *aval.shape))
 
 
 def _example(x: Any, i: int) -> Any:
-    """An example of a batch. Random keys, a dtype that NumPy lacks, are in an ``ArrayImpl``."""
+    """Example ``i`` of a batch. Random keys, a dtype that NumPy lacks, remain in an ``ArrayImpl``."""
     return ArrayImpl(x._value[i]) if isinstance(x, ArrayImpl) else x[i, ...]
 
 
 @contextmanager
 def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
-    """A block that runs eagerly and with ``settings``, whatever transformations and settings its thread has."""
+    """A block that runs in eager mode, outside of all transformations, with the configuration ``settings``.
+
+    A callback runs in it, on whichever thread the runtime calls it.
+    """
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
@@ -176,7 +179,10 @@ call, and silently be zero.
 
 
 class NotRepeatable(Exception):
-    """A program cannot run again without its effects, since it needs values from them."""
+    """Raised when a program cannot run again without its effects.
+
+    It has a callback whose effects happened in the first run, and whose results it needs.
+    """
 
 
 class _EagerMode(threading.local):
@@ -236,7 +242,10 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 
 
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
-    """Run a callback; convert an exception to the HostFunctionError that a compiled program raises."""
+    """Run the host function ``call`` on ``arrays``; return its results.
+
+    An exception becomes the HostFunctionError that a compiled program raises.
+    """
     outer, _mode.as_compiled = _mode.as_compiled, False  # the function's own operations are not the program's
     try:
         return call(*arrays)
@@ -249,7 +258,13 @@ def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any])
 
 
 def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any]], *operands: Any) -> tuple[Any, ...]:
-    """Run a callback for a compiled program. Operands are views of buffers that are valid only during the call.
+    """Run a callback for a compiled program.
+
+    Args:
+      primitive: the primitive of the callback; if it is ordered, a token is the first operand and the first result.
+      call: the host function.
+      kinds: the dtype of each operand.
+      operands: views of buffers that are valid only during the call.
 
     Raises:
       HostFunctionError: the function raised an ``Exception``; other exceptions propagate unchanged.
@@ -267,7 +282,10 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    """The lowering rule of callbacks: a custom call, which finds the function by its index in the module."""
+    """The lowering rule of callbacks: a custom call.
+
+    At run time it finds the function by an index into the list of functions that the module holds.
+    """
     from pullback.backends.host.calls import TARGET
 
     calls = hlo.module.callbacks
@@ -316,7 +334,7 @@ for _primitive in (pure_callback_p, io_callback_p, required_callback_p):
 def _loop(
     primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, call: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule by one call that loops over the examples."""
+    """The batching rule of a callback: a single callback, whose function loops over the examples."""
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     looped = Looped(call, [d is not None for d in dims], axis.size)
     return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)
@@ -367,7 +385,15 @@ for _primitive in (pure_callback_p, required_callback_p):
 def _call_for_results(
     primitive: Primitive, function: Callable[..., Any], result_shape_dtypes: Any, args: Any, kwargs: Any, **params: Any
 ) -> Any:
-    """Call a function for results of declared types; raise if an argument is not an array."""
+    """Bind a callback with results of declared types; return the tree of results.
+
+    Args:
+      primitive: the primitive of the callback.
+      function: the user's function.
+      result_shape_dtypes: the tree of declared types.
+      args, kwargs: the arguments; raise if a leaf is not an array.
+      params: further parameters of the primitive.
+    """
     who = primitive.name
     leaves, in_tree = tree.flatten_call(args, kwargs)
     try:
@@ -487,7 +513,14 @@ def io_callback(
 
 
 def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
-    """Call a function for its effects; other objects than arrays, and numbers if ``numbers``, are passed unchanged."""
+    """Bind a callback that has effects and no results.
+
+    Args:
+      function: the user's function.
+      args, kwargs: its arguments. Leaves that are no arrays are passed to it unchanged.
+      ordered: whether ordered calls of a program happen in program order.
+      numbers: whether Python numbers are converted to arrays, too.
+    """
     leaves, outline = tree.flatten_call(args, kwargs)
     kinds = (Array, np.ndarray, np.generic)
     are_arrays = [isinstance(x, kinds) or (numbers and type(x) in SCALARS) for x in leaves]
@@ -551,7 +584,7 @@ def debug_callback(
 
 
 def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
-    """Raise if both options are set."""
+    """Raise if both ``ordered`` and ``partitioned`` are set; ``who`` is the function, for the message."""
     if ordered and partitioned:
         raise ArgumentError(f"{who}: ordered and partitioned exclude each other: shards of arrays have no order")
 

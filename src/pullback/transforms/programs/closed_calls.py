@@ -16,7 +16,10 @@ from pullback.transforms.traces.inlining import write_program
 
 
 def _call_primitive(name: str) -> Primitive:
-    """Make a primitive that evaluates its parameter ``call_jaxpr``; transformations apply to the equations in it."""
+    """Make a primitive that calls a program, its parameter ``call_jaxpr``.
+
+    Evaluation, lowering and transformations apply to the equations of the program one by one.
+    """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
     @p.abstract_eval

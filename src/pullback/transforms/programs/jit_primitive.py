@@ -23,7 +23,10 @@ runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
 
 @cached_by_jaxpr
 def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, placements: tuple[Any, ...]) -> Any:
-    """Compile a program; the executable is cached in it. ``asked_for``: whether an operand is committed."""
+    """Compile a program for a device; the executable is cached in the program.
+
+    ``asked_for`` says whether an operand is committed, and ``placements`` are the placements of the operands.
+    """
     from pullback.backends.compiler.programs import Lowered
 
     return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_placements=placements).compile()
@@ -58,7 +61,10 @@ def concrete(x: Any) -> ArrayImpl:
 
 
 def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Decorate an impl rule so that the operations that it applies are evaluated, without transformations."""
+    """Decorate an impl rule so that it runs under the evaluation trace.
+
+    The operations that the rule applies are then evaluated, and no transformation sees them.
+    """
 
     def impl(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outer, state.trace = state.trace, state.bottom

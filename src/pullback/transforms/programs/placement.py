@@ -39,7 +39,10 @@ device_put_p = Primitive("device_put", passes_nan=True)
 
 
 def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
-    """Commit an array to a placement, where programs that take it run; share its memory if it is there already."""
+    """Commit an array to a placement, a device or a sharding; programs that take it then run there.
+
+    If the array is there already, the result shares its memory.
+    """
     with transfers.explicit():
         buffer = buffer_at(x, placement)
     aval = x.aval
@@ -50,7 +53,12 @@ def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
 
 
 def committed_like(x: Any, model: Any) -> Any:
-    """Commit a new array to the placement of ``model``, an array or a type with a sharding, if the shapes are equal."""
+    """Commit a new array to the placement of a model.
+
+    Args:
+      x: the array.
+      model: an array, or a type with a sharding. If it has another shape or is not committed, ``x`` is returned.
+    """
     if type(model) is CommittedArray:
         placement = signature_of(model).placement
     else:
@@ -61,7 +69,10 @@ def committed_like(x: Any, model: Any) -> Any:
 
 
 def put(primitive: Primitive, x: Any, placement: Any) -> Any:
-    """Apply ``device_put`` or ``sharding_constraint`` to a concrete or traced array, and note its current placement."""
+    """Apply ``device_put`` or ``sharding_constraint`` to a concrete or traced array.
+
+    The current placement of the array, if known, becomes the parameter ``source``, to which cotangents are moved back.
+    """
     known = x.concrete() if isinstance(x, Tracer) else x
     source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
     return primitive.bind(x, placement=placement, source=source)
@@ -102,7 +113,10 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, plac
 
 
 def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
-    """A placement for arrays with a further axis, sharded over ``spmd_axis_name``, or else unconstrained."""
+    """The placement of a batch: ``placement`` with a mapped axis added at ``position``.
+
+    The new axis is sharded over the mesh axes ``spmd_axis_name`` of ``vmap``; without these, the compiler decides.
+    """
     if not isinstance(placement, NamedSharding):
         return placement
     entries: list[Any] = list(placement.spec.partitions)

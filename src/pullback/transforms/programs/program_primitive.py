@@ -28,12 +28,14 @@ Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 
 
 def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> Any:
-    """Split a program by partial evaluation, with the same options for both."""
+    """Split a program by partial evaluation. No options of the operation change: the dictionary of changes is empty."""
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
 def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
-    """Make a primitive whose parameters are a program, ``jaxpr``, and options, which transformations pass on.
+    """Make a primitive that runs a program, its parameter ``jaxpr``; transformations transform the program.
+
+    Other parameters are options, which transformations leave unchanged.
 
     The caller adds the rules for evaluation and lowering.
 
@@ -88,12 +90,12 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
 
 
 def if_needed(eqn: Eqn) -> list[Eqn]:
-    """A list of the equation, or an empty list if it has no results and no effects."""
+    """A list with the equation, or an empty list if the equation has neither results nor effects."""
     return [eqn] if eqn.outvars or eqn.effect else []
 
 
 def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
-    """Raise unless the operands have the shapes and dtypes of the inputs of a program.
+    """Raise unless ``actual``, the types of operands, have the shapes and dtypes ``expected`` by the program ``what``.
 
     Raises:
       JaxprError: the message shows both (an AssertionError).
@@ -106,6 +108,10 @@ def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[Sha
 
 @cached_by_jaxpr
 def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
-    """Transpose a program whose inputs ``linear`` are linear; it takes only the cotangents that are ``nonzero``."""
+    """Transpose a program.
+
+    ``linear`` says in which inputs it is linear. The transpose takes the cotangents that ``nonzero`` flags; the others
+    are zero.
+    """
     smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
     return transpose_jaxpr(smaller, linear)

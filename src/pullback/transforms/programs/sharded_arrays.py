@@ -92,7 +92,10 @@ def _shape(value: Any, who: str) -> tuple[int, ...]:
 
 
 def _shard(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Device) -> ArrayImpl:
-    """Convert a shard for a device to an array; raise unless it is concrete and has the shape and dtype (None: any)."""
+    """Convert a shard to an array; raise unless it is concrete and has the shape and the dtype (None: any dtype).
+
+    ``who`` is the function and ``device`` the device of the shard, for error messages.
+    """
     shard = as_array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
     if not isinstance(shard, ArrayImpl):
         raise ArgumentError(f"{who}: the shard for {device} is traced, {shard!r}: shards must be concrete arrays")
@@ -281,7 +284,10 @@ def make_array_from_process_local_data(
 
 
 def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Return the start and the size, along each axis, of the smallest block that contains some shards."""
+    """Return the start and the size, along each axis, of the smallest block that contains some shards.
+
+    ``indices`` are the regions of the shards in an array of the shape ``shape``.
+    """
     starts, sizes = [], []
     for axis, n in enumerate(shape):
         bounds = [index[axis].indices(n)[:2] for index in indices]
@@ -292,7 +298,7 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 
 
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
-    """For each axis, the number of shards along it, and how many of them the block of this process has."""
+    """For each axis, the number of shards along it in all, and the number in the block of this process."""
     factors = sharding.factors(ndim)
     local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]

@@ -26,9 +26,9 @@ def _is_nonzero(x: Any) -> bool:
 
 
 def _is_constant(x: Any) -> bool:
-    """Whether ``x``, the result of an operation at zero, shows that the operation adds a constant.
+    """Whether ``x``, the result of an operation on zeros, has a nonzero element, so that the operation adds a constant.
 
-    A NaN is none: it fills elements whose index is out of range.
+    NaNs do not count, as they fill elements whose index is out of range. False if the value is unknown.
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
@@ -38,7 +38,10 @@ def _is_constant(x: Any) -> bool:
 
 
 def is_affine(node: LinearVar, trace: Trace) -> bool:
-    """Whether an operation on a tape adds a constant: evaluates it, under ``trace``, with zeros for linear operands."""
+    """Whether an operation on a tape adds a nonzero constant, so that it is affine instead of linear.
+
+    The operation is evaluated under ``trace`` with zeros for its linear operands.
+    """
     primitive, operands, params = node.primitive, node.args, node.params
     if primitive is None or primitive.linear_in == "each" or all(map(is_linear, operands)):
         return False
@@ -58,7 +61,10 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
 
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether a linear operation may add a constant: a constant operand, or a parameter such as a fill value."""
+    """Whether an operation that is linear in its tangents may add a constant.
+
+    The constant is an operand, such as a term of a sum, or a parameter, such as a fill value.
+    """
     linear = [i for i, x in enumerate(operands) if is_linear(x)]
     part = linear_part(primitive, linear, len(operands), params)
     if part is None:
@@ -69,24 +75,35 @@ def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def _may_be_nonzero(x: Any) -> bool:
-    """Whether a constant operand is inexact and may have a nonzero element."""
+    """Whether a constant operand is inexact and has, or may have if it is traced, a nonzero element."""
     if type(x) in SCALARS:
         return bool(x)
     return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
 
 
 def checked_trace(function: Any) -> LinearTrace:
-    """Return a trace that records a linear function, raises at affine operations, and notes the user's source lines."""
+    """Return a trace that records a linear function on a tape.
+
+    It raises at an operation that adds a nonzero constant, and stores the user's source line of each operation.
+    """
     return LinearTrace(state.trace, function, _check)
 
 
 def refused_if_affine(
     trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
 ) -> tuple[Sequence[Any], LinearProgram]:
-    """Do as :func:`linear_program` with a :func:`checked_trace`, and raise if a result is a nonzero constant.
+    """Record a linear function under a trace that :func:`checked_trace` made; raise if it is not linear.
+
+    Args:
+      trace: the trace.
+      run: takes and returns flat sequences of arrays.
+      avals: the types of the inputs.
+
+    Returns:
+      The results, as tracers or constants; and the linear program.
 
     Raises:
-      NotLinearError: the function is not linear (a TypeError).
+      NotLinearError: an operation adds a nonzero constant, or a result is one (a TypeError).
     """
     outs, program = linear_program(trace, run, avals)
     for x, end in zip(outs, program.outputs, strict=True):
@@ -99,7 +116,7 @@ def refused_if_affine(
 
 
 def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
-    """Raise if a recorded operation adds a constant; otherwise note the user's source line in its tracers."""
+    """Raise if the recorded operation ``node`` adds a constant; otherwise give ``tracers`` the user's source line."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
         raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")

@@ -16,8 +16,8 @@ from pullback.transforms.traces.examples import Examples
 class UnmappedResult(int):
     """The position of a mapped axis along which a value is constant, although its cotangents may vary.
 
-    Only calls with custom rules return values with such an axis. An operation whose mapped operands all have one
-    returns one, too.
+    Calls with custom rules return values with such a position. An operation also returns one if the positions of all
+    its mapped operands are of this class.
     """
 
     __slots__ = ()
@@ -73,10 +73,10 @@ class BatchTracer(Tracer):
 
 
 class BatchTag:
-    """The identity of one use of ``vmap``, shared by all of its traces: :meth:`BatchTrace.run` makes further ones.
+    """The identity of one use of ``vmap``, which its traces share: each call of :meth:`BatchTrace.run` makes a trace.
 
     Attributes:
-      has_uniform: whether any value has a mapped axis at an ``UnmappedResult`` position.
+      has_uniform: whether any value has a mapped axis along which it is constant (:class:`UnmappedResult`).
     """
 
     has_uniform = False
@@ -87,7 +87,7 @@ class BatchTrace(Trace):
 
     Attributes:
       axis: the name and size of the mapped axis.
-      tag: the identity shared with the traces that :meth:`run` makes; each accepts the tracers of all.
+      tag: the identity of this use of ``vmap``; traces with the same tag accept the tracers of each other.
     """
 
     __slots__ = ("axis", "tag")

@@ -9,7 +9,10 @@ from pullback.core.trace import Tracer
 
 
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Turn the constants of a program that are tracers into inputs, after the others; return these tracers, too."""
+    """Turn the constants of a program that are tracers into inputs, after the other inputs.
+
+    Return the new program, and the tracers.
+    """
     captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:
         return closed, captured

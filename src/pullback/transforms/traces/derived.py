@@ -58,7 +58,10 @@ caches: list[MutableMapping[Any, Any]] = []
 
 
 def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
-    """Create the cache of a program, if another thread has not, and register the program for ``clear_derived``."""
+    """Create the cache of a program and return it; if another thread has created it already, return that cache.
+
+    The program is registered, so that ``clear_derived`` clears its cache.
+    """
     with _beginning:
         if not hasattr(closed, "_derived"):
             closed._derived = {}
@@ -75,5 +78,5 @@ def clear_derived() -> None:
 
 
 def _hashable(x: Any) -> Any:
-    """Return ``x`` with all lists within it, and in its tuples, as tuples."""
+    """Convert lists to tuples: ``x``, and all lists nested in it or in its tuples."""
     return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x

@@ -30,7 +30,10 @@ caches.extend((_programs, _recent))
 
 
 def _drop_idle(phase: str, info: dict[str, int]) -> None:
-    """At each full garbage collection, drop the recent programs that were not used since the previous one."""
+    """Drop the recent programs that were not used since the previous full garbage collection.
+
+    It is a callback of the garbage collector: ``phase`` is ``"start"`` or ``"stop"``, and ``info`` has the generation.
+    """
     # Without blocking: the collection may have begun in a thread that holds the lock.
     if phase == "start" and info["generation"] == 2 and _keeping.acquire(blocking=False):
         try:
@@ -134,7 +137,10 @@ def op_count(closed: ClosedJaxpr) -> int:
 
 
 def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    """Count the operations of a jaxpr; ``counted`` memoizes, as nested programs may occur many times."""
+    """Count the operations that a jaxpr runs, including those in nested programs.
+
+    ``counted`` memoizes the count of each jaxpr, as a nested program may occur many times.
+    """
     if jaxpr not in counted:
         inner = [eqn.params.get("length", 1) * sum(_work(p, counted) for p in subjaxprs(eqn)) for eqn in jaxpr.eqns]
         counted[jaxpr] = sum(n or 1 for n in inner)

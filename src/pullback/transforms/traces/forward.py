@@ -18,7 +18,9 @@ from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
-    """The kind of tangents of a forward pass: it decides whether rules that are not linear in them may run."""
+    """How many tangents a primal has in a forward pass, and whether the tangent computation must be linear.
+
+    It decides whether a primitive may use a derivative rule that is not linear in the tangents."""
 
     LINEAR = 0  # the tangent computation may be transposed, so that it has to be linear
     MANY = 1  # tangents are values; a primal result may have several, so that it must not depend on them
@@ -56,7 +58,10 @@ class PrimalTracer(Tracer):
         return self.primal.weak_type  # type: ignore[no-any-return]
 
     def _resolved(self) -> Any:
-        """The primal value; while the backward pass runs a function again, the value that replaces this tracer."""
+        """The primal value of this tracer.
+
+        While the backward pass runs a checkpointed function again, it is the value that replaces the tracer instead.
+        """
         trace = live_trace(self._trace)
         replacement = self if trace is None else trace.resolve(self)
         return self.primal if replacement is self else replacement
@@ -95,7 +100,7 @@ class JVPTrace(Trace):
     Attributes:
       rules: the trace that is current while a rule runs: the parent, or the tape on top of it.
       tape: records the operations on tangents, in linearisation; None in forward mode.
-      directional: the kind of tangents.
+      directional: whether there are several tangents for a primal; see :class:`Direction`.
       masks: whether zero tangents stay zero if multiplied by infinite or undefined derivatives (``core.masking``).
       wraps: whether rules may need a further trace, for masks or, within a named scope, for provenance.
     """
@@ -169,7 +174,11 @@ class JVPTrace(Trace):
         return self.with_tangent(out, tangent, primitive, made_at)
 
     def _serves(self, primitive: Primitive) -> bool:
-        """Whether the directional rule of a primitive may be used for the tangents of this pass."""
+        """Whether this pass may use a primitive's rule for forward mode alone, which may be nonlinear in tangents.
+
+        It may not if the rule's primal results depend on the direction of the tangent, and a primal may have several
+        tangents.
+        """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
@@ -182,7 +191,10 @@ class JVPTrace(Trace):
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:
-    """Return ``ZERO`` for a tangent that is a constant on a tape; raise if the constant is not zero."""
+    """Return ``ZERO`` for a tangent that does not depend on the tape's inputs; raise if the tangent is not zero.
+
+    ``primitive`` is the operation whose jvp rule returned it, for the message.
+    """
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
             f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "
@@ -192,7 +204,7 @@ def _constant(tangent: Any, primitive: Primitive) -> Any:
 
 
 def located(out: Any, made_at: source.Location | None) -> Any:
-    """Return a result without a tangent; set its source line to the user's if a rule made it on an outer trace."""
+    """Return a result that has no tangent. If it is a tracer without a source line, set its line to ``made_at``."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out
@@ -212,7 +224,7 @@ def jvp_flat(
       run: takes and returns flat sequences of arrays.
       primals: the point, as arrays.
       tangents: a tangent, or ``ZERO``, for each primal.
-      directional: the kind of tangents.
+      directional: whether there are several tangents for a primal; see :class:`Direction`.
     """
     parent = state.trace
     trace = JVPTrace(parent, function)

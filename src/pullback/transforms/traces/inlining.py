@@ -14,7 +14,7 @@ from pullback.transforms.traces.lift import Feed, feed
 
 
 class Stepped(NamedTuple):
-    """A program that a loop or a choice runs on its operands.
+    """A program of an operation that may run it many times or not at all: the body of a loop, or a branch.
 
     Attributes:
       program: the program.
@@ -28,7 +28,10 @@ class Stepped(NamedTuple):
 
 
 def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepped]:
-    """The programs that a loop or a choice runs on its operands; none for an operation that runs its program once."""
+    """The bodies and branches of an operation that is a loop or a choice; an empty list for any other operation.
+
+    A choice, such as ``cond``, runs one of several branches.
+    """
     rule = feed.of(primitive)
     if rule is None or inlining.runs_once.of(primitive) is not None:
         return []

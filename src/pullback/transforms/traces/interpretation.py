@@ -43,7 +43,7 @@ class Loop(NamedTuple):
 
 
 class Interpretation:
-    """An abstract interpretation of programs."""
+    """An abstract interpretation of programs: it computes information about results from information about operands."""
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """Return the information about the results of a program, from that about its operands."""
@@ -64,7 +64,12 @@ class Interpretation:
         raise NotImplementedError
 
     def enter(self, feeding: Feed, operands: Sequence[Any]) -> list[Any]:
-        """Return the information about the results of an operation that holds programs, by its :class:`Feed`."""
+        """Return the information about the results of an operation that holds programs.
+
+        Args:
+          feeding: says how the operands become the inputs of the programs.
+          operands: the information about the operands.
+        """
         groups = split_list(operands, *feeding.sizes)
         with feeding.within():
             if feeding.carried is not None:
@@ -76,7 +81,13 @@ class Interpretation:
 
 
 def _loop(feeding: Feed, carried: int, groups: list[list[Any]]) -> Loop:
-    """Make a :class:`Loop` from the :class:`Feed` of a loop and the information about each group of operands."""
+    """Make a :class:`Loop` of an operation that is a loop.
+
+    Args:
+      feeding: says how the operands become the inputs of the loop's programs.
+      carried: the index of the group of operands that is carried.
+      groups: the information about each group of operands.
+    """
     changing = [carried] if feeding.rows is None else [carried, feeding.rows]
 
     def ordered(closed: ClosedJaxpr, takes: Sequence[int]) -> tuple[ClosedJaxpr, list[Any]]:

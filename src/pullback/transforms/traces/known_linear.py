@@ -47,10 +47,15 @@ class Split(NamedTuple):
 def split_known_linear(
     primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: tuple[bool, ...]
 ) -> Split:
-    """Split an operation into known and linear steps; ``linear`` flags the operands that are linear.
+    """Split an operation that holds programs into steps on known values and steps that are linear.
 
     The split is cached in the first program among the parameters. The types of operands are no part of the key, since
     the programs determine them, except for weak types, which make no difference.
+
+    Args:
+      primitive, params: the operation.
+      args: its operands.
+      linear: which operands are linear.
     """
     for value in params.values():
         first = value[0] if type(value) is tuple and value else value
@@ -64,12 +69,18 @@ def split_known_linear(
 
 @cached_by_jaxpr
 def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear: tuple[bool, ...]) -> list[Split]:
-    """A cache entry: an empty list, to which the first use appends the split."""
+    """Return the cached list for an operation and its linear operands, in which the first use stores the split.
+
+    The decorator caches the list in the program ``closed``; it is empty at first.
+    """
     return []
 
 
 def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: Sequence[bool]) -> Split:
-    """Split an operation by its rule for partial evaluation, with the linear operands as unknown inputs."""
+    """Split an operation into steps on known values and steps that are linear, by its rule for partial evaluation.
+
+    ``linear`` flags the operands in which the operation is linear; the rule takes them as unknown.
+    """
     assert primitive.partial_eval_rule is not None
     avals = operand_avals(args)
     invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
@@ -89,10 +100,13 @@ def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], li
 def record_split(
     primitive: Primitive, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any] | None:
-    """The record rule of an operation that has a rule for partial evaluation.
+    """The record rule, for linearisation, of an operation that has a rule for partial evaluation.
 
-    Results that depend on no linear operand are constants for the tape, which separate operations compute: the primal
-    values that accompany tangents, or the step number that a loop carries.
+    The tape records only the steps that depend on linear operands. Other results, for example the primal values that
+    accompany tangents, or the step number that a loop carries, are computed separately as constants.
+
+    Returns:
+      The results; None if all results are linear, and the operation is to be recorded unsplit.
     """
     split = split_known_linear(
         primitive, params, args, tuple([type(x) is LinearTracer and x._trace is trace for x in args])

@@ -83,9 +83,10 @@ class Directions(NamedTuple):
     """The directions of the derivatives.
 
     Attributes:
-      size: the number of directions; for :class:`Blocks`, the number for each index.
+      size: the number of directions; for block-sparse Jacobians, the number for each index along ``axis``.
       weights: the weight of each direction in the sum of second derivatives, as a vector; None if each is 1.
-      axis: for :class:`Blocks`, the axis of the result whose indices have their own directions.
+      axis: for block-sparse Jacobians (:class:`Blocks`), the axis of the result each of whose indices has its own
+        directions.
     """
 
     size: int
@@ -138,7 +139,7 @@ class LaplacianTrace(Trace):
         self.directions = directions
 
     def carried(self, x: Any) -> LaplacianTriple:
-        """Return an operand or result with its derivatives; ``ZERO`` for those of a constant."""
+        """Return the triple of an operand or result; for a constant, with ``ZERO`` as derivatives."""
         if type(x) is LaplacianTracer and x._trace is self:
             return LaplacianTriple(x.primal, x.jacobian, x.laplacian)
         return LaplacianTriple(x)
@@ -217,7 +218,11 @@ def dense(x: LaplacianTriple) -> LaplacianTriple:
 
 
 def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
-    """The axis of :class:`Blocks` of the result, if the operands with derivatives have blocks that agree; else None."""
+    """The axis of the result along which its Jacobian is block-sparse (:class:`Blocks`); None if it is not.
+
+    It is block-sparse if the Jacobians of all operands are ``ZERO`` or blocks along axes that become the same axis of
+    the result.
+    """
     all_shapes = [shape_of(x.value) for x in operands]
     rank = max(map(len, all_shapes))
     rule = axis_kept.of(primitive)
@@ -238,9 +243,10 @@ def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], param
 
 
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
-    """Apply a linear operation that sums over the axis of :class:`Blocks`; return None for any other operation.
+    """Apply a linear operation to a block-sparse Jacobian (:class:`Blocks`), if it sums over the axis of the blocks.
 
-    Each term of the sum depends on its own directions: the rows of the dense Jacobian are the terms, without the sum.
+    The result has a dense Jacobian: each term of the sum depends on its own directions, so that the terms, unsummed,
+    are its rows. Return None for any other operation.
     """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
@@ -264,7 +270,7 @@ def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], pa
 def _dense(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands whose Jacobians are arrays."""
+    """Apply an operation to operands whose Jacobians are dense arrays, by a formula for its class or by jvps."""
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
     if part is not None:
@@ -285,7 +291,17 @@ def _linear(
     params: Any,
     part: LinearPart,
 ) -> LaplacianTriple:
-    """Apply an operation that is linear, or affine, in the operands that have derivatives."""
+    """Apply an operation that is linear or affine in the operands that have derivatives.
+
+    Its linear part is applied to the Jacobian and the Laplacian.
+
+    Args:
+      primitive, params: the operation.
+      directions: the directions of the derivatives.
+      operands: the operands.
+      active: the indices of the operands that have derivatives.
+      part: the linear part of the operation.
+    """
     if len(part.joint) > 1:  # the derivative rule handles operands whose derivatives are zero
         return _by_derivatives(primitive, directions, operands, params, 1)[0]
     (i,) = active
@@ -303,12 +319,19 @@ def _linear(
 
 
 def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
-    """Copy a list, with the elements at some positions replaced."""
+    """Copy a list; ``others`` has new elements by index."""
     return [others.get(i, x) for i, x in enumerate(values)]
 
 
 def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[int, Any], params: Any) -> Any:
-    """Map an operation over the first axes of the operands ``rows``; the result has the mapped axis first."""
+    """Map an operation over the first axes of some operands; the result has the mapped axis first.
+
+    Args:
+      primitive, params: the operation.
+      count: the size of the mapped axis.
+      values: the operands.
+      rows: by index, the operands that are batches, instead of those in ``values``.
+    """
     dims = [0 if i in rows else None for i in range(len(values))]
     run = lambda *xs: [primitive.bind(*xs, **params)]
     outs, ends = batch_flat(primitive, run, MappedAxis(None, count), _replaced(values, rows), dims)
@@ -316,7 +339,7 @@ def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """Move the mapped axis to the front; broadcast a value without one to ``count`` rows."""
+    """Move the mapped axis ``dim`` to the front; if it is None, broadcast ``x`` along a new first axis of ``count``."""
     return shapes.broadcast_to(x, (count, *x.shape)) if dim is None else shapes.moveaxis(x, int(dim), 0)
 
 
@@ -329,7 +352,11 @@ def _sum(terms: Sequence[Any]) -> Any:
 def _on_elements(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """Apply an elementwise operation: its partial derivatives are numbers for each element, its jvps along ones."""
+    """Apply an elementwise operation, by the formula for its Jacobian and Laplacian.
+
+    The partial derivatives, first and second, are arrays of one number for each element; jvps along ones compute them.
+    ``active`` are the indices of the operands that have derivatives.
+    """
     values = [x.value for x in operands]
     ones = {i: shapes.broadcast_to(shapes.full((), 1, values[i].dtype), values[i].shape) for i in active}
 
@@ -374,7 +401,11 @@ def _on_elements(
 def _bilinear(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """Apply a bilinear operation: its second derivative along a direction is twice a product of first derivatives."""
+    """Apply a bilinear operation, by the formula for its Jacobian and Laplacian.
+
+    The second derivative along a direction has twice the operation applied to the first derivatives of both operands.
+    ``active`` are the indices of the operands that have derivatives.
+    """
     (out,) = _by_derivatives(primitive, directions, operands, params, 1)
     rows = {i: operands[i].jacobian for i in active}
     pairs = _mapped(primitive, directions.size, [x.value for x in operands], rows, params)
@@ -432,7 +463,7 @@ Kind = int | None
 
 
 def _kind(x: Any) -> Kind:
-    """The kind of a Jacobian."""
+    """The kind of a Jacobian: None for ``ZERO``, -1 for a dense array, and the axis for :class:`Blocks`."""
     return None if x is ZERO else x.axis if type(x) is Blocks else -1
 
 
@@ -445,10 +476,11 @@ def laplacian_jaxpr(
 
     Args:
       closed: the program.
-      marks: for each input, the kind of its Jacobian, and whether it has a Laplacian.
+      marks: for each input, the kind of its Jacobian (None, -1 if it is dense, or the axis of :class:`Blocks`), and
+        whether it has a Laplacian.
       count: the number of directions.
       weighted: whether the directions have weights.
-      forced: marks of the results: derivatives that must be there at least, as zeros if need be.
+      forced: for each result, the derivatives that must be arrays, even of zeros, in the form of ``marks``.
 
     Returns:
       A jaxpr from the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each, to the
@@ -486,7 +518,14 @@ def filled(x: LaplacianTriple, count: int) -> LaplacianTriple:
 
 
 def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Convert a triple to a Jacobian of a kind, and to a Laplacian that is an array if ``curved``."""
+    """Convert the zero derivatives of a triple to arrays, and a Jacobian to another kind.
+
+    Args:
+      x: the triple.
+      count: the number of directions.
+      kind: the kind of the Jacobian: None for any, -1 for a dense array, or the axis of :class:`Blocks`.
+      curved: whether the Laplacian must be an array.
+    """
     if kind is not None and kind != _kind(x.jacobian):
         if kind < 0 or x.jacobian is not ZERO:
             x = x._replace(jacobian=filled(x, count).jacobian)
@@ -504,14 +543,24 @@ def _derivatives(x: LaplacianTriple) -> list[Any]:
 
 
 def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Rebuild a triple from its value and an iterator over its nonzero derivatives: inverts :func:`_derivatives`."""
+    """Rebuild a triple from its value and the next arrays of an iterator.
+
+    Args:
+      derivatives: the arrays.
+      value: the value.
+      kind: the kind of its Jacobian: None for none, -1 for a dense array, or the axis of :class:`Blocks`.
+      curved: whether it has a Laplacian.
+    """
     rows = ZERO if kind is None else next(derivatives)
     jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
     return LaplacianTriple(value, jacobian, next(derivatives) if curved else ZERO)
 
 
 class Curvatures(Forward):
-    """The forward Laplacian of programs. A mark is the kind of the Jacobian and whether there is a Laplacian.
+    """The forward Laplacian of programs.
+
+    The mark of a value is a pair: the kind of its Jacobian (None, -1 if it is dense, or the axis of :class:`Blocks`),
+    and whether it has a Laplacian.
 
     In the Jacobian of an array that a loop slices or stacks, the axis of the steps comes before that of the directions.
     :class:`Blocks` are along another axis than that of the steps.

@@ -33,7 +33,9 @@ feed = RuleKind("feed", "it holds no program that transformations look into")
 
 
 class Fed(NamedTuple):
-    """The programs and operands that an operation is applied to after a transformation.
+    """The transformed programs and operands of an operation that holds programs, to apply it to.
+
+    A value may have extras: further arrays that a forward transformation adds, such as a tangent.
 
     Attributes:
       programs: the transformed programs.
@@ -51,7 +53,10 @@ class Fed(NamedTuple):
     results: tuple[Any, ...] = ()
 
     def owners(self, marks: Sequence[Any]) -> list[int]:
-        """For each extra array of values with some marks, the index of its value."""
+        """For each extra array of some values, the index of the value that it belongs to.
+
+        ``marks`` has the mark of each value, which determines the number of its extras.
+        """
         forward = self.forward
         return [] if forward is None else [i for i, m in enumerate(marks) for _ in range(forward.width(m))]
 
@@ -66,13 +71,13 @@ class Feed(NamedTuple):
       bind: applies the operation to a :class:`Fed`, and returns its results.
       sizes: the number of operands of each group except the last.
       takes: the groups that are the inputs of each program, in order.
-      carried: the group whose next values are the first results of a program; None if it is no loop.
+      carried: the group that a loop carries: the first results of a step are its next values. None if it is no loop.
       rows: the group of arrays that steps slice along the first axis. Further results of a step are stacked.
       test: the program that decides whether to continue, and the groups that are its inputs, or None. The steps
         of a loop with a test take a group of consts.
       scope: makes the context for transforming programs whose inputs are shards of the operands; None if the inputs are
         the operands, in the current context.
-      keeps_shapes: whether the extras of a value must have its shape.
+      keeps_shapes: whether the extras that a transformation adds to a value must have the shape of the value.
       choice: the group of one operand that is the index of the program that runs; None for a single program.
       length: the number of steps of a loop; None if there is a test.
       reverse: whether the steps go from the last element of each row to the first.
@@ -122,47 +127,62 @@ class Forward:
         return hash((type(self), self.options))
 
     def marks(self, xs: Sequence[Any]) -> tuple[Any, ...]:
-        """The marks of some values."""
+        """The mark of each value: which extras (further arrays, such as a tangent) it has."""
         raise NotImplementedError
 
     def width(self, mark: Any) -> int:
-        """The number of extras of a value with a mark."""
+        """The number of extras (further arrays, such as a tangent) of a value with the mark ``mark``."""
         return int(mark)
 
     def values(self, xs: Sequence[Any]) -> list[Any]:
-        """The values without extras."""
+        """The values, without their extras, such as tangents."""
         return [x[0] for x in xs]
 
     def extras(self, xs: Sequence[Any]) -> list[Any]:
-        """The extras of all values, in one list."""
+        """The extras (further arrays, such as tangents) of all values, in one list."""
         raise NotImplementedError
 
     def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
-        """Combine values with their extras: the inverse of :meth:`values` and :meth:`extras`."""
+        """Combine values with the next arrays of ``extras``, as many as their marks say.
+
+        It is the inverse of :meth:`values` and :meth:`extras`.
+        """
         raise NotImplementedError
 
     def carried(self, mark: Any) -> Any:
-        """The mark of a carried value, from that of its initial value or of the result of a step."""
+        """The mark of a carried value, from the mark of its initial value or of a step's result.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         return mark
 
     def joined(self, marks: Sequence[Any]) -> Any:
-        """The common mark of the results of branches, from the marks of each."""
+        """The mark of a result of several branches, from its marks in the branches.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         raise NotImplementedError
 
     def filled(self, x: Any, mark: Any) -> Any:
-        """Extend a value to a mark with more extras: by zeros, or by copies."""
+        """Extend a value to the extras, such as a tangent, that the mark ``mark`` asks for.
+
+        The new extras are zeros, or copies of the value.
+        """
         raise NotImplementedError
 
     def row(self, x: Any) -> Any:
-        """Rearrange an operand so that each step of a loop takes an element along the first axis of its extras, too."""
+        """Rearrange an array over which a loop steps, so that the axis of the steps is first in its extras, too."""
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of an element, from that of a :meth:`row`."""
+        """The mark of an element that a step of a loop takes, from the mark of the array after :meth:`row`.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         return mark
 
     def stacked(self, x: Any) -> Any:
-        """The inverse of :meth:`row`, for stacked results."""
+        """Rearrange the extras of a stacked result, whose first axis is over the steps: inverts :meth:`row`."""
         return x
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
@@ -181,6 +201,8 @@ class Forward:
 
 class Lifted(NamedTuple):
     """The transformed programs of an operation.
+
+    The extras of a value are further arrays that the transformation adds, such as a tangent.
 
     Attributes:
       programs: take the groups of operands, each followed by its extras; return the carry and the other results, each
@@ -203,7 +225,17 @@ def _lift(
     first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], forward: Any, takes: tuple[int, ...], carried: int | None,
     sizes: tuple[int, ...], operands: tuple[Any, ...], shared: int,
 ) -> Lifted:  # fmt: skip
-    """Transform the programs of an operation for operands with marks; ``shared`` is the number of shared inputs."""
+    """Transform the programs of an operation, for operands with extras such as tangents.
+
+    Args:
+      first, others: the programs.
+      forward: the transformation.
+      takes: the groups of operands that are the programs' inputs, in order.
+      carried: the group that a loop carries, or None.
+      sizes: the number of operands of each group.
+      operands: the mark of each operand, which says what extras it has.
+      shared: the number of shared inputs, which come first.
+    """
     groups = split_list(operands, *sizes)
     programs = (first, *others)
     results = len(first.jaxpr.outvars)
@@ -232,9 +264,14 @@ def _lift(
 
 
 def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[int]:
-    """The order that moves the extras of each group, which are after all values, to directly after the group.
+    """The order of inputs in which each group of values is followed by its extras, such as tangents.
 
     For two groups of one value with one extra each, ``a, b, da, db -> a, da, b, db``: [0, 2, 1, 3].
+
+    Args:
+      forward: the transformation.
+      groups: for each group the mark of each value, which says how many extras it has.
+      start: the index of the first value; the extras of all groups follow the values.
     """
     extra = start + sum(map(len, groups))
     order: list[int] = []
@@ -255,7 +292,7 @@ def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]
 
 @cached_by_jaxpr
 def ignoring(closed: ClosedJaxpr, at: int, avals: Sequence[Any]) -> ClosedJaxpr:
-    """Add unused inputs of some types to a program, at position ``at``."""
+    """Add inputs of the types ``avals`` to a program before its input ``at``; the program does not use them."""
     invars = closed.jaxpr.invars
     return closed.replace(jaxpr=closed.jaxpr.replace(invars=[*invars[:at], *map(Var, avals), *invars[at:]]))
 
@@ -322,7 +359,11 @@ def lifted(
 
 
 class Tangents(Forward):
-    """Forward mode of programs: pairs of a value and its tangent, or ``ZERO``; marks say whether there is a tangent."""
+    """Forward mode of programs.
+
+    A value is represented by a pair of the value and its tangent, which may be ``ZERO``. Its mark says whether there is
+    a tangent.
+    """
 
     __slots__ = ("directional",)
     nothing = False
@@ -352,7 +393,10 @@ class Tangents(Forward):
 
 
 class Mapped(Forward):
-    """``vmap`` of programs: pairs of a value and its mark, the position of the mapped axis, or None."""
+    """``vmap`` of programs.
+
+    A value is represented by a pair of the value and its mark, the position of the mapped axis, or None.
+    """
 
     __slots__ = ("axis",)
     nothing = None
@@ -399,7 +443,7 @@ def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = 
     Args:
       p: the operation.
       rule: returns the :class:`Feed` for parameters.
-      directional: whether to register a directional rule, too (``Primitive.directional``).
+      directional: whether to register also a rule for forward mode alone, which need not be linear in the tangents.
     """
     feed(p)(rule)
     p.jvp(partial(_jvp, p, Direction.LINEAR))
@@ -409,7 +453,10 @@ def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = 
 
 
 def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], ...]:
-    """The jvp rule of an operation that holds programs."""
+    """The jvp rule of an operation that holds programs: it differentiates the programs.
+
+    ``directional`` says whether a primal may have several tangents, and whether the rule must be linear in them.
+    """
     outs = lifted(p, Tangents(directional), list(zip(primals, tangents, strict=True)), params)
     return [x for x, _ in outs], [t for _, t in outs]
 

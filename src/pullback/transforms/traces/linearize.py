@@ -19,7 +19,10 @@ from pullback.transforms.traces.forward import JVPTrace, JVPTracer
 
 
 def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
-    """The error for an operation that a jvp rule applies to tangents and that cannot be transposed."""
+    """The error for an operation that cannot be transposed, and that a jvp rule applies to tangents.
+
+    ``tape`` is the tape that records the tangents. (``how`` is not used.)
+    """
     error: PullbackError
     if primitive.transpose_rule is None:
         error = missing_rule(

@@ -19,7 +19,10 @@ def masked_results(
     primals: tuple[Any, ...],
     params: dict[str, Any],
 ) -> Any:
-    """Apply an operation in forward mode with masked tangents; if all is known, only where a tangent is otherwise NaN.
+    """Apply an operation in forward mode, so that a zero tangent stays zero if a derivative is infinite or NaN.
+
+    If all values are known, tangents are first computed without masks, which is faster; this suffices if none has a
+    NaN.
 
     Args:
       trace, tracer: the trace of forward mode, and its class of tracers.

@@ -35,7 +35,7 @@ class PartialEvaluation(NamedTuple):
     recomputes: bool = False
 
     def residuals(self, known_inputs: Sequence[Any], known_results: Sequence[Any]) -> list[Any]:
-        """Select the residuals from the inputs and the results of ``known``."""
+        """Select the residuals, which ``unknown`` takes first, from the inputs and the results of ``known``."""
         values = [*known_inputs, *known_results]
         return [values[i] for i in self.residual_sources]
 
@@ -105,7 +105,10 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Split equations into those that read no unknown variable, and the rest; add its results to ``unknown_vars``."""
+    """Split equations into those that depend on no unknown variable, and the others.
+
+    The results of the others are added to ``unknown_vars``.
+    """
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:

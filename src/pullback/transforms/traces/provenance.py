@@ -18,10 +18,12 @@ from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
 def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
-    """Return a trace on top of ``rules`` that marks a jvp rule's operations, except the primal one, as of tangents.
+    """Return a trace under which a jvp rule runs, so that its operations are marked as operations on tangents.
+
+    The rule's application of the primitive itself to the primals is not marked.
 
     Args:
-      rules: the trace that the jvp rule would run under.
+      rules: the parent of the new trace.
       primitive, primals, params: the operation whose rule runs.
     """
     programs = any(map(holds_programs, params.values()))  # their equations have provenance already

@@ -149,7 +149,7 @@ tree.register_leaf_type(Ref)
 
 
 def _made(content: Any) -> Ref:
-    """Make a reference that belongs to the current trace."""
+    """Make a reference with the content ``content``, which belongs to the current trace."""
     ref = object.__new__(Ref)
     trace = state.trace
     RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here())
@@ -243,7 +243,7 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
 
 
 class Touched:
-    """The state of a reference from outside within a program under construction.
+    """The state, in a program under construction, of a reference that was made outside of it.
 
     Attributes:
       var: the input of the program that is its initial content.
@@ -263,7 +263,7 @@ class Touched:
 
 
 class Scope(Outside):
-    """The references from outside that a program under construction uses.
+    """The references that a program under construction uses, and that were made outside of it.
 
     Attributes:
       touched: the state of each.
@@ -281,7 +281,7 @@ class Scope(Outside):
             self.enter(ref, trace)
 
     def enter(self, ref: Ref, trace: StageTrace) -> Touched:
-        """The state of a reference in the program; its first use adds an input."""
+        """Return the state of a reference in the program; if it has none yet, add an input for its content."""
         found = self.touched.get(ref)
         if found is None:
             aval = typeof(content_of(ref, trace.parent))
@@ -292,7 +292,10 @@ class Scope(Outside):
 
     @property
     def written(self) -> list[Ref]:
-        """The references whose last content is a result: the carried ones, followed by the others that were written."""
+        """The references whose new content is a result of the program.
+
+        These are the references in ``carried``, followed by the others that were written.
+        """
         if len(self.touched) <= len(self.carried):  # most programs use no reference
             return self.carried
         return [*self.carried, *(r for r, t in self.touched.items() if t.written and r not in self.carried)]
@@ -306,7 +309,10 @@ class Scope(Outside):
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
-        """The inputs of the program for references: of those that are read, followed by those that are written."""
+        """The inputs that the program has for references.
+
+        Those of references that are only read come first, followed by those of references whose content is a result.
+        """
         return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
     def results(self) -> list[Any]:
@@ -314,7 +320,10 @@ class Scope(Outside):
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
-    """The content of a reference for a trace, by default the current one."""
+    """The content of a reference, as ``trace`` sees it (by default the current trace).
+
+    In a program under construction, it is a variable of the program.
+    """
     trace = state.trace if trace is None else trace
     program = _enclosing_program(ref, trace)
     content: Array = ref.content if program is None else _entered(ref, program).content
@@ -322,7 +331,10 @@ def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
 
 
 def _entered(ref: Any, program: StageTrace) -> Touched:
-    """The state of a reference in a program under construction; raise if the program cannot use references."""
+    """Return the state of a reference in a program under construction, which gets an input for its content if need be.
+
+    Raise if the program cannot use references from outside.
+    """
     if type(program.outside) is not Scope:
         raise RefError(
             f"{ref.described()} is used in {program.describe()}, which cannot read or write references from outside. "
@@ -344,7 +356,10 @@ def write(ref: RefCell, x: Any) -> None:
 
 
 def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
-    """Raise if a tracer belongs to a transformation within the trace that owns the reference: it would leak."""
+    """Raise if the tracer ``x`` must not be written to a reference that ``owner`` owns.
+
+    It must not if it belongs to a transformation that began later, and would outlive this transformation.
+    """
     trace = owner
     while trace is not None and not trace.is_bottom:
         if trace.is_same(x._trace):
@@ -368,7 +383,7 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
 
 
 def check_ref(ref: Any, what: str) -> None:
-    """Raise unless ``ref`` is a reference."""
+    """Raise unless ``ref`` is a reference; ``what`` is the operation, for the message."""
     if not isinstance(ref, Ref):
         raise RefError(f"{what} takes a reference, as new_ref makes it, but got {ref!r} of type {type(ref).__name__}")
 
@@ -379,7 +394,7 @@ def _selects_all(idx: Any) -> bool:
 
 
 def _at(ref: Ref, content: Array, idx: Any) -> Array:
-    """Read the elements of a reference's content at an index; raise if the index is invalid or out of range."""
+    """Read the elements at an index of ``content``, the content of a reference; raise if the index is invalid."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
         raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
     _check_range(ref, idx if isinstance(idx, tuple) else (idx,))
@@ -566,7 +581,11 @@ def free_ref(ref: Ref) -> None:
 
 
 def _ended(ref: Ref, what: str, why: str) -> Array:
-    """End the use of a reference, and return its last content; ``why`` is for later errors."""
+    """End the use of a reference, and return its last content.
+
+    Raise if the reference was made outside of the current program. ``what`` is the operation, for error messages;
+    ``why`` is for the error of a later use.
+    """
     check_ref(ref, what)
     program = _enclosing_program(ref, state.trace)
     if program is not None or ref.is_argument:
@@ -581,7 +600,7 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
 
 
 def contents(refs: Sequence[RefCell]) -> list[Any]:
-    """The contents of references for the current trace."""
+    """The content of each reference, as the current trace sees it: in a traced function, a tracer."""
     return [content_of(r) for r in refs]
 
 
@@ -610,14 +629,16 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """Make a reference under the current trace that stands for a reference of the caller's with this content."""
+    """Make a reference for a function under the current trace that stands for a reference that its caller passes."""
     ref = _made(content)
     ref.is_argument = True
     return ref
 
 
 class WithRefs:
-    """A flat function of references as a function of their contents, which returns the last contents after its results.
+    """A flat function whose references are replaced by their contents.
+
+    It returns the last contents of the references after the results.
 
     Attributes:
       run: takes flat arguments, with references among them, and returns a list of results.

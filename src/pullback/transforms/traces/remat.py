@@ -31,12 +31,12 @@ class RematSplit(NamedTuple):
 
 
 def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | None, effects: bool) -> RematSplit:
-    """Find the equations that have to run again for some variables, under a policy that says what to save.
+    """Split equations for rematerialisation: find those that must run again to compute some variables.
 
     Args:
       eqns: the equations.
       wanted: the variables.
-      policy: the policy; None saves no variable.
+      policy: says which results the forward pass saves; None for none.
       effects: whether all equations with effects run again, needed or not.
     """
     needed: set[Atom] = set(wanted)
@@ -91,7 +91,14 @@ class RematSteps(NamedTuple):
 def remat_steps(
     closed: ClosedJaxpr, wanted: Flags, policy: Policy, effects: bool, num_consts: int = 0, num_carry: int = 0
 ) -> RematSteps:
-    """Split a program for rematerialisation. It may be the body of a scan: consts, carry and xs to carry and ys."""
+    """Split a program for rematerialisation.
+
+    Args:
+      closed: the program; perhaps the step of a scan, from consts, carry and xs to carry and ys.
+      wanted: which results are needed again.
+      policy: says which results of operations the forward pass saves.
+      effects: whether all operations with effects run again, needed or not.
+      num_consts, num_carry: the number of consts and of carried values, if it is a step."""
     jaxpr = closed.jaxpr
     carry_in = jaxpr.invars[num_consts : num_consts + num_carry]
     carry_out, others = split_list(jaxpr.outvars, num_carry)
@@ -127,7 +134,14 @@ def remat_steps(
 
 
 def remat_program(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit:
-    """The remat rule of an operation that holds one program, ``jaxpr``: applies the policy to the operations in it."""
+    """The remat rule of an operation that holds one program: apply the policy to the operations in the program.
+
+    Args:
+      eqn: the equation.
+      wanted: which of its results are needed again.
+      policy: says which results of operations the forward pass saves.
+      effects: whether all operations with effects run again, needed or not.
+    """
     steps = remat_steps(eqn.params["jaxpr"], wanted, policy, effects)
     bound = [*eqn.outvars, *map(Var, steps.first.out_avals[len(eqn.outvars) :])]
     first = eqn.like(eqn.invars, bound, jaxpr=steps.first)
@@ -140,7 +154,9 @@ def remat_program(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> Rem
 def remat_partial_eval(
     closed: ClosedJaxpr, unknown_inputs: Flags, instantiate: Flags | bool, policy: Policy | None
 ) -> PartialEvaluation:
-    """Do as :func:`partial_eval_jaxpr`, with only those residuals that a policy allows; the unknown program recomputes.
+    """Split a jaxpr by partial evaluation, with only the residuals that a policy allows.
+
+    The unknown program computes the other known values that it needs again.
 
     Args:
       closed: the program.

@@ -65,7 +65,7 @@ class StageTrace(Trace):
       invars: the variables of the inputs.
       name_input: names an input by its index, for error messages; None if inputs have no names.
       literals: whether scalar arrays become literals; otherwise they become constants.
-      outside: the references from outside that the program uses.
+      outside: the references that the program uses, and that were made outside of it.
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")
@@ -117,13 +117,16 @@ class StageTrace(Trace):
         return StageTracer(self, var, made_at)
 
     def adopt(self, x: ArrayImpl) -> StageTracer:
-        """Return a tracer for an array that was created while the function is staged: a literal, or a constant."""
+        """Return a tracer for an array created during staging: a literal for a plain scalar, otherwise a constant."""
         literal = not x.shape and type(x) is ArrayImpl and not dtypes.is_key(x.dtype)
         atom = Literal(x, typeof(x)) if literal else self.atom(x)
         return StageTracer(self, atom, state.source_loc or source.here())
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal for a value of this trace or from outside, which may become a new constant."""
+        """The variable or literal that represents a value in the jaxpr.
+
+        The value is a tracer of this trace, or comes from outside; in this case it is a literal or becomes a constant.
+        """
         if type(x) is StageTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):

@@ -65,7 +65,8 @@ class TaylorTrace(Trace):
     Attributes:
       order: the order of the last coefficient.
       made: while a rule runs, a memo of its operations: parameters and results by primitive and operands. An operation
-        that the rule repeats, in particular the one that it differentiates, returns the same series. None otherwise.
+        that the rule repeats, in particular the one that it differentiates, returns the same series. None while no rule
+        runs.
       alive: the operands of these operations, which keeps their ids from being reused.
     """
 
@@ -112,7 +113,10 @@ class TaylorTrace(Trace):
         return results if primitive.multiple_results else results[0]
 
     def _forget(self) -> None:
-        """Clear the memo of a rule, and break the reference cycles of series that are computed from each other."""
+        """Clear the memo of the operations of a rule.
+
+        Break the reference cycles of series of coefficients that are computed from each other.
+        """
         assert self.made is not None
         for made in self.made.values():
             for _, outs in made:
@@ -125,7 +129,14 @@ class TaylorTrace(Trace):
     def _within_a_rule(
         self, primitive: Primitive, args: Sequence[Any], own: Sequence[bool], params: dict[str, Any]
     ) -> Any:
-        """Apply an operation that a rule, or the user, asks for; the results have lazy coefficients."""
+        """Apply an operation while a rule of Taylor mode runs; its coefficients are computed on demand.
+
+        Return the earlier results if the operation is in the memo.
+
+        Args:
+          primitive, args, params: the operation.
+          own: which operands are tracers of this trace.
+        """
         assert self.made is not None
         key = primitive, *map(_identity, args)
         for others, outs in self.made.get(key, ()):
@@ -158,7 +169,10 @@ class TaylorTrace(Trace):
         return found
 
     def _remember(self, key: Any, args: Sequence[Any], params: dict[str, Any], outs: Any) -> Any:
-        """Add the results of an operation to the memo, and return them; keep the operands alive for their ids."""
+        """Add the results of an operation to the memo under ``key``, and return them.
+
+        The operands are kept alive, since the key has their ids.
+        """
         assert self.made is not None
         self.made.setdefault(key, []).append((params, outs))
         self.alive.append(args)
@@ -174,7 +188,13 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Coefficient]:
-        """For each result, the function that computes its coefficients from order 1 on."""
+        """Return, for each result, the function that computes its coefficient of a given order from 1 on.
+
+        Args:
+          primitive, args, params: the operation.
+          own: which operands are tracers of this trace.
+          results: the results, as tracers.
+        """
         operands = [x.series if is_own else Series([x]) for x, is_own in zip(args, own, strict=True)]
         joint = _linear(primitive, operands, own, params, results)
         if joint is None:
@@ -194,7 +214,10 @@ class TaylorTrace(Trace):
         return [partial(coefficient, i=i) for i in range(len(results))]
 
     def _of_formula(self, formula: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Coefficient:
-        """The coefficients of a formula of other operations, which runs when the first coefficient is computed."""
+        """Return the function that computes an operation's coefficients from an equivalent formula.
+
+        The formula, of other operations, runs when the first coefficient is needed.
+        """
         found: list[Series] = []
 
         def coefficient(k: int) -> Any:
@@ -209,7 +232,7 @@ class TaylorTrace(Trace):
         return coefficient
 
     def _series(self, x: Any) -> Series:
-        """The series of a value; of a single term if it is a constant."""
+        """The Taylor series of ``x``: its coefficients if it is a tracer of this trace, otherwise a single term."""
         return x.series if type(x) is TaylorTracer and x._trace is self else Series([x])
 
     def _derivatives(
@@ -220,7 +243,13 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Series]:
-        """The derivatives of the results with respect to t, by the jvp rule."""
+        """The derivatives of the results of an operation along the curve, by its jvp rule.
+
+        Args:
+          primitive, args, params: the operation.
+          own: which operands are tracers of this trace.
+          results: its results, as tracers.
+        """
         primals = tuple(args)
         tangents = tuple([self._tangent(x) if is_own else ZERO for x, is_own in zip(args, own, strict=True)])
         outer, state.trace = state.trace, self
@@ -237,7 +266,10 @@ class TaylorTrace(Trace):
         return [self._series(x) for x in found]
 
     def _tangent(self, x: TaylorTracer) -> Any:
-        """The derivative of a value with respect to t: the same object each time, so that rules find it in the memo."""
+        """The derivative of a value along the curve, which rules receive as its tangent.
+
+        It is the same object each time, so that operations on it are found in the memo.
+        """
         assert self.made is not None
         key = "derivative", id(x)
         if key not in self.made:
@@ -254,7 +286,13 @@ class TaylorTrace(Trace):
     def _program(
         self, primitive: Primitive, rule: Callable[..., Any], args: Sequence[Any], own: Sequence[bool], params: Any
     ) -> list[Any]:
-        """Apply an operation that holds programs, by its rule."""
+        """Apply an operation that holds programs, such as a loop; return results with their coefficients.
+
+        Args:
+          primitive, args, params: the operation.
+          rule: computes results and coefficients up to an order.
+          own: which operands are tracers of this trace.
+        """
         values = [x.primal if is_own else x for x, is_own in zip(args, own, strict=True)]
 
         def up_to(order: int) -> tuple[list[Any], list[Sequence[Any]]]:
@@ -282,19 +320,25 @@ class TaylorTrace(Trace):
 
 
 def _identity(x: Any) -> Any:
-    """The key of an operand in the memo: its id, or its value if it is a scalar, which rules compute anew."""
+    """The key of an operand in the memo of operations.
+
+    It is the id; for a scalar the value, as rules create new arrays for equal scalars.
+    """
     if is_on_host(x) and x.shape == ():
         return x.dtype, x.weak_type, repr(host_value(x))
     return id(x) if isinstance(x, Array) else (type(x), repr(x))
 
 
 def _is_complete(series: Series, order: int) -> bool:
-    """Whether all coefficients of a series up to an order have been computed."""
+    """Whether the coefficients of a series from order 0 to ``order`` have all been computed."""
     return series.next is None or len(series.known) > order
 
 
 def _simplified(x: TaylorTracer, made_at: source.Location | None) -> Any:
-    """Return a result with known coefficients as a tracer with a source line; only its value if it is constant in t."""
+    """Return a result whose coefficients are known, with its source line ``made_at``.
+
+    If all coefficients from order 1 on are zero, return only its value.
+    """
     known = x.series.known
     if all(c is ZERO for c in known[1:]):
         return known[0]
@@ -314,7 +358,10 @@ def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, An
 
 
 def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
-    """For each result, the function that computes its coefficients; ``step`` computes those of all results."""
+    """Return, for each of ``count`` results, the function that computes its coefficient of a given order.
+
+    ``step`` computes the coefficients of all results for an order; it is called once for each order.
+    """
     found: dict[int, Sequence[Any]] = {}
 
     def coefficient(k: int, i: int) -> Any:
@@ -328,7 +375,10 @@ def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
 def _by_rule(
     primitive: Primitive, operands: Sequence[Series], params: dict[str, Any], results: Sequence[Any]
 ) -> Coefficient | None:
-    """The coefficients of an operation by its Taylor rule, or of a product by convolution; None if it is neither."""
+    """Return the function that computes the coefficients of an operation, by its Taylor rule or as a product.
+
+    None if the operation has no Taylor rule and is no product of two operands.
+    """
     rule = taylor.of(primitive)
     if rule is not None:
         series = [x.series if type(x) is TaylorTracer else Series([x]) for x in results]
@@ -346,7 +396,11 @@ def _linear(
     params: dict[str, Any],
     results: Sequence[Any],
 ) -> Coefficient | None:
-    """The coefficients of an operation that is jointly linear in all operands that depend on t; None of others."""
+    """Return the function that computes the coefficients of a linear operation.
+
+    None if the operation is not jointly linear in the operands that depend on the curve's parameter; ``own`` flags
+    these.
+    """
     moving = [i for i, is_own in enumerate(own) if is_own]
     part = linear_part(primitive, moving, len(operands), params)
     if part is None or (len(part.joint) > 1 and taylor.of(primitive) is not None):
@@ -387,9 +441,16 @@ _SMALL = 4096
 def _small_together(
     primitive: Primitive, values: Sequence[Any], position: int, x: Series, params: dict[str, Any]
 ) -> list[Any] | None:
-    """Apply a linear operation to all coefficients in one call, stacked; return None where that would not be faster.
+    """Apply a linear operation to all coefficients of an operand in one call; return the list of results.
 
-    In eager mode the overhead of a call exceeds the computation of a small operation.
+    In eager mode the overhead of a call exceeds the computation of a small operation. Return None if one call would not
+    be faster.
+
+    Args:
+      primitive, params: the operation.
+      values: its operands.
+      position: the index of the operand.
+      x: the coefficients of the operand.
     """
     known = x.known[1:]
     if x.next is not None or len(known) < 5 or not state.trace.quick:  # a few calls cost less than stacking
@@ -410,7 +471,10 @@ def _small_together(
 
 
 def _zeros(x: Any) -> Any:
-    """Zeros instead of an operand; an integer or boolean operand, in which no operation is linear, is returned."""
+    """The operand to pass instead of ``x`` if its coefficient is zero: zeros.
+
+    An integer or boolean, in which no operation is linear, is returned unchanged.
+    """
     if not isinstance(x, Array):
         return 0
     return zeros_like(x) if dtypes.is_inexact(x.dtype) else x
@@ -516,9 +580,11 @@ def grouped(values: Iterable[Any], nonzero: Sequence[tuple[bool, ...]]) -> list[
 
 
 class Coefficients(Forward):
-    """Taylor mode of programs: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``.
+    """Taylor mode of programs.
 
-    A mark says which coefficients are nonzero.
+    A value is represented by a pair of the value and its coefficients from 1 to an order, some of them ``ZERO``.
+
+    The mark of a value says which coefficients are nonzero.
     """
 
     __slots__ = ("nothing", "order")
@@ -558,6 +624,9 @@ class Coefficients(Forward):
 def _of_programs(
     primitive: Primitive, order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Apply an operation that holds programs; return the results and their coefficients."""
+    """Apply an operation that holds programs to operands with Taylor coefficients up to ``order``.
+
+    Return the results, and the coefficients of each.
+    """
     outs = lifted(primitive, Coefficients(order), list(zip(primals, series, strict=True)), params)
     return [x for x, _ in outs], [cs for _, cs in outs]

@@ -14,7 +14,7 @@ from pullback.transforms.traces.stage import StageTrace, StageTracer
 
 
 class UnknownTrace(StageTrace):
-    """Records the operations that depend on unknown inputs, and hands all others to its parent."""
+    """The trace of partial evaluation: records operations that depend on unknown inputs, and evaluates others."""
 
     __slots__ = ()
 
@@ -41,7 +41,11 @@ class UnknownTrace(StageTrace):
         return super().process(primitive, args, params)
 
     def _cut(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]) -> list[Any]:
-        """Split an operation that holds programs: evaluate the equations whose operands are known, record the rest."""
+        """Split an operation that holds programs by partial evaluation.
+
+        Evaluate the equations whose operands are known, and record the others; return the results. ``unknown`` says
+        which operands are unknown.
+        """
         assert primitive.partial_eval_rule is not None
         avals = [typeof(x) for x in args]
         invars = list(map(Var, avals))
@@ -84,7 +88,7 @@ def trace_unknown(
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       inputs: for each input its value, or its type if it is unknown.
-      instantiate: for each result whether it counts as unknown even if it is known; empty for False.
+      instantiate: for each result, whether the program returns it even if it is known; an empty list for none.
     """
     trace = UnknownTrace(state.trace, function, "partial evaluation")
     args: list[Any] = []

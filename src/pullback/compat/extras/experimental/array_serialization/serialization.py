@@ -33,7 +33,7 @@ def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, process_idx: int |
       ckpt_path: an absolute path.
       ocdbt: whether to use TensorStore's database in one folder instead of a folder for each array; the last component
         of the path is then the name of the array in it.
-      process_idx: unused: each process has files of its own where its path is its own.
+      process_idx: is ignored; JAX has it. To write to separate files, processes pass separate paths.
 
     Returns:
       A specification of TensorStore's.
