@@ -237,10 +237,9 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
-    """Whether an operation is linear in those of ``args`` that are linear variables (``LinearVar``).
+    """Whether an operation is linear in those of ``args`` that are ``LinearVar``.
 
-    ``linear_in`` has the positions in which it is jointly linear, or is ``"each"`` if it is linear only in each operand
-    while the others are constant.
+    ``linear_in``: the positions in which it is jointly linear, or ``"each"`` if in each while the others are constant.
     """
     if linear_in == "each":
         count = 0
@@ -252,10 +251,7 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
-    """Return the cotangents of the operands of the operation ``node``, whose result has the cotangent ``ct``.
-
-    A cotangent is summed over the named axes ``reduced`` along which its operand does not vary; None or empty for none.
-    """
+    """Return the cotangents of a node's operands, each summed over ``reduced`` axes along which it is constant."""
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]

@@ -140,10 +140,7 @@ class Primitive:
         return rule
 
     def tangent(self, rule: F) -> F:
-        """Register ``rule(ans, primals, tangents) -> tangent``, for a primitive without parameters.
-
-        The short form of a jvp rule whose first result is the primitive applied to the primals.
-        """
+        """Register ``rule(ans, primals, tangents) -> tangent``, a jvp rule without the primal result."""
 
         def jvp(primals: Any, tangents: Any) -> Any:
             ans = self.bind(*primals)
@@ -180,18 +177,12 @@ class Primitive:
         return rule
 
     def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``, a batching rule.
-
-        ``axis`` is the mapped axis, and ``dims`` has its position in each operand, None if the operand is not batched.
-        """
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is a mapped axis, or None."""
         self.batch_rule = rule
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names``: the named axes that the operation refers to, besides its operands' own.
-
-        Without it, these are the axes that the programs among its parameters refer to.
-        """
+        """Register ``rule(params) -> names`` of the named axes that it refers to; by default, those of its programs."""
         self.axes_rule = rule
         return rule
 
@@ -200,8 +191,8 @@ class Primitive:
     def stage(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, a custom way to record the operation in a jaxpr.
 
-        It is for operations whose parameters are Python functions, which may close over traced values. Their batching
-        rule receives the trace instead of the axis, and is called even if no operand is batched.
+        Parameters of such operations are Python functions, which may close over traced values. Their batching rule
+        receives the trace instead of the axis, and is called even if no operand is batched.
         """
         self.stage_rule = rule
         return rule
@@ -209,17 +200,13 @@ class Primitive:
     def record(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, a custom way to record the operation on a tape.
 
-        It is for operations with some results that are linear, which it records, and others, which it computes. It
-        returns None if the whole operation is to be recorded.
+        It records the linear results and computes the others; or returns None to have all recorded.
         """
         self.record_rule = rule
         return rule
 
     def dce(self, rule: F) -> F:
-        """Register ``rule(used_results, eqn) -> eqn`` for dead-code elimination.
-
-        It returns an equation that computes only the results flagged in ``used_results``, or None to drop the equation.
-        """
+        """Register ``rule(used_results, eqn) -> eqn``, an equation of the flagged results; None drops it."""
         self.dce_rule = rule
         return rule
 
@@ -235,8 +222,7 @@ class Primitive:
     def remat(self, rule: F) -> F:
         """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
 
-        The rule applies a policy of ``checkpoint`` to the equations of these programs. Without a rule, the policy
-        applies to the whole operation.
+        It applies a policy of ``checkpoint`` to their equations; without a rule, the policy applies to the operation.
         """
         self.remat_rule = rule
         return rule
@@ -302,10 +288,7 @@ class Trace:
         return self is other
 
     def resolve(self, x: Any) -> Any:
-        """Return the value to use for the tracer ``x`` of this trace: usually ``x``.
-
-        A trace whose function the backward pass runs again returns the corresponding tracer of that run.
-        """
+        """Return the tracer ``x``, or its counterpart if the backward pass runs the function again."""
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
@@ -321,10 +304,7 @@ class Trace:
             state.trace = outer
 
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Interpret an operation: the method that users' interpreters override, in JAX's spelling.
-
-        ``primitive.bind_with_trace(self.parent, values, params)`` passes it to the parent. Haiku draws programs so.
-        """
+        """Interpret an operation: the method that users' interpreters override, in JAX's spelling."""
         raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
 
     @property
@@ -575,10 +555,7 @@ def check_result(x: Any) -> None:
 
 
 def live_trace(trace: Trace) -> Trace | None:
-    """Return the active trace that accepts the tracers of ``trace``; None if there is none.
-
-    It is ``trace`` itself while its transformation runs; later, a trace that runs the same function again.
-    """
+    """Return the active trace that accepts tracers of ``trace``: itself, or one that reruns its function; or None."""
     if trace.live:
         return trace
     current = state.trace

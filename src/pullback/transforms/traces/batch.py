@@ -16,8 +16,7 @@ from pullback.transforms.traces.examples import Examples
 class UnmappedResult(int):
     """The position of a mapped axis along which a value is constant, although its cotangents may vary.
 
-    Calls with custom rules return values with such a position. An operation also returns one if the positions of all
-    its mapped operands are of this class.
+    Calls with custom rules return such values, and so do operations all of whose mapped operands have such positions.
     """
 
     __slots__ = ()

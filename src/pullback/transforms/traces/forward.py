@@ -18,9 +18,7 @@ from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
-    """How many tangents a primal has in a forward pass, and whether the tangent computation must be linear.
-
-    It decides whether a primitive may use a derivative rule that is not linear in the tangents."""
+    """How many tangents a primal has in a forward pass, and whether their computation has to be linear."""
 
     LINEAR = 0  # the tangent computation may be transposed, so that it has to be linear
     MANY = 1  # tangents are values; a primal result may have several, so that it must not depend on them
@@ -58,10 +56,7 @@ class PrimalTracer(Tracer):
         return self.primal.weak_type  # type: ignore[no-any-return]
 
     def _resolved(self) -> Any:
-        """The primal value of this tracer.
-
-        While the backward pass runs a checkpointed function again, it is the value that replaces the tracer instead.
-        """
+        """The primal value: of the tracer, or of its replacement while the backward pass runs a function again."""
         trace = live_trace(self._trace)
         replacement = self if trace is None else trace.resolve(self)
         return self.primal if replacement is self else replacement
@@ -174,10 +169,9 @@ class JVPTrace(Trace):
         return self.with_tangent(out, tangent, primitive, made_at)
 
     def _serves(self, primitive: Primitive) -> bool:
-        """Whether this pass may use a primitive's rule for forward mode alone, which may be nonlinear in tangents.
+        """Whether this pass may use a primitive's ``directional`` rule: a jvp rule that may be nonlinear in tangents.
 
-        It may not if the rule's primal results depend on the direction of the tangent, and a primal may have several
-        tangents.
+        It may not if the primal results of the rule depend on the tangent, while a primal has several tangents.
         """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
@@ -191,10 +185,7 @@ class JVPTrace(Trace):
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:
-    """Return ``ZERO`` for a tangent that does not depend on the tape's inputs; raise if the tangent is not zero.
-
-    ``primitive`` is the operation whose jvp rule returned it, for the message.
-    """
+    """Return ``ZERO`` for a tangent that depends on no input of the tape; raise if it is not zero."""
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
             f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "

@@ -19,10 +19,7 @@ from pullback.transforms.traces.forward import JVPTrace, JVPTracer
 
 
 def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
-    """The error for an operation that cannot be transposed, and that a jvp rule applies to tangents.
-
-    ``tape`` is the tape that records the tangents. (``how`` is not used.)
-    """
+    """The error for an operation on tangents, in a jvp rule, that cannot be transposed; ``how`` is unused."""
     error: PullbackError
     if primitive.transpose_rule is None:
         error = missing_rule(

@@ -105,10 +105,7 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Split equations into those that depend on no unknown variable, and the others.
-
-    The results of the others are added to ``unknown_vars``.
-    """
+    """Split equations into known and unknown ones; add the results of the unknown ones to ``unknown_vars``."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:

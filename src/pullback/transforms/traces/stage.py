@@ -123,10 +123,7 @@ class StageTrace(Trace):
         return StageTracer(self, atom, state.source_loc or source.here())
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal that represents a value in the jaxpr.
-
-        The value is a tracer of this trace, or comes from outside; in this case it is a literal or becomes a constant.
-        """
+        """The variable or literal of a value in the jaxpr; a value from outside is a literal or becomes a constant."""
         if type(x) is StageTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
