@@ -186,7 +186,7 @@ def test_what_an_array_says_of_itself():
     assert [s.replica_id for s in over(P("x")).global_shards] == [0, 1] * 4
     assert [s.replica_id for s in over(P()).addressable_shards] == list(range(8))
     np.testing.assert_array_equal(x.addressable_data(7), np.asarray(x)[6:, 2:])
-    with pytest.raises(IndexError, match="this process has 8 parts of the array, got index 8"):
+    with pytest.raises(IndexError, match="this process has 8 shards of the array, got index 8"):
         x.addressable_data(8)
     assert shard.data.committed
     assert (shard.data + 1).devices() == {DEVICES[3]}
@@ -343,7 +343,7 @@ REFUSED = [
         ValueError,
         r"device_put: axis 0 of an array of shape \(7,\) has the size 7, which",
     ),
-    (lambda: over(P("x", None), np.ones(8)), ValueError, "is for arrays of 2 or more axes, but was given one of 1"),
+    (lambda: over(P("x", None), np.ones(8)), ValueError, "is for arrays of 2 or more axes, but got one of 1"),
     (lambda: over(P("x")) + over(P("z"), None, Mesh(DEVICES[:4], "z")), ValueError, "add are on different devices"),
     (lambda: over(P("x")) + pullback.device_put(1.0, DEVICES[1]), ValueError, "add are on different devices"),
     (

@@ -177,7 +177,7 @@ def test_rules_by_functions():
     assert jit(f)(put(X, LINE, "x")).sharding == NamedSharding(LINE, P("x"))
     f = custom_partitioning(normalized)
     f.def_partition(lambda mesh, args, result: (mesh, normalized, result.sharding, (args[0].sharding,)))
-    with pytest.raises(PartitioningError, match=r"the parts \(f32\[16,8\]\) of .* has the results \(f32\[2,8\]\)"):
+    with pytest.raises(PartitioningError, match=r"the shards \(f32\[16,8\]\) of .* has the results \(f32\[2,8\]\)"):
         jit(f)(put(X, LINE, "x"))  # without a rule the compiler knows nothing of the result
 
 

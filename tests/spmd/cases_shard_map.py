@@ -331,7 +331,7 @@ def identity(x):
 
 REFUSED = [
     (lambda: mapped(identity, P("i"), P()), ValueError, "varies along them"),
-    (lambda: mapped(identity, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 parts"),
+    (lambda: mapped(identity, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 shards"),
     (lambda: mapped(identity, P("i", None), P("i")), ValueError, "has 1 axes, but its specification"),
     (lambda: mapped(identity, P("k"), P("i")), ValueError, "names 'k', but the axes of the mesh"),
     (lambda: mapped(identity, P("i"), P("k")), ValueError, "names 'k'"),

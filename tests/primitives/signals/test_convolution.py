@@ -25,7 +25,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "ranks": (lambda: conv(X[0]), ShapeError, "one rank, of at least 2 axes"),
     "rank 1": (lambda: conv(jnp.ones(2), jnp.ones(2)), ShapeError, "at least 2 axes"),
     "dtypes": (lambda: conv(X.astype(int)), DtypeError, "one dtype, got i32 and f32; convert"),
-    "a narrower result": (lambda: conv(preferred_element_type="float16"), DtypeError, "must hold what"),
+    "a narrower result": (lambda: conv(preferred_element_type="float16"), DtypeError, "must hold the values of f32"),
     "a real result of complex ones": (
         lambda: conv(X + 0j, KERNEL + 0j, preferred_element_type="float32"), DtypeError, "preferred_element_type",
     ),
