@@ -160,7 +160,7 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """Trace the flat function ``run``; return an equal function for which reverse mode stores fewer bytes.
+    """Trace the flat function ``run``; return a function of the same results, for which reverse mode stores less.
 
     In regions of its program, it stores a local Jacobian instead of larger intermediate values. Under ``disable_jit``,
     return ``run`` unchanged.

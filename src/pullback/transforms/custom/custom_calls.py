@@ -96,9 +96,9 @@ class CustomCall(HoldsFunction):
         return self.run(*operands)
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-        """Apply the function to linear operands, to record it on a tape.
+        """Return the function's results for operands that a tape, the current trace, records.
 
-        By default, call ``run``, which records the operations of the function.
+        By default, call ``run``, the function, so that the tape records each of its operations.
         """
         return run(*operands)
 

@@ -226,8 +226,8 @@ def _element(x: Any, index: Any) -> Any:
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
     """Return the transpose of the derivative of a call, itself a call with a batching rule.
 
-    It takes the operands, and the cotangents of the inexact results, of which there are ``inexact``. It returns the
-    cotangents of the operands that ``active`` flags.
+    It takes the operands, and the cotangents of the results of an inexact dtype (``inexact`` is their number). It
+    returns the cotangents of the operands that ``active`` flags.
     """
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:

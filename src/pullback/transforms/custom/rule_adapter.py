@@ -116,7 +116,7 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
 
 
 class HasRules:
-    """The attributes of a function with derivative rules that calls of it need."""
+    """The attributes that a function with derivative rules has: the rules and their options."""
 
     fun: Callable[..., Any]
     jvp: Callable[..., Any] | None = None

@@ -338,7 +338,7 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
     """Memoize a function of a :class:`WrappedFun` and hashable arguments.
 
     An equal :class:`WrappedFun` gets the same result, and its stores are filled as those of the first were. Results
-    live as long as the innermost function, and separately for different settings of the configuration.
+    live as long as the innermost function. Different settings of the configuration have different results.
 
     Args:
       call: takes a :class:`WrappedFun` and other arguments.

@@ -149,9 +149,9 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """Raised for an equation that is not elementwise, so that elimination cannot be used.
+    """Raised for an equation that is not elementwise, since elimination does not apply to it.
 
-    Its partial derivatives do not have the shapes of its results.
+    An equation is elementwise if its partial derivatives have the shapes of its results.
     """
 
     def __init__(self, eqn: Eqn) -> None:

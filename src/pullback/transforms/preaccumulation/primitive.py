@@ -93,7 +93,7 @@ class Region:
 
 
 def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
-    """Remove the mapped axis of the results ``which``, which are equal for all examples, from a mapped program.
+    """Remove the mapped axis from the results of a mapped program that ``which`` flags: those equal for all examples.
 
     They have the axis because elimination computes the derivatives of all results together.
     """

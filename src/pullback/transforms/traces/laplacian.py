@@ -559,8 +559,8 @@ def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> L
 class Curvatures(Forward):
     """The forward Laplacian of programs.
 
-    The mark of a value is a pair: the kind of its Jacobian (None, -1 if it is dense, or the axis of :class:`Blocks`),
-    and whether it has a Laplacian.
+    The mark of a value says what derivatives it has. It is a pair: the kind of its Jacobian (None for none, -1 for
+    dense, or the axis of :class:`Blocks`), and whether it has a Laplacian.
 
     In the Jacobian of an array that a loop slices or stacks, the axis of the steps comes before that of the directions.
     :class:`Blocks` are along another axis than that of the steps.

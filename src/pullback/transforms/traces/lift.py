@@ -182,7 +182,7 @@ class Forward:
         return mark
 
     def stacked(self, x: Any) -> Any:
-        """Move the axis of the steps, first in the extras of a stacked result, to where extras normally have it."""
+        """Move the axis of the steps from the front of the extras of a stacked result to its normal position."""
         return x
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
@@ -283,7 +283,7 @@ def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[
 
 
 def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """Reorder the inputs and the results of a program: each number is the old index."""
+    """Reorder the inputs and the results of a program; the sequences have the old index of each new input or result."""
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] for i in inputs]
     outvars = [jaxpr.outvars[i] for i in results]

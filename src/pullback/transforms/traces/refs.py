@@ -526,7 +526,7 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """Convert a value to the reference's dtype, to be written; raise if its dtype does not fit, or another ``shape``.
+    """Convert a value to the reference's dtype, to be written; raise unless it fits and has the shape ``shape``.
 
     ``what`` names the operation, for error messages.
     """
@@ -632,7 +632,7 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """Make a reference that a traced function receives instead of its caller's, with the content ``content``."""
+    """Make a reference with a content, which a traced function receives instead of its caller's reference."""
     ref = _made(content)
     ref.is_argument = True
     return ref
