@@ -289,7 +289,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
 
     Args:
       name: the name of both primitives.
-      linear_in: the positions of the operands in which it is linear; None if a user's map may be affine (add a constant).
+      linear_in: the positions of the operands in which it is linear; None if the user's map may be affine.
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):

@@ -632,7 +632,7 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """Make a reference with a content, which a traced function receives instead of its caller's reference."""
+    """Make a reference to ``content``, which a traced function receives instead of its caller's reference."""
     ref = _made(content)
     ref.is_argument = True
     return ref
