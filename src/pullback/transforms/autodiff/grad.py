@@ -139,9 +139,9 @@ def value_and_grad(
 
 
 def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
-    """Fix the option ``preaccumulate`` of a transformation such as ``grad``, after checking it.
+    """Return a transformation, such as ``grad``, with its option ``preaccumulate`` fixed to the given value.
 
-    Return the transformation itself if the option is None.
+    Raise if the value is invalid. If it is None, return the transformation unchanged.
     """
     if preaccumulate is None:
         return transformation
@@ -160,9 +160,9 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """Trace a flat function, and rewrite its program so that reverse mode stores fewer bytes.
+    """Trace the flat function ``run``; return a function of the same results, for which reverse mode stores less.
 
-    In regions of the program, a local Jacobian is stored instead of larger intermediate values. Under ``disable_jit``,
+    In regions of its program, it stores a local Jacobian instead of larger intermediate values. Under ``disable_jit``,
     return ``run`` unchanged.
 
     Args:
@@ -224,7 +224,7 @@ def _value_and_grad(
     fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute the gradient of a function; return also the value if ``with_value``, and the auxiliary output if any."""
+    """Compute the gradient, for ``grad`` or ``value_and_grad`` (``with_value``); ``names`` is their ``reduce_axes``."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
     run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
     outs, program = linearize_flat(fun, run, primals)
@@ -245,7 +245,7 @@ def _value_and_grad(
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
-    """The cotangent of a scalar result: 1, in its dtype. Raise if the result cannot be differentiated."""
+    """The cotangent 1 of a result ``value``; raise unless it is a scalar, complex if ``holomorphic``, else real."""
     if type(value) is ArrayImpl and not holomorphic:  # fast path: a real scalar on the host
         elements = value._host_value
         if elements.shape == () and elements.dtype.kind == "f":
@@ -432,7 +432,7 @@ _WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
 
 
 def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
-    """Describe leaf ``index`` of the tangents or cotangents, for an error message."""
+    """Describe leaf ``index`` of the tangents or cotangents (``what``) of a function ``name``, for error messages."""
     count = 1 if treedef is None else treedef.num_leaves
     path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
     leaf = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
@@ -440,7 +440,7 @@ def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
-    """Flatten the derivative ``f`` as a pytree: return its residuals, and all else that it consists of."""
+    """Flatten the derivative ``f`` as a pytree: return its residuals, and the data that holds no arrays."""
     residuals, structure = split(f.program)
     fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
     return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)

@@ -92,7 +92,7 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
 
 
 def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
-    """Raise unless a reference has the shape and dtype of the cotangent of an argument of type ``aval``."""
+    """Raise unless a reference fits the cotangent of an argument, of type ``aval``, of the function called ``name``."""
     if ref.shape != aval.shape or ref.dtype != dtypes.tangent_dtype(aval.dtype):
         kind = "" if dtypes.is_inexact(aval.dtype) else ", which has no cotangent: pass ad.GradValue() or ad.DontWant()"
         raise RefError(

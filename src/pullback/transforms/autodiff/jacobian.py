@@ -70,7 +70,7 @@ def jacfwd(
 
 
 def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
-    """Make the Jacobian of a function in forward mode, for :func:`jacfwd` and :func:`hessian`."""
+    """Make a function that computes the Jacobian of ``fun`` in forward mode, ``chunk_size`` columns at a time."""
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
@@ -138,7 +138,7 @@ def jacrev(
 def _jacrev(
     fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None, preaccumulate: str | None = None
 ) -> Callable[..., Any]:
-    """Make the Jacobian of a function in reverse mode, for :func:`jacrev` and :func:`hessian`."""
+    """Make a function that computes the Jacobian of ``fun`` in reverse mode, ``chunk_size`` rows at a time."""
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
@@ -278,13 +278,13 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
-    """Split ``x`` along its first axis (or its last, if ``last``), which is over the elements of several arrays.
+    """Split ``x`` along an axis into a block for each of several arrays whose elements the axis enumerates.
 
     Args:
       x: the array.
-      avals: the types of the several arrays. Each block is reshaped to have the axes of its array instead of that axis.
+      avals: the types of the arrays. In each block, the axes of its array replace the axis that was split.
       rest: the sizes of the other axes of ``x``.
-      last: whether to split the last axis.
+      last: whether to split the last axis of ``x`` instead of the first.
 
     Returns:
       A block for each of ``avals``.

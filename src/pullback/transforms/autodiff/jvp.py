@@ -72,9 +72,9 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
 
 
 def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
-    """Whether each primal has one tangent or a batch of tangents, which decides which rules may be used.
+    """Return ``Direction.MANY`` if a primal has a batch of tangents, otherwise ``Direction.ONE``.
 
-    There is a batch if an enclosing ``vmap`` maps a tangent and not its primal.
+    It has a batch if an enclosing ``vmap`` maps the tangent and not the primal. Some rules hold only for one tangent.
     """
     mapped = any(type(t) is BatchTracer and type(x) is not BatchTracer for x, t in zip(primals, tangents, strict=True))
     return Direction.MANY if mapped else Direction.ONE
@@ -120,7 +120,10 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 
 
 def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
-    """Flatten and check arguments and tangents that are any trees, for :func:`_pairs`, which returns the same."""
+    """Flatten and check the arguments and tangents of ``jvp``, which may be any trees.
+
+    Return the leaves of both, the tree, and the pairs of references among the leaves, by index.
+    """
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:

@@ -168,7 +168,7 @@ vmappable: set[type] = set()
 
 
 def _refuse_vmappable(fun: Any, args: PyTree) -> None:
-    """Raise if an argument is an instance of a class in ``vmappable``."""
+    """Raise if an argument is an instance of a class registered with ``batching.register_vmappable``."""
     for x in tree.leaves(args, is_leaf=lambda x: type(x) in vmappable):
         if type(x) in vmappable:
             raise BatchAxisError(
@@ -236,7 +236,10 @@ def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list
 def _in_dims(
     fun: Any, in_axes: Any, axes: Sequence[Any], args: Any, kwargs: Any, arrays: Sequence[Any]
 ) -> list[int | None]:
-    """The mapped axis of each leaf of the arguments, not negative, or None; raise if an axis is invalid."""
+    """The mapped axis of each of ``arrays``, the leaves of the arguments: not negative, or None if it is not mapped.
+
+    ``axes`` has the entry of ``in_axes`` for each leaf. Raise if one is invalid; the other arguments are for messages.
+    """
     dims: list[int | None] = []
     for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
         if axis is None:

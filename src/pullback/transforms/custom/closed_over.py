@@ -13,7 +13,7 @@ from pullback.transforms.functions.arguments import name_of
 def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any) -> Any:
     """Call ``run(*args, **params)`` and return its result.
 
-    If it raises since ``function`` or one of its rules closes over a tracer, raise an error that explains this.
+    If it fails because ``function`` or one of its rules closes over a tracer, raise an error that says so.
     """
     try:
         return run(*args, **params)
@@ -22,7 +22,7 @@ def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any)
 
 
 def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
-    """Call a rule of a function, and explain errors as :func:`explained` does."""
+    """Call a rule of ``function`` with ``args``; if it fails because it closes over a tracer, the error says so."""
     # Operations of the rule have the source lines of the rule, not the line of the call.
     outer, state.source_loc = state.source_loc, None
     try:

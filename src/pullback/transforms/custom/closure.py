@@ -129,7 +129,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
     """Trace a backward function; return a function that takes the captured values as arguments, and these values.
 
-    The captured values may be mapped or staged, and then must be residuals.
+    The caller makes these values residuals, since they may be tracers of ``vmap`` or staging.
 
     Args:
       pull: the backward function.

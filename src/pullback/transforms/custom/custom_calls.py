@@ -56,7 +56,7 @@ class CustomCall(HoldsFunction):
       in_own_rule: whether a backward rule of the function itself made the call.
       rules: an object that is equal for calls of the same function with the same rules; None if it is not comparable.
       equation: the primitive of the call in a jaxpr.
-      equal_by_key: always True: programs that hold calls are equal only if the calls have equal keys, not None.
+      equal_by_key: True: two calls are equal as parts of programs if their keys are equal, and not None.
     """
 
     equal_by_key = True
@@ -96,9 +96,9 @@ class CustomCall(HoldsFunction):
         return self.run(*operands)
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-        """Apply the function to linear operands, to record it on a tape.
+        """Return the function's results for operands that a tape, the current trace, records.
 
-        By default, call ``run``, which records the operations of the function.
+        By default, call ``run``, the function, so that the tape records each of its operations.
         """
         return run(*operands)
 
@@ -185,10 +185,10 @@ def equation(name: str) -> Primitive:
 class OutDims:
     """The position of the mapped axis in each result of a batched call: 0, or None.
 
-    The function and each of its rules must agree on it, and only one of them runs first. If any operand is mapped, all
-    results are mapped, at an ``UnmappedResult`` if the examples are equal: cotangents of such a result may differ, and
-    the backward rule takes those of one example. If no operand is mapped, the call happens for all examples together,
-    and a result is mapped if it depends on a mapped value that the function closes over.
+    The function and its rules must agree on the positions, which the first of them that runs determines. If any operand
+    is mapped, all results are mapped, since the backward rule takes the cotangents of one example. A result that is
+    equal for all examples then has the position ``UnmappedResult(0)``: only its cotangents may differ. If no operand is
+    mapped, a result is mapped only if it depends on a mapped value that the function closes over.
     """
 
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
@@ -197,12 +197,12 @@ class OutDims:
         self.dims: list[int | None] = []
 
     def fix(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
-        """Determine the positions from groups of results, unless they have been determined.
+        """Determine the position of the mapped axis in each result, unless an earlier call has done so.
 
         Args:
-          groups: the results, and their tangents if they are known: each group is like the results of the function.
-          residuals: the positions of the mapped axis in the residuals; if any is mapped, the backward rule runs for
-            each example, and needs the cotangents of each.
+          groups: lists of a value for each result: the results themselves, and their tangents if they are known.
+          residuals: the positions of the mapped axis in the residuals. If any is mapped, all results are mapped, since
+            the backward rule runs for each example, and needs its cotangents.
         """
         if not self.dims:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]  # the position in each result
@@ -215,9 +215,9 @@ class OutDims:
                 self.trace.tag.has_uniform = True
 
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
-        """Move the mapped axis of results to the determined positions; determine these first if need be.
+        """Move the mapped axis of values to the positions in ``dims``; compute ``dims`` first if it is empty.
 
-        Each group has a value for each result of the function.
+        Each of ``groups`` is a list of a value, such as a tangent, for each result; return the moved lists.
         """
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]

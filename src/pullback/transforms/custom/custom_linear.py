@@ -73,7 +73,7 @@ class LinearCall(LinearMap):
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Set the tree and the types of the result to those of ``out``; the function is then not traced for them."""
+        """Set the tree and the types of the result to those of ``out``, so that the function need not be traced."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 
@@ -159,8 +159,8 @@ class CoupledLinearMap(LinearMap):
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
     """Whether a user's functions must be traced when they are called, since they may close over traced values.
 
-    They must if any active trace is of ``vmap``, the forward Laplacian or staging. With ``recorded``, they must also
-    within a checkpointed function, since values that it closes over are gone when the backward pass runs it again.
+    True if any active trace is of ``vmap``, the forward Laplacian or staging. With ``recorded``, also within a
+    checkpointed function: the backward pass runs it again, when the values that it closed over are gone.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):
@@ -203,7 +203,7 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
 
     Args:
       call: the function and its arguments.
-      transposable: whether the user gave a transpose; otherwise the call's rule for it raises.
+      transposable: whether the user gave a transpose; if not, transposing the call raises.
     """
     run: Flat = call.apply
     back: Flat = call.transpose

@@ -201,9 +201,9 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """Return ``value``, argument ``i`` of a call, which is not differentiated.
+        """Return ``value``, which is argument ``i`` of a call and is not differentiated, as the rules receive it.
 
-        Raise if the rules cannot receive it.
+        Raise if a derivative with respect to it is taken, or for ``custom_vjp``, if it is traced.
         """
         raise NotImplementedError
 
@@ -414,10 +414,10 @@ def _signature(fun: Any) -> inspect.Signature:
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The smallest and largest number of positional arguments of calls that need not be bound to the signature.
+    """The smallest and largest number of positional arguments with which a call needs no defaults of the signature.
 
-    Such a call gives all arguments by position, so that no default is needed. The range is empty, (1, 0), if every call
-    has to be bound.
+    Such a call need not be bound to the signature, which is slow. The range is empty, (1, 0), if ``fun`` has
+    keyword-only parameters or ``**kwargs``.
     """
     try:
         parameters = _signature(fun).parameters.values()

@@ -54,9 +54,9 @@ Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool
 class VmapCall(CustomCall):
     """A call with a batching rule.
 
-    Its derivative and the transpose of that are calls of the same kind, whose batching rules are the derivative of the
-    user's rule and its transpose. So differentiation keeps the rule, in both modes and to any order. The residuals are
-    the operands, from which the backward pass computes the function's values again.
+    The derivative of a call is another ``VmapCall``, whose batching rule is the derivative of the user's rule; the
+    transpose of the derivative likewise. So differentiation keeps the rule, in both modes and to any order. The
+    residuals are the operands, from which the backward pass computes the function's values again.
 
     In forward mode an operand counts as mapped for the user's rule if its value and its tangent are mapped, as in JAX.
     If none counts, the rule is called with no operand mapped, and its operations are batched as any others.
@@ -87,10 +87,10 @@ class VmapCall(CustomCall):
         return outs, [0 if m else None for m in mapped]
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Batch a call whose user arguments are not mapped; only tangents or cotangents are.
+        """Batch a call in which tangents or cotangents are mapped, but no argument of the user's function.
 
-        The operations of the function are batched. The result is a call with the user's rule, which serves for other
-        axes.
+        For this axis, batch the operations of the function instead of calling the user's rule. A further ``vmap`` of
+        the batched call uses the rule again. Return the results, and the position of the mapped axis in each.
         """
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
@@ -176,16 +176,17 @@ _unmapped = threading.local()
 def _by_example(
     call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
 ) -> tuple[list[Any], list[bool]]:
-    """Compute results and tangents by a call of the user's rule for each example, with no operand mapped.
+    """Compute a batch of results and tangents by a call of the user's rule for each example, with no operand mapped.
 
-    It is for a batch in which no operand has both a mapped value and a mapped tangent.
+    This is for a batch in which no operand has both a mapped value and a mapped tangent. Return the results and
+    tangents, and for each whether it has the mapped axis, which is first.
 
     Args:
       call: the call.
       size: the size of the axis.
       mapped: which operands have the mapped axis, which is first.
       operands: the operands of the call, and the tangents of some.
-      both: from the function of one example and its operands to the results and their tangents.
+      both: ``both(run, operands)`` returns the results and tangents of the function ``run`` of one example.
     """
     active: list[Any] = _unmapped.__dict__.setdefault("functions", [])
     own = call.function, call.order
@@ -225,8 +226,8 @@ def _element(x: Any, index: Any) -> Any:
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
     """Return the transpose of the derivative of a call, itself a call with a batching rule.
 
-    It takes the operands, and the cotangents of the inexact results, of which there are ``inexact``. It returns the
-    cotangents of the operands that ``active`` flags.
+    It takes the operands, and the cotangents of the results of an inexact dtype (``inexact`` is their number). It
+    returns the cotangents of the operands that ``active`` flags.
     """
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -249,7 +250,7 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
-    """Broadcast values without a mapped axis to have one in front, where one is wanted.
+    """Broadcast the values that lack the mapped axis, but must have it, along a new first axis.
 
     Args:
       size: the size of the axis.

@@ -96,9 +96,10 @@ class LinearMap(HoldsFunction):
         return densify(outs, self.out_avals)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Apply the map to ``primals``; return the results, and their tangents for ``tangents`` of the residuals.
+        """Apply the map; return the results, and their tangents if only the residuals have tangents.
 
-        ``p`` is the primitive that applies the map.
+        ``p`` is the primitive that applies the map; ``primals`` are its residuals and operands; ``tangents`` has a
+        tangent for each residual.
         """
         rest: list[Any] = [ZERO] * (len(primals) - self.count)
         return jvp_flat(self.function, partial(_apply, linear_map=self), primals, [*tangents, *rest])
@@ -180,7 +181,7 @@ class BatchedLinearMap(LinearMap):
 def run_batched(
     trace: BatchTrace, function: Any, primals: Sequence[Any], primal_dims: Dims, tangents: Sequence[Any], dims: Dims
 ) -> Any:
-    """Run a function of primals and tangents, mapped by the trace ``trace`` of ``vmap``.
+    """Run a function of primals and tangents, mapped by the trace ``trace`` of ``vmap``; return its result.
 
     Args:
       trace: the trace.
@@ -288,7 +289,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
 
     Args:
       name: the name of both primitives.
-      linear_in: says in which operands it is linear, see ``Primitive.transpose``; None if the map may be only affine.
+      linear_in: the positions of the operands in which it is linear; None if the user's map may be affine.
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):
@@ -334,10 +335,10 @@ def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
 
 
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
-    """The jvp rule: a result's tangent is the sum of two terms.
+    """The jvp rule of the primitive ``p``, which applies ``linear_map`` to residuals and operands, the ``primals``.
 
-    One comes from the tangents of the residuals, on which the map depends; the other is the map of the operands'
-    tangents.
+    A result's tangent is the sum of two terms: the derivative of the map along the tangents of the residuals, and the
+    map of the operands' tangents.
     """
     count = linear_map.count
     terms: list[list[Any]] = []
@@ -366,7 +367,7 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
 
 
 def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify``: check the results for NaNs, and collect failures of the user's checks in the map."""
+    """Apply a linear map under ``checkify``: check its results for NaNs, and collect failures of checks within it."""
     return trace.linear(p, args, params["linear_map"], _apply)  # type: ignore[no-any-return]
 
 

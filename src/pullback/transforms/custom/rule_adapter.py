@@ -116,7 +116,7 @@ def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
 
 
 class HasRules:
-    """The attributes of a function with derivative rules that calls of it need."""
+    """The attributes that a function with derivative rules has: the rules and their options."""
 
     fun: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
@@ -205,13 +205,13 @@ class RuleAdapter(FlatFunction):
         return outs, ts
 
     def _differentiated(self, primals: Sequence[Any]) -> Any:
-        """Rebuild the arguments that are differentiated from their leaves, with references among them."""
+        """Rebuild the trees of the differentiated arguments from leaves; references replace arrays by index."""
         if self.opaque is not None:
             primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
         return tree.unflatten(self.in_tree, primals)
 
     def _named(self, what: str, rule: Any) -> str:
-        """Name a rule, for error messages."""
+        """Name ``rule``, of the kind ``what``, such as "jvp rule", and its function, for error messages."""
         return f"the {what} {name_of(rule)} of {name_of(self.fun)}"
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
@@ -282,7 +282,9 @@ class UserLinearMap(LinearMap):
     """A user's backward rule as the transpose of a linear map, on flat lists of arrays.
 
     Attributes:
-      owner, nondiff, in_tree: see :class:`RuleAdapter`.
+      owner: the function with the rule.
+      nondiff: the positions and values of the arguments that are not differentiated.
+      in_tree: the tree of the other arguments.
       in_avals: the types of the arguments.
       perturbed: which arguments have a tangent.
       out_tree, result_avals: the tree and the types of the results.

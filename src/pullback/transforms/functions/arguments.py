@@ -131,7 +131,10 @@ def to_arrays(
     where: Sequence[int] | None = None,
     kwargs: Any = None,
 ) -> list[Any]:
-    """Convert leaves of arguments to arrays; an error names the argument, as :func:`argument_name` does."""
+    """Convert leaves of arguments to arrays; an error names the argument that is no array.
+
+    The leaves are those of the arguments ``args`` at the positions ``where`` (by default all), and of ``kwargs``.
+    """
     try:
         return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
     except OperandError:
@@ -159,7 +162,7 @@ def abstractify(x: Any) -> ShapedArray:
 def check_differentiable(
     aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, describe: Callable[[], str]
 ) -> None:
-    """Raise unless an input of type ``aval`` can be differentiated with respect to, under the options."""
+    """Raise unless an input, named ``describe()``, is complex if ``holomorphic``, else inexact (or ``allow_int``)."""
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
@@ -266,7 +269,10 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]
 
 
 def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:
-    """Describe, for an error message, how the type of ``t`` differs from the tangent type of ``aval``."""
+    """Describe, for an error message, how the type of ``t`` differs from the tangent type of ``aval``.
+
+    ``value`` names the primal value, of type ``aval``; ``what`` is ``"tangent"`` or ``"cotangent"``.
+    """
     wanted, got = aval.update(dtype=dtypes.tangent_dtype(aval.dtype)), aval.update(shape=t.shape, dtype=t.dtype)
     return f"{value} is {aval}, so its {what} must be {wanted}, but it is {got}"
 
@@ -284,5 +290,5 @@ def structure_of(treedef: Any) -> Any:
 
 
 def unflatten_one(treedef: Any, leaves: Sequence[Any]) -> Any:
-    """The inverse of :func:`flatten_one`."""
+    """Rebuild a tree from its leaves; if ``treedef`` is None, return the single leaf."""
     return leaves[0] if treedef is None else tree.unflatten(treedef, leaves)

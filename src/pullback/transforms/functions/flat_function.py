@@ -127,7 +127,7 @@ class FlatFunction:
 
     @property
     def out_structure(self) -> Any:
-        """The tree of the last result; a leaf's for a single array."""
+        """The tree structure of the last result; for a single array, the structure of a leaf."""
         return structure_of(self.out_tree)
 
     def result(self, outs: Sequence[Any]) -> Any:

@@ -46,7 +46,10 @@ def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any)
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
-    """Do as :func:`flatten_fun` without keyword arguments: ``in_tree`` is the tree of the positional arguments.
+    """Turn a function of trees, without keyword arguments, into a function from leaves to a list of leaves.
+
+    Called as ``flatten_fun_nokwargs(fun, in_tree)``, where ``in_tree`` is the tree of the tuple of arguments. It
+    returns the flat function, and a function that returns the tree of its last results.
 
     >>> from pullback import tree
     >>> from pullback.extend.linear_util import wrap_init
@@ -346,7 +349,7 @@ def debug_info(
 
 
 def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """Name each positional argument after its parameter, as in ``x``, ``xs[0]``; ``args[i]`` if it has none."""
+    """Name each of ``args`` after its parameter, as in ``x`` or ``xs[0]``; ``args[i]`` if its parameter is unknown."""
     names: list[str] = []
     for p in () if signature is None else signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL:

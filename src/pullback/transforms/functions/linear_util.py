@@ -50,7 +50,7 @@ class Store:
 
     @property
     def val(self) -> Any:
-        """The value; a :class:`StoreException` if there is none yet."""
+        """The value. Raise :class:`StoreException` if the store is empty."""
         if not self:
             raise StoreException("this Store is empty: the function that fills it has not run")
         return self._val
@@ -170,9 +170,10 @@ def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **
 
 
 def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call ``f`` with arguments from a generator, whose last yielded value is a pair ``(out, aux)``.
+    """Call ``f`` with arguments from a generator; return ``out``, and put ``aux`` into ``store``.
 
-    Return ``out``, and put ``aux`` into ``store``. The generator is used as in :func:`_by_generator`.
+    The generator ``gen(*args, **kwargs)`` first yields the arguments, a tuple and a dictionary. It receives the result
+    of ``f`` by ``send``, and yields the pair ``(out, aux)``.
     """
     out, aux = _by_generator(f, gen, *args, **kwargs)
     store.store(aux)
@@ -322,11 +323,11 @@ def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
 
 
 def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
-    """Attach the types of its arguments to a function; they are compared where functions are.
+    """Return the function with the types of its arguments attached; functions of different types are not equal.
 
     Args:
       f: the function.
-      in_type: hashable; None for no annotation.
+      in_type: the types, as a hashable object; None to return ``f`` unchanged.
     """
     if in_type is None:
         return f
@@ -337,7 +338,7 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
     """Memoize a function of a :class:`WrappedFun` and hashable arguments.
 
     An equal :class:`WrappedFun` gets the same result, and its stores are filled as those of the first were. Results
-    live as long as the innermost function, and separately for different settings of the configuration.
+    live as long as the innermost function. Different settings of the configuration have different results.
 
     Args:
       call: takes a :class:`WrappedFun` and other arguments.

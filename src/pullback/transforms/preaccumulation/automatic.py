@@ -72,7 +72,7 @@ def preaccumulated(
 
 
 def check_choice(what: str, preaccumulate: Any) -> None:
-    """Raise unless the option ``preaccumulate`` is None or ``"auto"``."""
+    """Raise unless the option ``preaccumulate`` of the transformation ``what`` is None or ``"auto"``."""
     if preaccumulate is not None and not (isinstance(preaccumulate, str) and preaccumulate == "auto"):
         raise ArgumentError(
             f'{what}: preaccumulate must be "auto", or None, got {preaccumulate!r}. For one function there is '
@@ -91,7 +91,7 @@ def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: 
       active: for each input, whether the program is differentiated with respect to it.
       name: the name of the function, for error messages.
       changing: for the body of a loop, the indices of the inputs that change in each step, so that storing them takes
-        memory. Equations that depend only on the inputs before them are loop-invariant, and are in no region.
+        memory. Equations that depend only on the inputs before ``changing`` are loop-invariant, and are in no region.
     """
     flat = flattened(closed)
     invariant = _loop_invariant(flat.jaxpr, changing)
@@ -129,9 +129,9 @@ def _loop_invariant(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
 
 
 def _within(eqn: Eqn, name: str) -> Eqn:
-    """Apply :func:`automatic` to the bodies and branches of a loop or a choice; return the equation with the results.
+    """Preaccumulate within the bodies or branches that an equation holds; return the equation with the new programs.
 
-    ``name`` is the name of the function, for error messages.
+    An equation without any is returned unchanged. ``name`` is the name of the function, for error messages.
     """
     stepped = programs_in_step(eqn.primitive, eqn.params)
     programs = {closed: in_step(closed, name, changing) for closed, _, changing in stepped}
@@ -188,7 +188,7 @@ class Cost(NamedTuple):
 
     Attributes:
       elementwise: whether the equation may be in a region that is replaced by its local Jacobian.
-      operands: the active operands, which depend on differentiated inputs; empty if no result that matters does.
+      operands: the active operands, which depend on differentiated inputs; empty if no derivative passes through.
       results: the active results, which depend on differentiated inputs.
       residuals: the size in bytes of each residual, by variable.
     """
@@ -200,7 +200,10 @@ class Cost(NamedTuple):
 
 
 def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> list[Cost]:
-    """The cost of each equation of a program; for the arguments see :func:`automatic`."""
+    """The cost of each equation of a program in reverse mode, with respect to the inputs that ``active`` flags.
+
+    For the body of a loop, ``changing`` has the indices of the inputs that change in each step.
+    """
     costs: list[Cost] = []
     stage_flat(closed, partial(_counted, closed, active, changing, costs), closed.in_avals)
     return costs

@@ -79,7 +79,10 @@ class LocalJacobian(NamedTuple):
     entries: list[Entry]
 
     def apply(self, arrays: Sequence[Any], tangents: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any]:
-        """Multiply the Jacobian, whose arrays were computed, by tangents of the inputs; return tangents or ``ZERO``."""
+        """Multiply the Jacobian by tangents of the inputs; return the tangent of each result, or ``ZERO``.
+
+        ``arrays`` has, in order, the partial derivatives in ``entries`` that are not constant numbers.
+        """
         outs: list[Any] = [ZERO] * len(out_avals)
         rest = iter(arrays)
         for entry in self.entries:
@@ -146,9 +149,9 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """Raised for an equation that is not elementwise, so that elimination cannot be used.
+    """Raised for an equation that is not elementwise, since elimination does not apply to it.
 
-    Its partial derivatives do not have the shapes of its results.
+    An equation is elementwise if its partial derivatives have the shapes of its results.
     """
 
     def __init__(self, eqn: Eqn) -> None:
@@ -378,7 +381,7 @@ def _by_elimination(
 
 
 def _inexact(avals: Sequence[ShapedArray]) -> int:
-    """The total number of inexact elements."""
+    """The total number of elements of the arrays of types ``avals`` that have an inexact dtype."""
     return sum(a.size for a in avals if dtypes.is_inexact(a.dtype))
 
 
@@ -403,7 +406,7 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
 
 
 def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
-    """Raise if the local Jacobian would be too large; the message names an equation that is not elementwise."""
+    """Raise if the Jacobian would have more than ``most`` elements, since ``eqn`` is not elementwise."""
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
     if columns * rows > most:
         raise PreaccumulationError(

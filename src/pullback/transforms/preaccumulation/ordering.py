@@ -105,8 +105,8 @@ def _absorbed(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
 def ordered(eqns: list[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     """Return the equations in their order or sorted by level, whichever has fewer live elements at its peak.
 
-    The level of an equation is 1 more than the highest of its operands. Sorted, derivatives are multiplied as soon as
-    they are computed, whereas elimination comes after all steps.
+    The level of an equation is 1 more than the highest level of its operands. Sorting by level moves the products of
+    derivatives, which elimination appends at the end, to where their factors are computed.
     """
     levels: dict[Any, int] = {}
     for eqn in eqns:

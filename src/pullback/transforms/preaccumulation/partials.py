@@ -93,7 +93,7 @@ def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-    """Add two partial derivatives of a variable of a dtype."""
+    """Add two partial derivatives; ``dtype`` is the dtype of the differentiated variable."""
     if type(a) in SCALARS and type(b) in SCALARS:
         return a + b
     if type(a) in SCALARS:

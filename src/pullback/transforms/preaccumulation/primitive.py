@@ -61,7 +61,7 @@ class Region:
 
     @property
     def mapped(self) -> ClosedJaxpr:
-        """The program mapped over all axes."""
+        """The program of one example, mapped over the axes of all enclosing ``vmap``."""
         program = self.program
         for axis, dims in self.axes:
             program, _ = batch_jaxpr(program, axis, dims)
@@ -93,7 +93,7 @@ class Region:
 
 
 def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
-    """Remove the mapped axis of the results ``which``, which are equal for all examples, from a mapped program.
+    """Remove the mapped axis from the results of a mapped program that ``which`` flags: those equal for all examples.
 
     They have the axis because elimination computes the derivatives of all results together.
     """
@@ -124,7 +124,7 @@ def bind(region: Region, operands: Sequence[Any]) -> list[Any]:
 
 @preaccumulate_p.impl
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Evaluate a few operations one by one, a program on large arrays by NumPy, and others as a compiled program."""
+    """Evaluate ``params["jaxpr"]``: op by op if it is short, by NumPy if its arrays are large, otherwise compiled."""
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
     at_home = all(map(is_on_default_device, args))

@@ -92,10 +92,10 @@ def checked_trace(function: Any) -> LinearTrace:
 def refused_if_affine(
     trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
 ) -> tuple[Sequence[Any], LinearProgram]:
-    """Record a linear function under a trace that :func:`checked_trace` made; raise if it is not linear.
+    """Record a linear function on a tape; raise if it is not linear.
 
     Args:
-      trace: the trace.
+      trace: the trace of the tape, from :func:`checked_trace`: it raises at an operation that adds a constant.
       run: takes and returns flat sequences of arrays.
       avals: the types of the inputs.
 

@@ -58,5 +58,5 @@ def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> lis
 
 @cached_by_jaxpr
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline the programs that run exactly once: replace the equation that holds each by its equations."""
+    """Inline nested programs that run exactly once: replace an equation that holds one by the program's equations."""
     return inlining.flattened(closed, inlining.runs_once)

@@ -91,7 +91,10 @@ def _loop(feeding: Feed, carried: int, groups: list[list[Any]]) -> Loop:
     changing = [carried] if feeding.rows is None else [carried, feeding.rows]
 
     def ordered(closed: ClosedJaxpr, takes: Sequence[int]) -> tuple[ClosedJaxpr, list[Any]]:
-        """Reorder a program to take consts, then carry and elements; return it and the consts."""
+        """Reorder a program's inputs, the groups ``takes``: consts, carry, elements.
+
+        Return the program, and the information about the consts.
+        """
         fixed = [g for g in takes if g not in changing]
         order = [*fixed, *[g for g in changing if g in takes]]
         if order != list(takes):

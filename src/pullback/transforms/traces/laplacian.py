@@ -245,8 +245,8 @@ def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], param
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
     """Apply a linear operation to a block-sparse Jacobian (:class:`Blocks`), if it sums over the axis of the blocks.
 
-    The result has a dense Jacobian: each term of the sum depends on its own directions, so that the terms, unsummed,
-    are its rows. Return None for any other operation.
+    Each term of the sum depends on its own directions, so that the result's Jacobian, which is dense, consists of the
+    derivatives of the terms, without a sum. Return None for any other operation.
     """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
@@ -403,7 +403,7 @@ def _bilinear(
 ) -> LaplacianTriple:
     """Apply a bilinear operation, by the formula for its Jacobian and Laplacian.
 
-    The second derivative along a direction has twice the operation applied to the first derivatives of both operands.
+    A second derivative of a product ``x y`` has the term ``2 x' y'``: the operation, applied to first derivatives.
     ``active`` are the indices of the operands that have derivatives.
     """
     (out,) = _by_derivatives(primitive, directions, operands, params, 1)
@@ -559,8 +559,8 @@ def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> L
 class Curvatures(Forward):
     """The forward Laplacian of programs.
 
-    The mark of a value is a pair: the kind of its Jacobian (None, -1 if it is dense, or the axis of :class:`Blocks`),
-    and whether it has a Laplacian.
+    The mark of a value says what derivatives it has. It is a pair: the kind of its Jacobian (None for none, -1 for
+    dense, or the axis of :class:`Blocks`), and whether it has a Laplacian.
 
     In the Jacobian of an array that a loop slices or stacks, the axis of the steps comes before that of the directions.
     :class:`Blocks` are along another axis than that of the steps.

@@ -33,13 +33,13 @@ feed = RuleKind("feed", "it holds no program that transformations look into")
 
 
 class Fed(NamedTuple):
-    """The transformed programs and operands of an operation that holds programs, to apply it to.
+    """The transformed programs and operands with which an operation that holds programs is applied.
 
     A value may have extras: further arrays that a forward transformation adds, such as a tangent.
 
     Attributes:
       programs: the transformed programs.
-      test: the transformed test; None if the operation has none.
+      test: the transformed program that decides whether a loop continues; None if the operation has none.
       groups: the operands, by group: the values of each group, followed by their extras.
       forward, marks, results: the forward transformation, and the marks of the operands and of the results. None for
         another transformation, which has no extras.
@@ -175,26 +175,26 @@ class Forward:
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of an element that a step of a loop takes, from the mark of the array after :meth:`row`.
+        """The mark of an element that a step of a loop takes, from the mark of the array that :meth:`row` returned.
 
-        A mark says what extras, such as a tangent, a value has.
+        A mark says what extras, such as a tangent, a value has. In the array's extras, the axis of the steps is first.
         """
         return mark
 
     def stacked(self, x: Any) -> Any:
-        """Rearrange the extras of a stacked result, whose first axis is over the steps: inverts :meth:`row`."""
+        """Move the axis of the steps from the front of the extras of a stacked result to its normal position."""
         return x
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
         """Transform a program; return it and the marks of its results.
 
-        It takes the shared inputs, the values, and the extras of all values; it returns the results, followed by the
-        extras of all results.
+        The new program takes the inputs that all programs share, such as weights; the values; and the extras of all
+        values. It returns the results, followed by the extras of all results.
 
         Args:
           closed: the program.
           marks: the marks of its inputs.
-          forced: for each result, the least mark that it must have.
+          forced: for each result, a mark whose extras it must have, even if they are zeros.
         """
         raise NotImplementedError
 
@@ -234,7 +234,7 @@ def _lift(
       carried: the group that a loop carries, or None.
       sizes: the number of operands of each group.
       operands: the mark of each operand, which says what extras it has.
-      shared: the number of shared inputs, which come first.
+      shared: the number of first inputs that the transformation passes to all programs, such as weights.
     """
     groups = split_list(operands, *sizes)
     programs = (first, *others)
@@ -283,7 +283,7 @@ def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[
 
 
 def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """Reorder the inputs and the results of a program: each number is the old index."""
+    """Reorder the inputs and the results of a program; the sequences have the old index of each new input or result."""
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] for i in inputs]
     outvars = [jaxpr.outvars[i] for i in results]
@@ -455,7 +455,7 @@ def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = 
 def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], ...]:
     """The jvp rule of an operation that holds programs: it differentiates the programs.
 
-    ``directional`` says whether a primal may have several tangents, and whether the rule must be linear in them.
+    ``directional`` is ``LINEAR`` if the rule must be linear in the tangents, ``MANY`` or ``ONE`` if it need not be.
     """
     outs = lifted(p, Tangents(directional), list(zip(primals, tangents, strict=True)), params)
     return [x for x, _ in outs], [t for _, t in outs]
@@ -464,6 +464,6 @@ def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **pa
 def batch_of_programs(
     p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of an operation whose programs run for all examples, or for none."""
+    """The batching rule of an operation whose programs each run for all examples together: batch the programs."""
     outs = lifted(p, Mapped(axis), list(zip(args, dims, strict=True)), params)
     return [x for x, _ in outs], [d for _, d in outs]

@@ -20,7 +20,10 @@ def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl
 
 
 def typed_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give literals of Python numbers the dtype of the other operands; raise OverflowError if it is too small."""
+    """Change each of ``atoms`` that is the literal of a Python number in ``args`` to the dtype of the other operands.
+
+    Raise OverflowError if that dtype cannot hold the number.
+    """
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     integer = dtypes.is_integer(dtype)
     for atom, x in zip(atoms, args, strict=True):

@@ -215,7 +215,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
-    """The innermost program under construction between ``trace`` and the reference's own trace; None without one."""
+    """The innermost program under construction between ``trace`` and the trace of the reference, or None."""
     if ref.ended:
         raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
     found = None
@@ -356,9 +356,9 @@ def write(ref: RefCell, x: Any) -> None:
 
 
 def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
-    """Raise if the tracer ``x`` must not be written to a reference that ``owner`` owns.
+    """Raise unless the tracer ``x`` belongs to ``owner``, the trace that owns the reference, or to one of its parents.
 
-    It must not if it belongs to a transformation that began later, and would outlive this transformation.
+    A tracer of a later transformation would remain in the reference after the end of this transformation.
     """
     trace = owner
     while trace is not None and not trace.is_bottom:
@@ -526,7 +526,10 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """Convert a value to be written to the reference's dtype; raise if its shape or dtype does not fit."""
+    """Convert a value to the reference's dtype, to be written; raise unless it fits and has the shape ``shape``.
+
+    ``what`` names the operation, for error messages.
+    """
     try:
         x = value if isinstance(value, Array) else as_array(value)
     except OperandError as error:
@@ -629,7 +632,7 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """Make a reference for a function under the current trace that stands for a reference that its caller passes."""
+    """Make a reference to ``content``, which a traced function receives instead of its caller's reference."""
     ref = _made(content)
     ref.is_argument = True
     return ref

@@ -214,9 +214,9 @@ class TaylorTrace(Trace):
         return [partial(coefficient, i=i) for i in range(len(results))]
 
     def _of_formula(self, formula: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Coefficient:
-        """Return the function that computes an operation's coefficients from an equivalent formula.
+        """Return the function that computes an operation's coefficients by applying an equivalent formula.
 
-        The formula, of other operations, runs when the first coefficient is needed.
+        ``formula`` consists of other operations; it runs once, when the first coefficient is needed.
         """
         found: list[Series] = []
 
