@@ -214,7 +214,7 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """The position of the mapped axis in each leaf of the results; None for a result that all devices share."""
+        """The position of the mapped axis in each of ``outs`` by ``out_axes``; None if all devices share the result."""
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:
