@@ -132,9 +132,9 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 
 
 class _AfterZeros(LinearMap):
-    """A linear map that returns zeros before the results of another linear map.
+    """The derivative of a function that returns arrays for failed checks before its results.
 
-    The function returns failures before its results: the zeros are the tangents of the values in their messages.
+    It is the linear map of the results, preceded by zeros: the tangents of the floats in these arrays.
     """
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
@@ -171,10 +171,11 @@ def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
 
 
 def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
-    """Find the check ``check`` of the layout ``own`` in another layout.
+    """Find in ``layout`` the check ``check`` of another layout, ``own``.
 
     Returns:
-      Its number and its slots there; or, if the layout lacks it, the number of the layout's last check, and no slots.
+      Its number in ``layout``, and its slots, the indices of the arrays for its message. If ``layout`` lacks the check,
+      the number of its last check, and no slots.
     """
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]

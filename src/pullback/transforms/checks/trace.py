@@ -377,7 +377,7 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
 
 @cached_by_jaxpr
 def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, ...], i: int) -> ClosedJaxpr:
-    """Make program ``i`` of several checked ones return its failures in their common layout.
+    """Convert the failures that a program returns to the common layout of several programs.
 
     Args:
       closed: the checked program.
@@ -399,9 +399,9 @@ def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, .
 
 
 def _start(group: int, takes: Sequence[int], groups: Sequence[Sequence[Any]]) -> int:
-    """The index, among the inputs of a program, of the first input that belongs to the group ``group``.
+    """The index of the first input of a loop's program that belongs to group number ``group`` of the operands.
 
-    ``takes`` are the groups that are the program's inputs, in order; ``groups`` has the operands of each group.
+    ``groups`` are the operands in groups, such as the carry; ``takes`` are the numbers of those that the program takes.
     """
     return sum([len(groups[g]) for g in takes[: takes.index(group)]])
 
@@ -455,14 +455,15 @@ def _step_and_test(
     body: ClosedJaxpr, test: ClosedJaxpr, takes: tuple[int, ...], test_takes: tuple[int, ...], carried: int, own: int,
     moved: tuple[int, ...], sizes: tuple[int, ...],
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
-    """Make a step that ends with the test and carries its result, and a test that returns the carried result.
+    """Move the test of a loop to the end of its step; return the new step, and the new test.
+
+    The new step carries the result of the test, which the new test returns. A loop's operands are in numbered groups.
 
     Args:
       body, test: the step, and the test.
-      takes, test_takes: the groups of operands that are their inputs.
-      carried: the group that is carried.
-      own: a group of consts of the step.
-      moved: the groups of consts that only the test takes; the new step takes them before ``own``.
+      takes, test_takes: the numbers of the groups that are their inputs.
+      carried, own: the numbers of the group that is carried, and of a group of consts of the step.
+      moved: the numbers of the groups that only the test takes; the new step takes them before ``own``.
       sizes: the number of operands of each group.
     """
     avals: dict[int, list[ShapedArray]] = {}

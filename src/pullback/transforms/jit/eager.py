@@ -119,7 +119,7 @@ def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
 
 
 def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> int:
-    """Run steps by host rules, as :func:`_run` does, without turning off NumPy's warnings."""
+    """Run steps by host rules from ``start`` on, updating ``values``; return the index of the first that cannot run."""
     for k in range(start, len(steps)):
         rule, params, operands, results, ends, several, _ = steps[k]
         if rule is None:
