@@ -58,7 +58,7 @@ def branch_names(what: str, functions: Functions) -> list[str]:
 
 
 def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
-    """Return the common types of the branches' results; raise if they differ. Weakly typed results are promoted."""
+    """The types of the results of all branches, after promotion of weak types; raise if the branches' types differ."""
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:

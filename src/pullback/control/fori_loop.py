@@ -136,7 +136,7 @@ def _unbounded(
     first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None,
     preaccumulate: str | None,
 ) -> Any:  # fmt: skip
-    """Run a loop whose bounds are not integers known in Python, as a while loop."""
+    """Run a loop with traced or float bounds as a while loop; raise if ``unroll`` is set. Return the final carry."""
     if unroll is not None:
         raise ControlFlowError(
             "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "

@@ -435,9 +435,9 @@ def _total(terms: Sequence[Any]) -> Any:
 
 
 def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """Broadcast the matrices, and the captured arrays that are the same for all, to the leading axes ``lead``.
+    """Broadcast the matrices ``a`` to the leading axes ``lead``, and return them with the captured arrays.
 
-    ``shared`` flags these captured arrays.
+    Captured arrays that all matrices share, which ``shared`` flags, get the leading axes, too.
     """
     own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
     return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own

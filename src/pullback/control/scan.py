@@ -285,7 +285,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
 
 
 def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
-    """Run a scan as a loop in Python, for ``disable_jit``."""
+    """Run a scan of ``f`` as a loop in Python, for ``disable_jit``; return the final carry and the stacked results."""
     value = tree.unflatten(carry.treedef, carry.leaves)
     columns: list[list[Any]] = []
     y_tree: Any = None

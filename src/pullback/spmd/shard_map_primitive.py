@@ -92,7 +92,7 @@ def _abstract_eval(
 
 
 def _scope(params: dict[str, Any]) -> Any:
-    """The context manager in which the axes of the mesh are named axes, for transformations of the program."""
+    """A context manager that puts the mesh axes of an equation's ``params`` in scope, to transform its program."""
     return axes_of(params["mesh"], params["manual"], params["check_vma"], params["mapped_by"])
 
 

@@ -64,7 +64,7 @@ def checkpoint_name(x: T, name: str) -> T:
 
 
 def _array(x: Any, name: str) -> Array:
-    """Convert a leaf of the argument of :func:`checkpoint_name` to an array."""
+    """Convert a leaf of the argument of :func:`checkpoint_name` to an array; an error mentions ``name``."""
     try:
         return x if isinstance(x, Array) else as_array(x)
     except OperandError as error:

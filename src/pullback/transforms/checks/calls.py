@@ -45,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Wrap the function and the rules of a call, so that ``trace`` collects the failures of checks in them."""
+    """Wrap the function of a call and its custom rules, so that ``trace`` collects the failures of their checks."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -85,9 +85,9 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
 
 
 def _other_checks(rules: CustomCall) -> ErrorLayout:
-    """A layout with one check, which represents every check that occurs only in the rules of a function.
+    """A layout (the checks that can fail, and the types of their values) with a single check.
 
-    A layout says how the failures of a program are represented by arrays.
+    It represents every check that occurs only in the derivative rules of a function, not in the function.
     """
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())

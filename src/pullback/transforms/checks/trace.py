@@ -149,7 +149,7 @@ class CheckTrace(Trace):
                 self.add(Failures(found[0], found[1], table))
 
     def _check(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], results: Any) -> None:
-        """Collect the failures of an operation, by its ``checks`` rule and by NaNs in its results."""
+        """Collect the failures of an operation: those that its ``checks`` rule returns, and NaNs in its ``results``."""
         rule = checks.of(primitive)
         if rule is not None:
             for failure in rule(results, *args, **params):
@@ -189,10 +189,9 @@ class CheckTrace(Trace):
     # Programs
 
     def _apply(self, feeding: Feed, args: Sequence[Any]) -> list[Any]:
-        """Apply an operation that holds programs, and collect the failures in these.
+        """Apply an operation on ``args`` whose parameters are programs, and collect the failures of these programs.
 
-        ``feeding`` has the programs, transformed here to return failures first; ``args`` are the operands of the
-        operation.
+        ``feeding`` describes the operation and its programs, which are transformed to return failures before results.
         """
         groups = split_list(args, *feeding.sizes)
         if feeding.carried is not None:
@@ -281,7 +280,7 @@ def _only(code: Any, selected: Sequence[bool]) -> Any:
 
 
 def _known(x: Any) -> Any:
-    """The value of an array, or None if it is not known while tracing."""
+    """The value of an array on the host; None for a tracer without a known value."""
     if isinstance(x, Tracer):
         x = x.concrete() if is_at_work(x._trace) else None
     return None if x is None else host_value(x)

@@ -143,7 +143,7 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """The placement of each leaf of the arguments: by ``in_shardings``, or its own; None if it is not committed."""
+        """The placement of each leaf of the arguments: by ``in_shardings``, or else its own; None if not committed."""
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
@@ -634,9 +634,9 @@ def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[An
 
 
 def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """Select the placements of the results that the program computes.
+    """Select from the placements of a function's results those of the results that its program computes.
 
-    Results with a negative number in ``out_index`` are inputs that are returned without the program.
+    The other results have a negative number in ``out_index``: the caller returns inputs for them.
     """
     if not out_placements or out_index is None:
         return list(out_placements)

@@ -282,9 +282,9 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    """The lowering rule of callbacks: a custom call.
+    """The lowering rule of callbacks: emit a custom call, and add the function to the module's list.
 
-    At run time it finds the function by an index into the list of functions that the module holds.
+    At run time the custom call finds the function by its index in this list.
     """
     from pullback.backends.host.calls import TARGET
 
