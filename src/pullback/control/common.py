@@ -245,7 +245,10 @@ class Carry(NamedTuple):
         return [*self.hidden, *leaf_names("carry", self.treedef)]
 
     def promoted(self, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
-        """Promote weakly typed initial values to a step's types ``outs`` in ``out_tree``; return if any changed."""
+        """Promote weakly typed initial values to the types ``outs`` that a step returns; return whether any changed.
+
+        Raise if ``out_tree``, the tree of these results, is not the tree of the carry.
+        """
         if self.hidden:
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:

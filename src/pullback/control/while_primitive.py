@@ -136,7 +136,7 @@ holds_programs(while_p, _feed)
 
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
-    """For each carried value, whether it depends on unknown operands, in any step.
+    """For each carried value, whether it depends on unknown operands, directly or through earlier steps.
 
     ``closed`` is the body; ``consts`` and ``init`` flag the unknown consts and initial values.
     """
