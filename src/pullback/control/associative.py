@@ -91,7 +91,7 @@ def _axis(name: str, x: Any, axis: int) -> int:
 
 
 def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves, axes: list[int]) -> Leaves:
-    """Combine elements 0 to k, for each k, along ``axes``, an axis for each leaf.
+    """Return, for each k, the combination of elements 0 to k; ``axes`` has the axis of the elements in each leaf.
 
     The recursion is on the combinations of elements 0 and 1, 2 and 3, ...: it gives the results for odd k. Each result
     for an even k combines the result for k - 1 with element k.

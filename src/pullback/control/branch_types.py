@@ -39,7 +39,7 @@ def staged_branches(
       functions: the branches.
       avals: the types of the operands' leaves.
       in_tree: the tree of the operands.
-      with_refs: puts the references back into a tree of operands.
+      with_refs: puts the mutable references, which zeros replace in the operands, back into a tree of operands.
     """
 
     def staged(function: Callable[..., Any]) -> Body:
@@ -52,13 +52,13 @@ def staged_branches(
 
 
 def branch_names(what: str, functions: Functions) -> list[str]:
-    """The names of the branches, for error messages."""
+    """Name the branches of the operation ``what`` by argument and function, as ``true_fun (f)``, for error messages."""
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
     return [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)]
 
 
 def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
-    """Return the common types of the branches' results; raise if they differ. Weakly typed results are promoted."""
+    """The types of the results of all branches, after promotion of weak types; raise if the branches' types differ."""
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:
@@ -161,7 +161,7 @@ def _compared(
       functions: the branches.
       leaves: the leaves of the operands.
       in_tree: the tree of the operands; None if each operand is a leaf.
-      with_refs: puts the references back into a tree of operands.
+      with_refs: puts the mutable references, which zeros replace in the operands, back into a tree of operands.
     """
     if in_tree is None:
         in_tree = tree.structure(tuple(leaves))
@@ -207,7 +207,7 @@ def _identity(x: Any, depth: int = 0) -> Any:
 
 
 def _content(cell: Any, depth: int) -> Any:
-    """The key of the content of a closure cell."""
+    """The cache key of the content of a closure cell, within ``depth`` nested closures; None for an empty cell."""
     try:
         return _identity(cell.cell_contents, depth + 1)
     except ValueError:  # an empty cell

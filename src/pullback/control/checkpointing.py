@@ -66,7 +66,7 @@ def steps_to_next_snapshot(length: int, free: int) -> int:
 
 
 def best_steps(length: int, slots: int) -> list[int]:
-    """The steps before which the first pass over ``length`` steps saves the state.
+    """The steps before which the first pass over ``length`` steps saves the state, if ``slots`` states can be saved.
 
     >>> best_steps(10, 3)
     [0, 4, 7]
@@ -84,9 +84,9 @@ def _is_large(x: Any, y: Any) -> Any:
 
 
 def _traced_steps_to_next(length: Any, free: Any) -> Any:
-    """Compute :func:`steps_to_next_snapshot` for traced numbers ``length`` and ``free``.
+    """The number of steps before the next state is saved, :func:`steps_to_next_snapshot`, for traced arguments.
 
-    If the binomial coefficients overflow, the result is not optimal, but from 1 to ``length - 1``.
+    The result is always from 1 to ``length - 1``; it may not be optimal if the binomial coefficients overflow.
     """
     s = add(free, 1)
 

@@ -93,7 +93,7 @@ def tree_difference(name: str, first: Any, second: Any, where: Sequence[str]) ->
     Args:
       name: the name of the tree.
       first, second: the structures.
-      where: for each structure, when the tree has it, as in ``when it is given``.
+      where: for each structure, the words of the message for its origin, such as ``when it is given``.
     """
     try:
         pair = [tree.unflatten(t, [_LEAF] * t.num_leaves) for t in (first, second)]
@@ -245,7 +245,10 @@ class Carry(NamedTuple):
         return [*self.hidden, *leaf_names("carry", self.treedef)]
 
     def promoted(self, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
-        """Promote weakly typed initial values to the dtypes of a step's results; return whether any changed."""
+        """Promote weakly typed initial values to the types ``outs`` that a step returns; return whether any changed.
+
+        Raise if ``out_tree``, the tree of these results, is not the tree of the carry.
+        """
         if self.hidden:
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:
@@ -264,7 +267,7 @@ class Carry(NamedTuple):
         return changed
 
     def vary(self, axes: Iterable[frozenset[Any]]) -> bool:
-        """Make initial values vary along the named axes of a step's results; return whether any changed."""
+        """Mark each initial value as varying along the named axes given in ``axes``; return whether any changed."""
         changed = False
         for i, keys in enumerate(axes):
             before = self.leaves[i]
@@ -293,8 +296,8 @@ def stage_step(
 
     Args:
       carry: the carry of the loop.
-      call: takes the leaves of the carry, followed by other arguments; returns a pair of the user's carry (with hidden
-        variables, a tuple of these and the carry) and any other tree.
+      call: takes the leaves of the carry, followed by other arguments; returns a pair: the carry, and any other tree.
+        If ``carry`` has hidden variables, the first of the pair is a tuple: these variables, and the user's carry.
       others: the types of the other arguments.
       names: returns the names of all arguments, for error messages.
 
@@ -329,9 +332,9 @@ def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
 
 
 def varied_contents(body: Body) -> list[Any]:
-    """The current contents of the references that a staged function writes, as inputs of its program.
+    """The current contents of the references that a staged function writes, to pass to its program.
 
-    They are converted to vary along the named axes along which these inputs vary.
+    Each is marked as varying along the named axes that the program declares for this input.
     """
     count = len(body.refs)
     avals = body.jaxpr.in_avals[-count:] if count else []

@@ -287,7 +287,7 @@ def _branch(body: Body, captured: dict[Any, Any], wanted: Sequence[ShapedArray])
 
     Args:
       body: the branch.
-      captured: the values that any branch captured, by their key of :func:`_keys`. All become inputs.
+      captured: the values that any branch captured, by ``id`` and count of earlier occurrences. All become inputs.
       wanted: the types that the results are converted to.
     """
     jaxpr = body.jaxpr.jaxpr
@@ -409,7 +409,7 @@ def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: S
     Args:
       closed: the branch, which returns results and its own residuals.
       results: the number of results without residuals.
-      own: the slot of each residual, by its index in the list of the inputs followed by the results of ``closed``.
+      own: maps each residual to its slot. A residual is an index into the inputs followed by results of ``closed``.
       slots: the types of the slots.
     """
     filled = {k: i - len(closed.in_avals) for i, k in own.items()}
@@ -463,7 +463,7 @@ def _batch(
 def _select(
     axis: MappedAxis, index: Any, operands: Sequence[Any], dims: Sequence[int | None], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
-    """Run all branches for all examples, and select for each example the results of its branch."""
+    """Batch a ``cond``: run all branches for all examples, and select for each example the results of its branch."""
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(operands, dims, strict=True)]
     mapped = tuple(None if d is None else 0 for d in dims)
     columns = []

@@ -108,7 +108,7 @@ def write_scan(
     def step(values: Sequence[Value], i: Value) -> list[Value]:
         """Emit the step for element ``i``.
 
-        ``values`` are the carry and the stacked results so far; the result are these values after the step.
+        ``values`` are the carry, and the stacked results so far. Return their values after the step.
         """
         outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
@@ -168,7 +168,7 @@ def _row(hlo: Any, x: Value, i: Value) -> Value:
 
 
 def _with_row(hlo: Any, x: Value, row: Value, i: Value) -> Value:
-    """Emit the update of the element ``i`` along the first axis."""
+    """Emit the replacement of element ``i`` of ``x``, along the first axis, by ``row``."""
     starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     update = hlo.reshape(row, (1, *row.shape))
     return hlo.op("stablehlo.dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)

@@ -24,7 +24,7 @@ ffi_effect_p = Primitive("ffi_call_with_effect", multiple_results=True, keeps_we
 
 
 def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, attributes: Any, **params: Any) -> Any:
-    """The lowering rule: a custom call with the target, the attributes, layouts and aliases."""
+    """The lowering rule: emit a custom call; ``effect`` is whether it has side effects."""
     version = params["api_version"]
     older = foreign.Attribute("", params["legacy"] or "").text
     config = f"{{{foreign.written(attributes)}}}" if version == 4 else older
@@ -110,7 +110,7 @@ for _primitive in (ffi_call_p, ffi_effect_p):
 
 
 def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Any:
-    """Check ``input_output_aliases``, and return it as a sorted tuple of pairs."""
+    """Check ``input_output_aliases`` against the types; return its pairs of operand index and result index, sorted."""
     found = tuple(sorted((aliases or {}).items()))
     for i, o in found:
         if not (0 <= i < len(ins) and 0 <= o < len(outs)):
@@ -127,7 +127,7 @@ def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs
 
 
 def _orders(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
-    """Convert layouts to orders of axes, from major to minor; None is row-major."""
+    """Convert each array's layout to an order of axes, major to minor; None is row-major. ``what`` is for errors."""
     entries = [None] * len(avals) if layouts is None else list(layouts)
     if len(entries) != len(avals):
         raise ForeignCallError(f"ffi_call: there must be a layout for each {what}, {len(avals)}, got {layouts!r}")

@@ -109,7 +109,7 @@ def fori_loop(
 
 
 def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value: Any) -> Any:
-    """Run the loop in Python, for ``disable_jit``; return the final carry."""
+    """Run the loop in Python, with the initial carry ``value`` and counters like ``first``; return the final carry."""
     for i in counts:
         value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
     return value
@@ -136,7 +136,7 @@ def _unbounded(
     first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None,
     preaccumulate: str | None,
 ) -> Any:  # fmt: skip
-    """Run a loop whose bounds are not integers known in Python, as a while loop."""
+    """Run a loop with traced or float bounds as a while loop; raise if ``unroll`` is set. Return the final carry."""
     if unroll is not None:
         raise ControlFlowError(
             "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "
@@ -181,7 +181,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can represent the integer ``x``; if its value is unknown, all values of its dtype."""
+    """Whether an integer dtype can represent ``x``; if ``x`` is traced, whether it can represent all of its dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

@@ -77,7 +77,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """The Taylor rule: it treats each Taylor coefficient as the jvp rule treats the tangent."""
+    """The Taylor rule: like the jvp rule, it makes the coefficients of examples that are not needed zero."""
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 
@@ -113,9 +113,9 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn:
 
 @guard_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """The rule for partial evaluation: a ``guard`` of the known operands, and another of the unknown operands.
+    """The rule for partial evaluation: split ``guard`` into one for the known and one for the unknown operands.
 
-    All are unknown if it is unknown which examples are needed.
+    If the first operand, the mask of needed examples, is unknown, all results are unknown.
     """
     results = [u or unknown[0] for u in unknown[1:]]
     return if_needed(_dce([not u for u in results], eqn)), if_needed(_dce(results, eqn)), results
@@ -126,9 +126,9 @@ guard_p.record(partial(record_split, guard_p))
 
 @checked_program(guard_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify``: give the examples that are not needed the operands of the first needed example.
+    """The rule for ``checkify``: replace the operands of unneeded examples by those of the first needed example.
 
-    Checks run for all examples; with these operands, an example that is not needed causes no failure of its own.
+    Checks run for all examples; with these operands, an unneeded example causes no failure of its own.
     """
     if trace.errors == USER:
         return guard_p.bind(*args, **params)  # type: ignore[no-any-return]

@@ -66,8 +66,9 @@ def invariant_equations(
 ) -> tuple[list[Eqn], list[Eqn], set[Var]]:
     """Split a step into loop-invariant equations and the others; return both, and the invariant variables.
 
-    Equations whose results are larger than their operands, such as broadcasts, stay unless ``may_grow``: outside of the
-    loop their results would have to be stored. Uses of random keys stay, too, since each step repeats them.
+    ``consts`` are the inputs that are equal in all steps. Equations whose results are larger than their operands, such
+    as broadcasts, stay in the step unless ``may_grow``, as their results would have to be stored. Equations that mark a
+    random key as used stay, too, since the uses in each step count.
     """
     fixed = set(consts)
     invariant: list[Eqn] = []

@@ -141,9 +141,9 @@ def run_while(
       carry: the initial carry.
       test_function: the user's condition, for error messages.
       test: from the leaves of the carry to whether there is another step.
-      step: from the leaves of the carry to a pair of the carry after a step, a tree, and None.
+      step: from the leaves of the carry to a pair: the tree of the carry after a step, and None.
       checkpoints: the number of states to save for reverse mode.
-      preaccumulate: ``"auto"`` to preaccumulate regions of a step.
+      preaccumulate: ``"auto"`` to store local Jacobians instead of residuals wherever they are smaller.
     """
     body = stage_step(carry, step, [], carry.names)
     refs = body.refs

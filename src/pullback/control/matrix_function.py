@@ -158,7 +158,7 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
       coefficients: the Taylor coefficients at the nodes, arrays (..., n).
       w: the nodes (..., n).
       k: the order.
-      near: for each order, where the series is used, if it is known; an empty list is filled with it. If it is known
+      near: for each order a mask: where the Taylor series is used. An empty list receives these masks. With given masks
         the result is linear in the coefficients, also in derivatives.
 
     Returns:
@@ -172,7 +172,8 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
     """Return the divided differences of order k, and estimates of their errors.
 
-    The arguments are those of :func:`divided_differences`; ``known`` says whether ``near`` is known.
+    ``coefficients`` are the Taylor coefficients at the nodes ``w``. ``near`` has a mask for each order: where to
+    use the Taylor series instead of a quotient. Unless ``known``, the masks are computed, and appended to ``near``.
     """
     # A value may be exact for a neighbouring argument: this counts as an error, by the slope.
     epsilon = float(np.finfo(w.dtype).eps)
@@ -227,8 +228,8 @@ def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
 def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -> tuple[Any, Any]:
     """The divided differences of order k by the Taylor series about the first node, and bounds of their errors.
 
-    ``use_series`` says which elements are needed, or is None for all. If it is not None, the other elements are
-    meaningless but finite, and the bounds are None.
+    ``coefficients`` are the Taylor coefficients at the nodes ``w``. ``use_series`` is a mask of the differences that
+    are needed; the others are meaningless but finite, and the bounds are None. If it is None, all are computed.
     """
     first = _broadcast_axes(w, (0,), k + 1)
     distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
@@ -276,7 +277,7 @@ def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
 
 
 def _paths(inner: Sequence[Any]) -> Any:
-    """The sum over all orders M1, ..., Mk of the matrices: M1[i, j] M2[j, ...] ... Mk[..., l] for all i, ..., l."""
+    """Sum M1[i, j] M2[j, ...] ... Mk[..., l] over all orders M1, ..., Mk of the matrices ``inner``; sum no index."""
     k = len(inner)
     terms = []
     for order in permutations(range(k)):
@@ -286,7 +287,7 @@ def _paths(inner: Sequence[Any]) -> Any:
 
 
 def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """The function of the Hermitian matrices ``a``: V f(W) V*, from their eigenvalues W and eigenvectors V."""
+    """Apply ``function`` to matrices ``a``: V f(W) V*. All matrices share the captured arrays that ``shared`` flags."""
     if 0 in a.shape:
         return a
     v, values = _decomposed(function, a, captured, shared, 0)
@@ -434,9 +435,9 @@ def _total(terms: Sequence[Any]) -> Any:
 
 
 def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """Broadcast the matrices, and the captured arrays that are the same for all, to the leading axes ``lead``.
+    """Broadcast the matrices ``a`` to the leading axes ``lead``, and return them with the captured arrays.
 
-    ``shared`` flags these captured arrays.
+    Captured arrays that all matrices share, which ``shared`` flags, get the leading axes, too.
     """
     own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
     return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own

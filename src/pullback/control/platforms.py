@@ -28,7 +28,7 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """The index of a platform in ``platforms``, or their number if there is a default; raise if there is neither."""
+    """The index of ``platform`` in ``platforms``; if it is absent, their number if ``default`` is True, else raise."""
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:
             return platforms.index(name)

@@ -50,7 +50,7 @@ class Bar:
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
-        """Update the bar after ``done`` of ``total`` steps, but only at the last step and at every n-th step before."""
+        """Update the bar after ``done`` of ``total`` steps, but only about ``UPDATES`` times, and at the end."""
         every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
         now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
         now = ops.or_p.bind(now, ops.ge_p.bind(done, total))

@@ -52,7 +52,7 @@ FEWEST = 8
 def default_slots(avals: Sequence[ShapedArray]) -> int:
     """The number of states of a loop that reverse mode saves by default.
 
-    It is limited by a number, and by the memory that states of the types ``avals`` take.
+    It is ``SLOTS``, or as many states of the types ``avals`` as fit into ``MEMORY`` bytes, but at least ``FEWEST``.
     """
     size = sum(a.size * a.dtype.itemsize for a in avals)
     return max(FEWEST, min(SLOTS, MEMORY // max(size, 1) // 2 * 2))

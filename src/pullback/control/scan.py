@@ -169,8 +169,8 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
     """Replace references in ``xs`` by their contents, which a scan can slice.
 
     Returns:
-      A step that gives ``f`` a reference to its row instead of each reference, and returns the new rows as further
-      results to stack; ``xs`` with contents instead of references; and the references.
+      A new step; ``xs`` with contents instead of references; and the references. For each reference, the step passes
+      to ``f`` a new reference to the current row, and returns the row's new content as a further result to stack.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
@@ -210,7 +210,7 @@ def run_scan(
       xs_tree: the tree of ``xs``.
       loop: the parameters of the loop.
       checkpoints: the number of states to save for reverse mode; None for all residuals.
-      preaccumulate: ``"auto"`` to preaccumulate regions of a step.
+      preaccumulate: ``"auto"`` to store local Jacobians instead of residuals wherever they are smaller.
     """
     rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
@@ -235,7 +235,7 @@ def run_scan(
 
 
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
-    """Reorder the program of a step so that the contents of references follow the carry.
+    """Reorder the program of a step so that the contents of references follow the ``carried`` values of the carry.
 
     ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``.
     """
@@ -285,7 +285,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
 
 
 def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
-    """Run a scan as a loop in Python, for ``disable_jit``."""
+    """Run a scan of ``f`` as a loop in Python, for ``disable_jit``; return the final carry and the stacked results."""
     value = tree.unflatten(carry.treedef, carry.leaves)
     columns: list[list[Any]] = []
     y_tree: Any = None

@@ -116,7 +116,7 @@ scan_p.record(partial(record_split, scan_p))
 @scan_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: runs a scan of few operations in all one by one, and a longer scan as a compiled program."""
+    """The impl rule: run a scan step by step if all its steps have few operations in total, otherwise compile it."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
     on_other_device = not all(map(is_on_default_device, arrays))
@@ -259,7 +259,7 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
 
 @cached_by_jaxpr
 def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Flags, xs: Flags) -> ClosedJaxpr:
-    """Transpose a step; the result carries the cotangents of the carry, and the cotangents of the consts so far.
+    """Transpose a step of a scan. The new step carries the cotangents of the carry, and sums the consts' cotangents.
 
     The step ``consts (a, b), carry (c), xs (x, y) -> carry, ys``, linear in ``b``, ``c`` and ``x``, becomes the step
     ``consts (a), carry (sum of cotangents of b, cotangent of carry), xs (cotangent of ys, y) -> carry (the same), ys

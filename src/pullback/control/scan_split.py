@@ -91,7 +91,7 @@ def split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) 
 
 
 def _subprogram(closed: ClosedJaxpr, inputs: Sequence[Var], eqns: Sequence[Eqn], results: Sequence[Any]) -> ClosedJaxpr:
-    """Extract the program that computes some variables of a program from inputs, by some of its equations."""
+    """Make a program that computes the variables ``results`` from ``inputs`` by ``eqns``, equations of ``closed``."""
     eqns, live = live_equations(eqns, results)
     values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     return close(Jaxpr([v for v in values if v in live], inputs, eqns, results), values)

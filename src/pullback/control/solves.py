@@ -165,7 +165,7 @@ class Solver:
     def context(self, captured: Any, b: Any) -> Any:
         """Return the context for a call: ``captured``, and the values that the user's solvers close over.
 
-        If no trace requires these, there are empty tuples instead.
+        The latter are empty tuples unless an active ``vmap``, staging or checkpoint requires them.
 
         Args:
           captured: the values that the matrix depends on.
@@ -196,10 +196,10 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Make the values that the user's solver closes over arguments of ``run``; return these values.
+        """Find the values that the user's solver closes over, and make them arguments of ``run``; return these values.
 
         The context holds them, as they may belong to a transformation that ends before differentiation. ``which`` is
-        the index of their list in the context: 0 for the solver of the equation, 1 for that of the transposed equation.
+        their index there: 0 for the solver, 1 for the transpose's. The solver is traced for ``captured`` and ``b``.
         """
         if self.solve is None:
             return []
@@ -233,8 +233,8 @@ class Solver:
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
         """Return the solution for the right-hand side ``b``, by an operation that is linear in ``b``.
 
-        The transpose of the operation is the solver ``other``. If ``like`` is not None, it is a tree with the types of
-        the result, so that the solver need not be traced for them.
+        ``captured`` is the context of the call. The transpose of the operation is the solver ``other``. ``like`` is a
+        tree with the types of the result; if it is None, the solver is traced to find them.
         """
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:

@@ -96,7 +96,7 @@ def _abstract_eval(
 @while_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: runs the first steps operation by operation, and the others as a compiled program."""
+    """The impl rule: run steps operation by operation; if the loop is long, run the remaining steps compiled."""
     loop = While(**params)
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
@@ -136,7 +136,7 @@ holds_programs(while_p, _feed)
 
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
-    """For each carried value, whether it depends on unknown operands, in any step.
+    """For each carried value, whether it depends on unknown operands, directly or through earlier steps.
 
     ``closed`` is the body; ``consts`` and ``init`` flag the unknown consts and initial values.
     """

@@ -86,7 +86,7 @@ def disabled(checks: object) -> tuple[DisabledSafetyCheck, ...]:
 
 
 def check_calls(names: Sequence[str], checks: Sequence[DisabledSafetyCheck], fun_name: str) -> None:
-    """Raise an error for custom-call targets that another release may lack.
+    """Raise if another release may lack one of ``names``, custom-call targets, unless ``checks`` disables the check.
 
     Raises:
       UnsupportedExportError: the program calls such a target (a ValueError and NotImplementedError).

@@ -112,7 +112,7 @@ class Exported:
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether the program depends on the platform, of several, or on symbolic sizes."""
+        """Whether the program was exported for several platforms, or with symbolic sizes."""
         return len(self.platforms) > 1 or any(any_symbolic(a.shape) for a in self.in_avals)
 
     def mlir_module(self) -> str:

@@ -129,7 +129,7 @@ def _aval(fields: dict[str, Any], scope: SymbolicScope, name: str) -> ShapedArra
 
 
 def _tree(fields: dict[str, Any] | None) -> Any:
-    """Convert the fields of a tree to the data for :func:`structure_from_data`."""
+    """Convert a tree structure in a file of JAX's to nested lists, as Pullback serialises tree structures."""
     if fields is None or not 0 <= fields["kind"] < len(_NODES):
         raise ExportError("deserialize: a tree is missing, or of an unknown kind: the bytes are damaged")
     kind, children = _NODES[fields["kind"]], [_tree(child) for child in fields["children"]]

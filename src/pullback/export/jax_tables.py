@@ -45,7 +45,7 @@ _MOST = 1_000_000
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """Read the root table of a file as a dictionary of its fields, with nested tables as dictionaries.
+    """Read the root table of a FlatBuffers file of ``jax.export`` as a dictionary; nested tables are dictionaries.
 
     Raises:
       ExportError: the bytes are no file of this kind, or damaged (a ValueError).
@@ -118,14 +118,14 @@ class _Reader:
 
 
 def _missing(kind: str) -> Any:
-    """The default of a field that a table omits, by the kind of the field."""
+    """The default of an omitted field of a FlatBuffers table, by its type in the schema: ``u8``, ``text``, ..."""
     if kind in NUMBERS:
         return 0
     return "" if kind == "text" else b"" if kind == "[u8]" else [] if kind.startswith("[") else None
 
 
 def write(fields: dict[str, Any]) -> bytearray:
-    """Serialise a file, from the fields of its root table."""
+    """Serialise a FlatBuffers file of ``jax.export``, from the fields of its root table."""
     import flatbuffers
 
     builder = flatbuffers.Builder(65536)

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def _checked(who: str, axes: Any) -> None:
-    """Raise an error unless a mesh is set, and has these axes."""
+    """Raise unless a mesh is set that has these axes; ``who`` is the public function, for messages."""
     mesh = get_abstract_mesh()
     if mesh.empty:
         raise MeshContextError(f"{who} needs a mesh: set one, with set_mesh(mesh): ...")

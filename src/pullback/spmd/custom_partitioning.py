@@ -329,7 +329,10 @@ def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: st
 
 
 def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who: str) -> str:
-    """The text of the program that each device runs on its shards."""
+    """The StableHLO text of ``closed``, the program that each device runs on its shards.
+
+    Its collectives are over the mesh ``scope``, with numbers from the counter ``channels``; ``who`` is for errors.
+    """
     from pullback.backends.hlo.builder import Builder
     from pullback.backends.hlo.emit import emit_jaxpr, inline
 

@@ -188,7 +188,8 @@ def emulate_spmd(
       run: takes and returns flat sequences of shards.
       arrays, avals, in_specs: the global operands, the types of their shards, and their specifications.
       out_specs_of: the specifications of the results, from the types of their shards.
-      mesh, manual, check_vma: as in :func:`bind_mapped`.
+      mesh, manual: the devices, and the axes of the mesh that are in scope in ``run``.
+      check_vma: whether types record the axes along which a value varies.
     """
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
@@ -254,7 +255,7 @@ def _assembled(
 ) -> Any:
     """Concatenate the shards of a result, one for each device, to the global array.
 
-    ``indices`` are the devices' indices along the axes of ``turns``.
+    ``indices`` are the devices' indices along the mesh axes ``turns.names``, over which the function is mapped.
     """
     grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 

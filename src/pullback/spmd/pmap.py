@@ -139,9 +139,10 @@ class PmapFunction(OwnsPrograms):
         return axes + [0] * (count - len(axes))
 
     def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
-        """The size that all mapped axes share; negative entries of the list ``axes`` are replaced by positive ones.
+        """Return the common size of the mapped axes; make negative entries of ``axes`` positive, in place.
 
-        ``arrays`` are the leaves of the dynamic arguments, whose positions in ``args`` are ``where``.
+        ``arrays`` are the leaves of the dynamic arguments, and ``axes`` the mapped axis of each. ``where`` are the
+        positions of these arguments in ``args``, for error messages.
         """
         size = self._axis_size
         for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
@@ -214,7 +215,7 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """The position of the mapped axis in each leaf of the results; None for a result that all devices share."""
+        """The position of the mapped axis in each of ``outs`` by ``out_axes``; None if all devices share the result."""
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:

@@ -173,7 +173,7 @@ def bind_mapped(
 
 
 def _manual_axes(mesh: Mesh, axis_names: Iterable[Any]) -> frozenset[Any]:
-    """The axes of a mesh over which the function runs on shards."""
+    """The axes of a mesh over which the function runs on shards: ``axis_names``, or all axes if these are empty."""
     wanted = frozenset([axis_names] if isinstance(axis_names, str) else axis_names)
     unknown = [name for name in wanted if name not in mesh.axis_names]
     if unknown:
@@ -230,7 +230,7 @@ def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: 
 def _shard_aval(
     aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
 ) -> ShapedArray:
-    """Check a specification, and return the type of one device's shard of an argument."""
+    """The type of a shard of argument ``name()``; raise unless ``spec`` fits it and mentions ``manual`` axes only."""
     _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
     if len(spec) > len(aval.shape):
         raise ShardMapError(
@@ -253,7 +253,10 @@ def _out_specs(
     fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: Mesh, manual: frozenset[Any],
     check_vma: bool,
 ) -> list[PartitionSpec]:  # fmt: skip
-    """Broadcast the prefix ``out_specs`` to a specification for each leaf of the result, and check them."""
+    """Broadcast the prefix ``out_specs`` to a specification for each leaf of the result, and check it.
+
+    It may mention only the axes ``manual``; with ``check_vma``, results must not vary along other axes in ``manual``.
+    """
     if isinstance(out_specs, PartitionSpec) or out_specs is None:
         specs = [_spec(out_specs, "out_specs", fun)] * len(avals)
     else:

@@ -43,7 +43,7 @@ shard_map_p = Primitive("shard_map", multiple_results=True, keeps_weak_type=Fals
 
 @contextmanager
 def axes_of(mesh: Mesh, manual: frozenset[Any], check_vma: bool, mapped_by: str) -> Iterator[None]:
-    """A context manager that puts the manual axes of a mesh in scope, for a program that runs on each device."""
+    """Put the axes ``manual`` of a mesh in scope as named axes, mapped by ``mapped_by``, within a ``with`` block."""
     outer = state.axes
     own = {
         name: new_axis(name, size, mapped_by, checked=check_vma)
@@ -78,7 +78,7 @@ def shard_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArra
 
 
 def _global_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
-    """The type of the global array whose shards have the type ``aval``."""
+    """The type of the global array whose shards have the type ``aval``; it varies along none of the axes ``manual``."""
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
     return aval.update(shape=shape, varying=aval.varying - manual)
 
@@ -92,7 +92,7 @@ def _abstract_eval(
 
 
 def _scope(params: dict[str, Any]) -> Any:
-    """The context manager in which the axes of the mesh are named axes, for transformations of the program."""
+    """A context manager that puts the mesh axes of an equation's ``params`` in scope, to transform its program."""
     return axes_of(params["mesh"], params["manual"], params["check_vma"], params["mapped_by"])
 
 
@@ -271,7 +271,7 @@ def _batch(
 
 
 def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    """Insert an undivided axis at position ``dim`` of a specification."""
+    """Insert an undivided axis at position ``dim`` of a specification; None inserts none."""
     if dim is None or dim >= len(spec):
         return spec
     return PartitionSpec(*spec.partitions[:dim], None, *spec.partitions[dim:])

@@ -184,7 +184,10 @@ _Axes = tuple[str, list[Any], tuple[int, ...]]
 
 
 def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[Sequence[int]]) -> list[_Axes]:
-    """Expand ``BATCHING`` in the mappings of operands or results, and check them against the shapes."""
+    """Expand ``BATCHING`` in mappings, and check them against the arrays' shapes.
+
+    ``what`` is "operand" or "result". Return for each array its name, the factors of its axes, and its shape.
+    """
     if len(mappings) != len(shapes):
         raise PartitioningError(f"the sharding rule is for {len(mappings)} {what}s, but there are {len(shapes)}")
     found = []

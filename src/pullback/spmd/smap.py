@@ -96,9 +96,9 @@ def _is_axis(x: Any) -> bool:
 
 
 def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -> list[int | None]:
-    """Broadcast the prefix ``axes`` to each leaf of the tree ``of``: a nonnegative position of an axis, or None.
+    """Broadcast ``axes``, a prefix of the tree ``of``, to a list: a nonnegative position or None for each leaf.
 
-    ``leaves`` are the leaves of the tree; ``what`` is "in_axes" or "out_axes", for errors.
+    ``leaves`` are the leaves of the tree. ``fun``, and ``what``, "in_axes" or "out_axes", are for errors.
     """
     try:
         entries = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)

@@ -64,7 +64,7 @@ def checkpoint_name(x: T, name: str) -> T:
 
 
 def _array(x: Any, name: str) -> Array:
-    """Convert a leaf of the argument of :func:`checkpoint_name` to an array."""
+    """Convert a leaf of the argument of :func:`checkpoint_name` to an array; an error mentions ``name``."""
     try:
         return x if isinstance(x, Array) else as_array(x)
     except OperandError as error:
@@ -215,7 +215,7 @@ def save_and_offload_only_these_names(
 
 
 def _check_memories(who: str, *memories: str) -> None:
-    """Raise unless a name is the name of a memory."""
+    """Raise unless each of ``memories`` is the name of a memory; ``who`` is the function, for the message."""
     for memory in memories:
         if memory not in ("device", "pinned_host", "unpinned_host"):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")

@@ -105,7 +105,7 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under a :class:`StandInTrace`, whose substitutions a later run repeats."""
+    """Run a checkpointed call under a trace that replaces tracers; its recomputation replaces them in the same way."""
 
     def again(*values: Any) -> list[Any]:
         return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)

@@ -124,9 +124,10 @@ class _Replay:
 
 
 def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-    """Call a checkpointed function, with the options ``options``, outside of reverse mode.
+    """Call ``call``, a checkpointed function with the options ``options``, outside of reverse mode.
 
-    If an outer checkpointed function is being recorded, record the operations of ``call`` as a region of its program.
+    If ``trace`` or one of its parents records an outer checkpointed function, this records the call's operations as a
+    region of the outer function's program.
     """
     while not trace.is_bottom:
         if type(trace) is RecordTrace:

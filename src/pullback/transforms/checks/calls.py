@@ -45,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Wrap the function and the rules of a call, so that ``trace`` collects the failures of checks in them."""
+    """Wrap the function of a call and its custom rules, so that ``trace`` collects the failures of their checks."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -85,9 +85,9 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
 
 
 def _other_checks(rules: CustomCall) -> ErrorLayout:
-    """A layout with one check, which represents every check that occurs only in the rules of a function.
+    """A layout (the checks that can fail, and the types of their values) with a single check.
 
-    A layout says how the failures of a program are represented by arrays.
+    It represents every check that occurs only in the derivative rules of a function, not in the function.
     """
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
@@ -132,9 +132,9 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 
 
 class _AfterZeros(LinearMap):
-    """A linear map that returns zeros before the results of another linear map.
+    """The derivative of a function that returns arrays for failed checks before its results.
 
-    The function returns failures before its results: the zeros are the tangents of the values in their messages.
+    It is the linear map of the results, preceded by zeros: the tangents of the floats in these arrays.
     """
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
@@ -171,10 +171,11 @@ def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
 
 
 def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
-    """Find the check ``check`` of the layout ``own`` in another layout.
+    """Find in ``layout`` the check ``check`` of another layout, ``own``.
 
     Returns:
-      Its number and its slots there; or, if the layout lacks it, the number of the layout's last check, and no slots.
+      Its number in ``layout``, and its slots, the indices of the arrays for its message. If ``layout`` lacks the check,
+      the number of its last check, and no slots.
     """
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]

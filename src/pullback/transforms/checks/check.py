@@ -374,7 +374,7 @@ check_p.jvp(lambda primals, tangents, **params: (check_p.bind(*primals, **params
 
 @check_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    """Move the mapped axis of all operands to the front."""
+    """The batching rule: move the mapped axis of all operands to the front, so that each example has its own check."""
     fronted = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     check_p.bind(*fronted, **params)
     return [], []

@@ -149,7 +149,7 @@ class CheckTrace(Trace):
                 self.add(Failures(found[0], found[1], table))
 
     def _check(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], results: Any) -> None:
-        """Collect the failures of an operation, by its ``checks`` rule and by NaNs in its results."""
+        """Collect the failures of an operation: those that its ``checks`` rule returns, and NaNs in its ``results``."""
         rule = checks.of(primitive)
         if rule is not None:
             for failure in rule(results, *args, **params):
@@ -189,10 +189,9 @@ class CheckTrace(Trace):
     # Programs
 
     def _apply(self, feeding: Feed, args: Sequence[Any]) -> list[Any]:
-        """Apply an operation that holds programs, and collect the failures in these.
+        """Apply an operation on ``args`` whose parameters are programs, and collect the failures of these programs.
 
-        ``feeding`` has the programs, transformed here to return failures first; ``args`` are the operands of the
-        operation.
+        ``feeding`` describes the operation and its programs, which are transformed to return failures before results.
         """
         groups = split_list(args, *feeding.sizes)
         if feeding.carried is not None:
@@ -281,7 +280,7 @@ def _only(code: Any, selected: Sequence[bool]) -> Any:
 
 
 def _known(x: Any) -> Any:
-    """The value of an array, or None if it is not known while tracing."""
+    """The value of an array on the host; None for a tracer without a known value."""
     if isinstance(x, Tracer):
         x = x.concrete() if is_at_work(x._trace) else None
     return None if x is None else host_value(x)
@@ -377,7 +376,7 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
 
 @cached_by_jaxpr
 def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, ...], i: int) -> ClosedJaxpr:
-    """Make program ``i`` of several checked ones return its failures in their common layout.
+    """Convert the failures that a program returns to the common layout of several programs.
 
     Args:
       closed: the checked program.
@@ -399,9 +398,9 @@ def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, .
 
 
 def _start(group: int, takes: Sequence[int], groups: Sequence[Sequence[Any]]) -> int:
-    """The index, among the inputs of a program, of the first input that belongs to the group ``group``.
+    """The index of the first input of a loop's program that belongs to group number ``group`` of the operands.
 
-    ``takes`` are the groups that are the program's inputs, in order; ``groups`` has the operands of each group.
+    ``groups`` are the operands in groups, such as the carry; ``takes`` are the numbers of those that the program takes.
     """
     return sum([len(groups[g]) for g in takes[: takes.index(group)]])
 
@@ -455,14 +454,15 @@ def _step_and_test(
     body: ClosedJaxpr, test: ClosedJaxpr, takes: tuple[int, ...], test_takes: tuple[int, ...], carried: int, own: int,
     moved: tuple[int, ...], sizes: tuple[int, ...],
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
-    """Make a step that ends with the test and carries its result, and a test that returns the carried result.
+    """Move the test of a loop to the end of its step; return the new step, and the new test.
+
+    The new step carries the result of the test, which the new test returns. A loop's operands are in numbered groups.
 
     Args:
       body, test: the step, and the test.
-      takes, test_takes: the groups of operands that are their inputs.
-      carried: the group that is carried.
-      own: a group of consts of the step.
-      moved: the groups of consts that only the test takes; the new step takes them before ``own``.
+      takes, test_takes: the numbers of the groups that are their inputs.
+      carried, own: the numbers of the group that is carried, and of a group of consts of the step.
+      moved: the numbers of the groups that only the test takes; the new step takes them before ``own``.
       sizes: the number of operands of each group.
     """
     avals: dict[int, list[ShapedArray]] = {}

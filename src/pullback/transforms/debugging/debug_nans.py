@@ -51,7 +51,7 @@ def _found(value: Any) -> tuple[str, int] | None:
 
 
 def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: str, count: int) -> NonFiniteError:
-    """The error for result ``i`` of an operation that has ``count`` elements ``name``."""
+    """The error for ``out``, result ``i`` of an operation; ``count`` of its elements are ``name``, such as ``NaN``."""
     aval = typeof(out)
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""

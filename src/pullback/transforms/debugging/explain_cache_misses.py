@@ -69,7 +69,7 @@ def _tree(treedef: Any) -> str:
 
 
 def _kind(aval: ShapedArray, other: ShapedArray) -> str:
-    """Format the type ``aval``. If it differs from ``other`` only in being weak, say whether it is weak."""
+    """Format the type ``aval``. If ``other`` differs only in weak typing, say whether ``aval`` is weakly typed."""
     if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
         return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
     return str(aval)

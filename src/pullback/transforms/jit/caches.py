@@ -38,9 +38,9 @@ class Cache(dict[Any, Any]):
 class _FunctionCaches:
     """The caches of a function, stored as an attribute of it.
 
-    Programs may refer to the function that they came from, as the equation of a function with custom rules does. Even a
-    weak dictionary by function would keep both alive, through its values; an attribute makes a cycle, which the garbage
-    collector finds. ``functools.wraps`` copies attributes, so that ``owner`` says which function it belongs to.
+    A cached program may refer to its function, so that a weak dictionary from functions to programs would keep the
+    function alive. An attribute makes a reference cycle instead, which the garbage collector finds. Since
+    ``functools.wraps`` copies attributes, ``owner`` says which function the caches belong to.
     """
 
     __slots__ = ("caches", "owner")
@@ -70,7 +70,7 @@ def _caches_by_options(fun: Any) -> dict[Any, Pair]:
 
 
 def caches_of(fun: Any, options: Options) -> Pair:
-    """The caches of a function for some options of ``jit``; all ``jit`` functions of both share them."""
+    """The caches of compiled and of traced programs, which ``jit`` calls with equal ``fun`` and options share."""
     pair = Cache(), Cache()
     try:
         key = options.key()

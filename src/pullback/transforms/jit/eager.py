@@ -119,7 +119,7 @@ def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
 
 
 def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> int:
-    """Run steps by host rules, as :func:`_run` does, without turning off NumPy's warnings."""
+    """Run steps by host rules from ``start`` on, updating ``values``; return the index of the first that cannot run."""
     for k in range(start, len(steps)):
         rule, params, operands, results, ends, several, _ = steps[k]
         if rule is None:
@@ -211,7 +211,7 @@ def _seconds(eqn: Eqn) -> float:
 
 
 def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
-    """Whether the number of times that an operation runs its programs is known."""
+    """Whether it is known how often an operation runs the programs among its parameters, as for a scan or a branch."""
     if programs_in_step(primitive, params):
         return "length" in params or "branches" in params
     return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None

@@ -166,7 +166,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
-        """The cache key of a compiled program, equal to the key that the fast path builds for the same call.
+        """The cache key of the compiled program for a call; ``__call__`` computes an equal key for simple calls.
 
         ``signatures`` are the types and placements of the leaves of the arguments.
         """

@@ -143,7 +143,7 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """The placement of each leaf of the arguments: by ``in_shardings``, or its own; None if it is not committed."""
+        """The placement of each leaf of the arguments: by ``in_shardings``, or else its own; None if not committed."""
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
@@ -313,9 +313,8 @@ class Compiled:
       captured: the captured arrays, which the program takes after its arguments, on its device.
       fits_shardings: whether the shardings of the arguments are those of the program's inputs.
       donated: the indices of the leaves of the arguments whose memory it takes.
-      simple: whether a call only has to ``collect(execute(buffers), handlers)``, see ``Executable`` in
-        ``backends/compiler/backend.py``, and to delete donated arrays: the program takes all leaves and returns all
-        results.
+      simple: whether the program takes all leaves and returns all results, so that a call only has to run it, wrap its
+        results, and delete donated arrays.
       start: ``start(buffers)`` runs the program.
     """
 
@@ -570,7 +569,7 @@ def _requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> lis
 
 
 def _with_devices(placement: Any) -> Any:
-    """Return a placement; if it is a sharding over an abstract mesh, on the mesh that ``set_mesh`` has set."""
+    """Replace an abstract mesh in a sharding by the mesh of ``set_mesh``; return any other placement unchanged."""
     if (
         isinstance(placement, NamedSharding)
         and not isinstance(placement.mesh, Mesh)
@@ -617,11 +616,13 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
 
 
 def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Complete the placements of results: a result that is an input moved by ``in_shardings`` stays where it was moved.
+    """Complete the requested placements of results, for results that are inputs which ``in_shardings`` moved.
+
+    If no placement was requested for it, this result stays where the input was moved to.
 
     Args:
       jaxpr: the program.
-      results: the requested placements of the results, which may be None; or an empty list.
+      results: for each result the requested placement, or None; an empty list if there are no requests.
       placements: for each input, the placement at which the program takes it.
       actual: for each input, the placement of the argument.
     """
@@ -633,9 +634,9 @@ def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[An
 
 
 def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """Select the placements of the results that the program computes.
+    """Select from the placements of a function's results those of the results that its program computes.
 
-    Results with a negative number in ``out_index`` are inputs that are returned without the program.
+    The other results have a negative number in ``out_index``: the caller returns inputs for them.
     """
     if not out_placements or out_index is None:
         return list(out_placements)
@@ -680,7 +681,7 @@ def _aliases(
       call: the arguments.
 
     Returns:
-      The indices of the leaves whose memory is taken; and the index of the result by that of the input.
+      The indices of the leaves whose memory is taken; and a dictionary from an input to the result that takes it.
     """
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}

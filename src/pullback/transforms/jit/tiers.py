@@ -95,7 +95,7 @@ class Tiered:
 
     Attributes:
       job: the compilation, in another thread.
-      simple: False: the fast path of ``jit`` needs an executable.
+      simple: always False, so that ``jit`` does not use its fast path, which needs an executable.
     """
 
     __slots__ = ("__weakref__", "_cache", "_key", "_options", "_program", "job", "lowered", "simple", "unflatten")

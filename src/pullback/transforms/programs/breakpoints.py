@@ -26,7 +26,7 @@ def debug_breakpoint(
     token: object = None,
     **kwargs: PyTree,
 ) -> None:
-    """Stop in Python's debugger: at the call since Python 3.13, and after the call before.
+    """Stop in Python's debugger: at the call, or before Python 3.13 at the line that follows the call.
 
     A function that is being traced, for example by ``jit``, has no values yet. Then the compiled program stops in each
     run, with the values of the variables that the function had at the call. Changes of these variables in the

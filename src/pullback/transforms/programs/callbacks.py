@@ -282,9 +282,9 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    """The lowering rule of callbacks: a custom call.
+    """The lowering rule of callbacks: emit a custom call, and add the function to the module's list.
 
-    At run time it finds the function by an index into the list of functions that the module holds.
+    At run time the custom call finds the function by its index in this list.
     """
     from pullback.backends.host.calls import TARGET
 
@@ -670,7 +670,7 @@ def debug_print(
 
 
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
-    """Raise if a format string and its arguments do not match: at the call, not when the program runs."""
+    """Raise unless a format string refers to exactly the ``count`` positional arguments and the ``kwargs``."""
     try:
         used = set(_fields(fmt, iter(range(sys.maxsize))))
     except ValueError as error:
@@ -688,7 +688,7 @@ def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
 
 
 def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
-    """Yield the positions and names of the arguments that a format string refers to, also in format specifications."""
+    """Yield the positions and names of a format string's arguments; ``automatic`` yields those for fields ``{}``."""
     from string import Formatter
 
     for _, field, spec, _ in Formatter().parse(fmt):

@@ -79,7 +79,7 @@ def put(primitive: Primitive, x: Any, placement: Any) -> Any:
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The impl rule: commits an array; a compiled program chooses the sharding of unconstrained axes."""
+    """The impl rule: commit an array to ``placement``; if that leaves axes unconstrained, the compiler chooses them."""
     placement = params["placement"]
     if isinstance(placement, NamedSharding) and UNCONSTRAINED in placement.spec.partitions:
         from pullback.backends.compiler.one_operation import evaluate
@@ -206,7 +206,7 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
 
 
 def constrained(x: Any, sharding: Any, who: str) -> Any:
-    """Shard a concrete or traced array by a user's sharding, which is checked; return it unchanged if that is None."""
+    """Check a user's sharding, and shard a concrete or traced array by it; return the array unchanged for None."""
     if sharding is None:
         return x
     if isinstance(sharding, str):

@@ -28,7 +28,7 @@ Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 
 
 def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> Any:
-    """Split a program by partial evaluation. No options of the operation change: the dictionary of changes is empty."""
+    """Split a program by partial evaluation; return the split, and an empty dictionary, as no options change."""
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
@@ -95,10 +95,10 @@ def if_needed(eqn: Eqn) -> list[Eqn]:
 
 
 def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
-    """Raise unless ``actual``, the types of operands, have the shapes and dtypes ``expected`` by the program ``what``.
+    """Raise unless the types ``actual`` of operands have the shapes and dtypes of the types ``expected``.
 
     Raises:
-      JaxprError: the message shows both (an AssertionError).
+      JaxprError: the types differ; the message shows both, and the program ``what`` (an AssertionError).
     """
     if [(a.shape, a.dtype) for a in actual] == [(a.shape, a.dtype) for a in expected]:
         return

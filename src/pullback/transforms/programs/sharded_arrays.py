@@ -298,7 +298,7 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 
 
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
-    """For each axis, the number of shards along it in all, and the number in the block of this process."""
+    """For each axis, the number of shards along it in the global array, and in the block of this process."""
     factors = sharding.factors(ndim)
     local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]
