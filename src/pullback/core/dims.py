@@ -703,11 +703,11 @@ def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str)
 
     Args:
       expected: for each size its description, for errors, and its expression in the variables.
-      given: the values of the sizes, which may be symbolic, of another scope.
+      given: the values of the sizes: ints, or symbolic sizes in variables of another scope.
       who: the caller's name, for errors.
 
     Raises:
-      ArgumentError: the sizes are not of that form, or break a constraint (a TypeError and ValueError).
+      ArgumentError: the values do not fit the expressions, or break a constraint (a TypeError and ValueError).
     """
     found, open_ = partial_solution(expected, given, who)
     if open_:

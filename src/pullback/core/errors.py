@@ -344,8 +344,7 @@ class ForeignCallError(JaxRuntimeError, ValueError, TypeError):
 class HostFunctionError(JaxRuntimeError):
     """A Python function that a program calls raised an error, which is the cause of this one.
 
-    What is raised is of this class and also of the class of the cause, with its attributes, so that ``except`` may name
-    either.
+    The error is also an instance of the cause's class, with the cause's attributes: ``except`` may name either class.
     """
 
     def __str__(self) -> str:
@@ -519,7 +518,7 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 class ControlFlowError(PullbackError, TypeError, ValueError):
-    """The body, branches, predicate or length of a loop or a choice that do not fit it."""
+    """A loop or conditional whose body, branches, predicate or length have the wrong type or disagree."""
 
 
 class RuleCheckError(PullbackError, AssertionError):

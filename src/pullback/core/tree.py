@@ -50,7 +50,7 @@ _MISSING: Any = object()
 
 
 class _Treedefs(dict[int, Any]):
-    """The structures of flat containers, by their lengths."""
+    """A dictionary from a length to the structure of ``example(length)``, computed at the first look-up."""
 
     def __init__(self, example: Callable[[int], Any]) -> None:
         self.example = example
@@ -390,7 +390,10 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
-    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``."""
+    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``.
+
+    If ``other`` lacks a node of ``tree``, raise an error that begins with ``message`` and says where.
+    """
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
