@@ -275,7 +275,7 @@ def _constant(x: Any) -> Any:
 
 
 def _check_alike(what: str, value: Any, other: str, example: Any) -> None:
-    """Raise an error unless a tree has the structure, shapes and dtypes of an example."""
+    """Raise an error unless ``value``, called ``what``, has the types and tree of ``example``, called ``other``."""
     pairs = []
     for x in (value, example):
         leaves, treedef = tree.flatten(x)
