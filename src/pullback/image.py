@@ -211,7 +211,7 @@ BAND = 64
 def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
     """Multiply an array along an axis by a matrix of weights, given as bands.
 
-    A band is (first, last, weights): the weights of the old elements from ``first`` to ``last`` for some new elements.
+    A band, (first, last, weights), makes consecutive new elements from the old elements ``first`` to ``last - 1``.
     """
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]

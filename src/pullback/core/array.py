@@ -701,7 +701,7 @@ def from_scalar(x: Any) -> ArrayImpl:
 def from_numpy(x: Any) -> ArrayImpl:
     """Copy a NumPy array or scalar to an array, in 32 bits unless 64 are enabled.
 
-    Always a copy: read-only memory can be made writable again, and may be that of a writable base, a file or a library.
+    A read-only array is copied too, since its memory may still change, for example by an array that it is a view of.
 
     Raises:
       MaskedArrayError: the array has a mask (a ValueError and a TypeError).

@@ -25,7 +25,7 @@ def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spm
       name: its name; None for an axis without a name.
       size: its size.
       mapped_by: the transformation, for error messages.
-      checked: whether reverse mode always sums over it the cotangents of values that do not vary along it.
+      checked: whether reverse mode always sums cotangents over the axis, if their values do not vary along it.
       spmd_name: the mesh axis, or axes, that divide it in sharding constraints.
     """
     outer = None if name is None else state.axes.get(name)

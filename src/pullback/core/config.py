@@ -233,7 +233,7 @@ def check_value(name: str, check: Callable[[Any], None]) -> None:
 
 
 def exchange(name: str, value: Any) -> Any:
-    """Set a switch that programs depend on for this thread, and return its former value."""
+    """For this thread, set a switch that compiled programs depend on, and return its former value."""
     local = vars(config)
     before = getattr(config, name)
     local[name] = value
@@ -295,7 +295,7 @@ def obey_jax_environment() -> dict[str, Any]:
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Call a function whenever a switch is set: with True for the whole process, with False for this thread."""
+    """Call ``observer`` now and when the switch is set: with True for the whole process, with False for one thread."""
     _observers[name] = observer
     observer(True)
 

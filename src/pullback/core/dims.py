@@ -173,7 +173,7 @@ class Dim:
 
     Attributes:
       scope: the scope of its variables.
-      terms: the coefficient of each product of factors, a tuple of pairs.
+      terms: a tuple of pairs (product, coefficient), where a product is a tuple of pairs (factor, power).
     """
 
     __slots__ = ("_hash", "scope", "terms")
@@ -477,7 +477,8 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 def _by_constraints(size: Size, depth: int) -> float:
     """A lower bound of a size from the constraints of its scope, -inf if they imply none.
 
-    It subtracts a multiple of a constrained size, which is at least zero, and bounds the rest up to ``depth`` steps.
+    A constraint says that some size ``c`` is at least zero. If ``size`` is a positive multiple of ``c`` plus a rest, a
+    lower bound of the rest is one of ``size``; the rest is bounded in at most ``depth`` steps of this kind.
     """
     from fractions import Fraction  # for symbolic sizes only
 

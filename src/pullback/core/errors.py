@@ -364,7 +364,10 @@ def _also(kind: Any) -> type[HostFunctionError]:
 
 
 def _made(cause: Exception, message: str) -> HostFunctionError:
-    """Make an error of a host function without calling ``__init__``: the cause's class may require any arguments."""
+    """Make an error with ``message`` that is also of the cause's class, whose ``__init__`` is not called.
+
+    It might require any arguments.
+    """
     own: Any = type(cause)
     kind = _also(own)
     for base in (own, HostFunctionError):  # which of the two __new__ fits depends on the class

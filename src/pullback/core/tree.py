@@ -406,7 +406,10 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
-    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there."""
+    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there.
+
+    None if there is no such path. ``path`` is the path of the two trees themselves.
+    """
     if _stops(tree, is_leaf):
         return None
     if nodes.is_leaf(other) or _outline(tree) != _outline(other):

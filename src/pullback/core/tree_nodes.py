@@ -28,7 +28,7 @@ NAMESPACE = "pullback"
 
 
 class _Key:
-    """The base class of the keys in a path. Each subclass has one attribute, and its own spelling."""
+    """The base class of the keys in a path. Each subclass has one attribute, the key itself, and its own ``str``."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()

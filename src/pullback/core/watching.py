@@ -119,7 +119,7 @@ class SwitchedThread:
 
 
 def _apply_config_to_all(everywhere: bool) -> None:
-    """Update the evaluating trace of this thread, or of all threads, after a switch was set."""
+    """Update the evaluating traces of all threads (``everywhere``), or of this thread, after a switch was set."""
     with _lock:
         own = state.switched  # reading it adds this thread to the living ones
         living = _switched_threads.living()
@@ -131,9 +131,9 @@ def _apply_config_to_all(everywhere: bool) -> None:
 
 
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Register a watcher of operations for a key of ``_WATCHED_FOR``, which lists the switches that activate it.
+    """Register ``make``, which makes a watcher of operations, for ``what``: "numbers", "indices" or "keys".
 
-    ``make`` makes the watcher; it is called when such a switch is first set.
+    It is called when a switch that activates this watcher, such as ``debug_nans`` for "numbers", is first set.
     """
     _watchers[what] = make
     _apply_config_to_all(True)

@@ -195,10 +195,10 @@ def _joined(column: Sequence[Any]) -> Any:
 
 
 def _in_turn(x: Any, turn: int) -> Any:
-    """Return the keys that a step of a loop reads from a scanned array.
+    """Return the keys that a step of a loop reads from a scanned array with the keys ``x``; None if it has no keys.
 
-    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If the elements' numbers are not known,
-    only turn 0 reads them. Return None if there are no keys.
+    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If it is not known which element has
+    which key, turn 0 reads all the keys, and turn 1 none.
     """
     if not isinstance(x, Keys):
         return None
