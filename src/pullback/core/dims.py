@@ -386,7 +386,7 @@ def _applied(name: str, operands: Sequence[Size]) -> Size:
 
 
 def _decided(x: Size, y: Size) -> bool:
-    """Whether it is known that ``x >= y``."""
+    """Whether ``x >= y`` is known to hold for all values of the variables."""
     try:
         return bool(x >= y)
     except InconclusiveDimensionOperation:
@@ -691,7 +691,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[str]:
-    """Names, numbers and signs, and an empty string for the end."""
+    """Split the text of a size into names, numbers and signs; an empty string marks the end."""
     found = re.findall(r"\s*(\d+|[A-Za-z]\w*|[-+*^(),]|\S)", text)
     return [*found, ""]
 

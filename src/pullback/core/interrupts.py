@@ -69,7 +69,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
 
 @functools.cache
 def imported(name: str) -> Any:
-    """Import a module, and do not let a signal interrupt it: importing a C++ module again after that crashes.
+    """Import and return a module without interruption by signals: to import a C++ module again after one crashes.
 
     Raises:
       ImportError: it is not installed.

@@ -20,7 +20,7 @@ class Event(list[Callable[..., None]]):
 
 
 class Runtime:
-    """Functions that the core calls, each installed by one module above it with :func:`provides`; and events.
+    """Functions that the core calls, and other modules define with :func:`provides`; and events, as attributes.
 
     Attributes:
       small_integers_requested: a dtype of 2 or 4 bits is requested, perhaps not for the first time.

@@ -163,7 +163,7 @@ def register_leaf_type(*classes: type) -> None:
 
 
 def optree() -> Any:
-    """Import ``optree`` at the first call, register the classes with it, and return it."""
+    """Return the module ``optree``; the first call imports it, and registers the classes of tree nodes with it."""
     if not _modules:
         with _registry_lock:
             uninterrupted(_load)

@@ -77,7 +77,7 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
 
 
 def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """Wrap an evaluating trace by the watcher registered for ``what``: "numbers", "indices" or "keys".
+    """Wrap an evaluating trace by the watcher that checks ``what``: "numbers" (for NaNs), "indices" or (random) "keys".
 
     Return a plain evaluating trace without fast paths if the module of the watcher is not imported yet.
     """
