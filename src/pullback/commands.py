@@ -97,7 +97,7 @@ def _add_launch(commands: Any) -> None:
 
 
 def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into the command's own and, from the program to launch on, those that argparse must not parse."""
+    """Split a command line into the arguments for argparse, and the program to ``launch`` with its own arguments."""
     given = list(arguments)
     at = 1
     while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":

@@ -236,7 +236,7 @@ class _Sketch:
     Attributes:
       edges: the edges so far, each with a flag whether it is unused.
       count: the number of nodes and frames so far.
-      numbers: for each node, the count when its value was computed or first used.
+      numbers: for each node, the value of ``count`` when the node was drawn, or its value was first used.
       links: the prefix of the names of link targets; empty without links.
     """
 

@@ -137,8 +137,7 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
 def _clipping(clip: Callable[..., Any]) -> CustomFunction:
     """Return a function that returns its first argument, and whose cotangent is ``clip(cotangent, *other_arguments)``.
 
-    Clipping is not linear, so it has no transpose for forward mode: tangents pass unchanged. The Jacobian of a gradient
-    thus differentiates the clipped gradient as it is computed.
+    In forward mode tangents pass unchanged, since clipping is not linear and has no transpose.
     """
     identity = custom_vjp(lambda x, *limits: x)
 
@@ -275,7 +274,7 @@ def _constant(x: Any) -> Any:
 
 
 def _check_alike(what: str, value: Any, other: str, example: Any) -> None:
-    """Raise an error unless a tree has the structure, shapes and dtypes of an example."""
+    """Raise an error unless ``value``, called ``what``, has the types and tree of ``example``, called ``other``."""
     pairs = []
     for x in (value, example):
         leaves, treedef = tree.flatten(x)
@@ -354,7 +353,7 @@ def implicit_function(
 def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver:
     """Return a solver of linear systems whose matrix is the derivative of ``residual(z, *params)`` by the state ``z``.
 
-    ``tangent_solve`` solves a system, given the function that multiplies by the matrix.
+    ``tangent_solve(matvec, b)`` solves a system, given the function ``matvec`` that multiplies by the matrix.
     """
 
     def matvec(point: Any, t: Any) -> Any:

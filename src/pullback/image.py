@@ -211,7 +211,7 @@ BAND = 64
 def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
     """Multiply an array along an axis by a matrix of weights, given as bands.
 
-    A band is (first, last, weights): the weights of the old elements from ``first`` to ``last`` for some new elements.
+    A band, (first, last, weights), makes consecutive new elements from the old elements ``first`` to ``last - 1``.
     """
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]
@@ -227,9 +227,10 @@ def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) -> Bands:
-    """Compute the weights of a resizing in double precision, and cut them into bands.
+    """Compute the weights that resize ``n`` elements to ``m``, in double precision, and cut them into bands.
 
-    A new element has few neighbours: at most eight bands of new elements leave out most of the zeros.
+    A band has the weights for consecutive new elements, without the old elements that none of these uses. Most weights
+    are zero: at most eight bands suffice to leave out most zeros.
     """
     matrix = _weights(np, n, m, m / n, 0.0, method, antialias, np.dtype(np.float64)).astype(dtype)
     bands = []
@@ -279,9 +280,10 @@ def _weights(
 
 
 def _four_taps(xp: Any, n: int, middle: Any, dtype: Any) -> Any:
-    """The cubic weights of ``n`` elements in new elements, as PyTorch defines them: of four neighbours, edges repeated.
+    """The weights of ``n`` old elements in each new element, for cubic interpolation as PyTorch defines it.
 
-    ``middle`` has the middles of the new elements, in units of old elements; ``xp`` is the module of array functions.
+    A new element is made from its four nearest old elements; at an edge, the outermost element is repeated. ``middle``
+    has the middles of the new elements, in units of old elements; ``xp`` is the module of array functions.
     """
     first = xp.floor(middle)
     weights = xp.zeros((n, middle.shape[0]), dtype)

@@ -140,7 +140,11 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
 
 
 def _watch(started: list[_Process], events: Any, grace: float) -> int:
-    """Wait until all processes have ended, or until ``grace`` seconds after one has failed."""
+    """Wait until all processes have ended, or until ``grace`` seconds after one has failed; return the exit status.
+
+    ``events`` is a queue of processes that ended and of signals to forward. The status is 0, or that of the first
+    failed process, or 128 plus the number of the first signal.
+    """
     running = set(started)
     status = 0
     deadline: float | None = None

@@ -152,7 +152,7 @@ _SCATTERS = {
 
 
 def _identity(name: str, dtype: np.dtype[Any]) -> Any:
-    """The value of a segment without rows: the identity element of the operation."""
+    """The value of a segment without rows: the identity element of the function ``name``, such as "segment_max"."""
     if name in ("segment_sum", "segment_prod"):
         return int(name == "segment_prod")
     return reductions.extreme(dtype, largest=name == "segment_min")

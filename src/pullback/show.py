@@ -398,7 +398,7 @@ def transformations() -> tuple[str, ...]:
 
 
 def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply the transformation ``name`` to a function without changing its arguments; for ``vmap`` they are batches."""
+    """Apply ``name``, a transformation that keeps the arguments (``vmap`` maps over them); ignore ``later_maps``."""
     import pullback
 
     function = getattr(pullback, name)(subject.function)
@@ -406,7 +406,7 @@ def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``name``, which is ``jvp`` or ``linearize``, with the tangents as an additional argument."""
+    """Apply ``name``, "jvp" or "linearize", with the tangents as an additional argument; ``later_maps`` is ignored."""
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -190,7 +190,10 @@ class _Comparer:
         self.compared = 0
 
     def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
-        """Compare a row of the Jacobian (``by_input``), or a column; ``index`` is the row's or the column's number."""
+        """Compare a row of the Jacobian (``by_input``), or a column, and record its mismatches.
+
+        ``error`` is the error of ``expected``; ``index`` is the number of the row or column, or None for a random one.
+        """
         self.compared += len(expected)
         allowed = self.tolerance.allowed(expected, error)
         with np.errstate(all="ignore"):
@@ -201,7 +204,7 @@ class _Comparer:
             self.found.append(_Mismatch(i, o, float(expected[k]), float(got[k]), float(allowed[k])))
 
     def report(self, what: str, reference: str) -> None:
-        """Raise an AssertionError with all errors found, if any."""
+        """Raise an AssertionError that lists the mismatches, if any, of the derivative ``what`` with ``reference``."""
         if not self.found:
             return
         self.found.sort(key=lambda m: -_badness(m))
@@ -227,7 +230,7 @@ def _badness(m: _Mismatch) -> float:
 
 
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
-    """Check a derivative in double precision against differences; then compare the derivative in the arguments' dtype.
+    """Check a derivative in float64 against differences, and then the derivative in the arguments' dtype against it.
 
     Args:
       f: the function.
@@ -381,7 +384,7 @@ def _locate(point: Point, direction: Vector, push: Any, output: int | None, u: V
       point: the function at a point.
       direction: the direction.
       push: the derivative to test, a function of a direction.
-      output: the component of the derivative to compare; None for the first.
+      output: the component of the derivative to compare; None for component 0.
       u: weights by which the outputs are summed; None to compare the outputs themselves.
     """
     where = np.flatnonzero(direction)

@@ -23,7 +23,7 @@ def _absl(name: str) -> Any:
 
 
 def define(config: Any) -> None:
-    """Define a flag for each switch, once."""
+    """Define an ``absl`` flag ``--jax_NAME`` for each switch of ``config``; later calls change nothing."""
     flags, app = _absl("flags"), _absl("app")
     if _defined:
         return
@@ -43,7 +43,7 @@ def define(config: Any) -> None:
 
 
 def complete(config: Any, flags: Any) -> None:
-    """Set the switches whose flags were parsed from the command line by ``absl``."""
+    """Set the switches of ``config`` whose flags ``absl`` found on the command line; ``flags`` is ``absl.flags``."""
     for name in _defined:
         flag = flags.FLAGS[f"jax_{name}"]
         if flag.present:
@@ -51,7 +51,7 @@ def complete(config: Any, flags: Any) -> None:
 
 
 def parse(config: Any) -> None:
-    """Parse the command line, and set the switches whose flags are on it."""
+    """Parse the flags ``--jax_NAME`` in ``sys.argv`` up to ``--``, and set the switches of ``config`` they name."""
     define(config)
     flags = _absl("flags")
     own = [word for word in itertools.takewhile(lambda word: word != "--", sys.argv) if word.startswith("--jax")]

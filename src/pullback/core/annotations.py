@@ -61,6 +61,6 @@ class SupportsDLPack(Protocol):
 
 
 class Decorator(Protocol):
-    """A decorator: a transformation whose options are set, to be called with the function."""
+    """A decorator: a transformation with its options bound, which takes only the function to transform."""
 
     def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...

@@ -350,7 +350,7 @@ class Signature:
 
 
 class OnDevice:
-    """Stands for elements that are only on a device. Whatever computes with it gets a TypeError."""
+    """A placeholder for elements that are only on a device; computing with it raises a TypeError."""
 
     __slots__ = ("aval", "dtype", "ndim", "shape", "size")
     __array_ufunc__ = None  # NumPy's arrays refuse it
@@ -494,8 +494,8 @@ class CommittedArray(ArrayImpl):
     """An array that was put on another device than the host's, is spread over several, or has more axes than NumPy
     allows.
 
-    Operations on it run there. Its elements are copied to the host when Python reads them, and kept there; the array
-    stays committed.
+    Operations on it run on its devices. When Python reads its elements, they are copied to the host, and the copy is
+    kept; the array stays committed.
     """
 
     __slots__ = ()
@@ -646,8 +646,8 @@ def host_value(x: Any) -> np.ndarray[Any, Any]:
 def read_only(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of an array as a read-only ``np.ndarray`` for users, without a copy.
 
-    It cannot be made writable, and neither can its ``base``. That is a read-only ``memoryview``, since an array that
-    owns its memory lets anybody make it writable again.
+    The result cannot be made writable: its ``base`` is a read-only ``memoryview``. If the base were an array that owns
+    its memory, anybody could make the result writable again.
     """
     value = np.asarray(value)
     dtype = value.dtype
@@ -701,7 +701,7 @@ def from_scalar(x: Any) -> ArrayImpl:
 def from_numpy(x: Any) -> ArrayImpl:
     """Copy a NumPy array or scalar to an array, in 32 bits unless 64 are enabled.
 
-    Always a copy: read-only memory can be made writable again, and may be that of a writable base, a file or a library.
+    A read-only array is copied too, since its memory may still change, for example by an array that it is a view of.
 
     Raises:
       MaskedArrayError: the array has a mask (a ValueError and a TypeError).
@@ -818,7 +818,7 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 
 def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
-    """Return ``avals``, in which those of Python numbers among ``args`` have the dtype of the arrays among ``args``."""
+    """Return ``avals``, the types of ``args``, where each Python number's type takes the dtype of the arrays."""
     for x in args:
         if type(x) in SCALARS:
             break

@@ -25,7 +25,7 @@ def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spm
       name: its name; None for an axis without a name.
       size: its size.
       mapped_by: the transformation, for error messages.
-      checked: whether reverse mode always sums over it the cotangents of values that do not vary along it.
+      checked: whether reverse mode always sums cotangents over the axis, if their values do not vary along it.
       spmd_name: the mesh axis, or axes, that divide it in sharding constraints.
     """
     outer = None if name is None else state.axes.get(name)
@@ -55,7 +55,7 @@ def axis_in_scope(name: Any) -> MappedAxis:
 
 
 def axis_names(axis_name: Any, what: str) -> tuple[Any, ...]:
-    """Return axis names, given as a name or a tuple or list of names, as a tuple, and check that they are in scope.
+    """Return a name, or a tuple or list of names, as a tuple of axis names in scope; ``what`` is the caller's name.
 
     Raises:
       ArgumentError: a name is there twice (a TypeError and ValueError).
@@ -75,16 +75,16 @@ def axis_size(names: Sequence[Any]) -> int:
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether reverse mode, now active, sums over a named axis the cotangents of values that do not vary along it."""
+    """Whether the active reverse mode sums cotangents over the axis ``name``, if their values do not vary along it."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """A context manager in which reverse mode sums over axes the cotangents of values that do not vary along them.
+    """A context manager that sums cotangents over the axes ``names``, for values that do not vary along them.
 
-    These are the axes ``names``, and the axes of ``shard_map``, for which it always does.
+    Within it reverse mode also sums over the axes of ``shard_map`` that check which values vary.
     """
     for name in names:
         axis_in_scope(name)

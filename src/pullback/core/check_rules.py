@@ -14,9 +14,9 @@ class Failure(NamedTuple):
 
     Attributes:
       category: the kind of the failure.
-      failed: booleans of any shape: where it failed.
-      message: a template for ``str.format``, which takes ``payload``.
-      payload: values that say more, each of the shape of ``failed`` or of no axes.
+      failed: an array of booleans, true where the operation failed.
+      message: a template for ``str.format``, with a placeholder for each value of ``payload``.
+      payload: values for the message, such as an index: arrays of the shape of ``failed``, or scalars.
       meant: whether the user chose what happens in this case, by the ``mode`` of an indexing function.
     """
 

@@ -233,7 +233,7 @@ def check_value(name: str, check: Callable[[Any], None]) -> None:
 
 
 def exchange(name: str, value: Any) -> Any:
-    """Set a switch that programs depend on for this thread, and return its former value."""
+    """For this thread, set a switch that compiled programs depend on, and return its former value."""
     local = vars(config)
     before = getattr(config, name)
     local[name] = value
@@ -295,7 +295,7 @@ def obey_jax_environment() -> dict[str, Any]:
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Call a function whenever a switch is set: with True for the whole process, with False for this thread."""
+    """Call ``observer`` now and when the switch is set: with True for the whole process, with False for one thread."""
     _observers[name] = observer
     observer(True)
 
@@ -426,7 +426,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def default_device(new_val: object) -> AbstractContextManager[None]:
-    """A context in which programs run on a device, a device or the name of a platform, if their operands are on none.
+    """A context in which programs run on ``new_val``, a device or a platform's name, if no operand is on a device.
 
     >>> import pullback
     >>> with default_device(pullback.devices()[0]):
@@ -469,7 +469,7 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
+    """A context in which an index out of range is an error if it is a Python constant; see :func:`check_indices`."""
     return override("check_static_indices", bool(new_val))
 
 
@@ -565,8 +565,8 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
 
     Args:
       new_val: "default" or "bfloat16", "high", "bfloat16_3x" or "tensorfloat32", "highest" or "float32"; None for the
-        compiler's own choice. It matters for devices that multiply in less than the precision of the dtype; processors
-        always use all of it.
+        compiler's own choice. It matters for devices that multiply in less than the precision of the dtype; CPUs always
+        multiply in full precision.
 
     Raises:
       ArgumentError: another name (a ValueError).

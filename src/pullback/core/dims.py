@@ -173,7 +173,7 @@ class Dim:
 
     Attributes:
       scope: the scope of its variables.
-      terms: the coefficient of each product of factors, a tuple of pairs.
+      terms: a tuple of pairs (product, coefficient), where a product is a tuple of pairs (factor, power).
     """
 
     __slots__ = ("_hash", "scope", "terms")
@@ -386,7 +386,7 @@ def _applied(name: str, operands: Sequence[Size]) -> Size:
 
 
 def _decided(x: Size, y: Size) -> bool:
-    """Whether it is known that ``x >= y``."""
+    """Whether ``x >= y`` is known to hold for all values of the variables."""
     try:
         return bool(x >= y)
     except InconclusiveDimensionOperation:
@@ -477,7 +477,8 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 def _by_constraints(size: Size, depth: int) -> float:
     """A lower bound of a size from the constraints of its scope, -inf if they imply none.
 
-    It subtracts a multiple of a constrained size, which is at least zero, and bounds the rest up to ``depth`` steps.
+    A constraint says that some size ``c`` is at least zero. If ``size`` is a positive multiple of ``c`` plus a rest, a
+    lower bound of the rest is one of ``size``; the rest is bounded in at most ``depth`` steps of this kind.
     """
     from fractions import Fraction  # for symbolic sizes only
 
@@ -690,7 +691,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[str]:
-    """Names, numbers and signs, and an empty string for the end."""
+    """Split the text of a size into names, numbers and signs; an empty string marks the end."""
     found = re.findall(r"\s*(\d+|[A-Za-z]\w*|[-+*^(),]|\S)", text)
     return [*found, ""]
 
@@ -703,11 +704,11 @@ def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str)
 
     Args:
       expected: for each size its description, for errors, and its expression in the variables.
-      given: the values of the sizes, which may be symbolic, of another scope.
+      given: the values of the sizes: ints, or symbolic sizes in variables of another scope.
       who: the caller's name, for errors.
 
     Raises:
-      ArgumentError: the sizes are not of that form, or break a constraint (a TypeError and ValueError).
+      ArgumentError: the values do not fit the expressions, or break a constraint (a TypeError and ValueError).
     """
     found, open_ = partial_solution(expected, given, who)
     if open_:

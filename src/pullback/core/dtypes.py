@@ -54,8 +54,8 @@ _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 class KeyDtype:
     """The dtype of arrays of random keys; its repr is ``key<fry>``.
 
-    On the host the elements have a structured dtype of NumPy's. The two are equal, and NumPy converts the former to the
-    latter.
+    On the host the elements have a structured NumPy dtype, the attribute ``dtype``. It compares equal to the
+    ``KeyDtype``, and ``np.dtype`` converts a ``KeyDtype`` to it.
     """
 
     __slots__ = ("__numpy_dtype__", "dtype", "name")  # newer releases of NumPy look for the first
@@ -568,9 +568,9 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether promotion may return dtypes of 64 bits: True under ``enable_x64``, else False.
+    """Whether promotion may return dtypes of 64 bits: True if ``enable_x64`` is on, False if not.
 
-    None means only if an operand has 64 bits: ``explicit_x64_dtypes`` is ``"allow"``.
+    None if ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``: only where an operand has 64 bits.
     """
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 

@@ -344,8 +344,7 @@ class ForeignCallError(JaxRuntimeError, ValueError, TypeError):
 class HostFunctionError(JaxRuntimeError):
     """A Python function that a program calls raised an error, which is the cause of this one.
 
-    What is raised is of this class and also of the class of the cause, with its attributes, so that ``except`` may name
-    either.
+    The error is also an instance of the cause's class, with the cause's attributes: ``except`` may name either class.
     """
 
     def __str__(self) -> str:
@@ -365,7 +364,10 @@ def _also(kind: Any) -> type[HostFunctionError]:
 
 
 def _made(cause: Exception, message: str) -> HostFunctionError:
-    """Make an error of a host function without calling ``__init__``: the cause's class may require any arguments."""
+    """Make an error with ``message`` that is also of the cause's class, whose ``__init__`` is not called.
+
+    It might require any arguments.
+    """
     own: Any = type(cause)
     kind = _also(own)
     for base in (own, HostFunctionError):  # which of the two __new__ fits depends on the class
@@ -519,7 +521,7 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 class ControlFlowError(PullbackError, TypeError, ValueError):
-    """The body, branches, predicate or length of a loop or a choice that do not fit it."""
+    """A loop or conditional whose body, branches, predicate or length have the wrong type or disagree."""
 
 
 class RuleCheckError(PullbackError, AssertionError):

@@ -96,8 +96,8 @@ def face(
 
     Args:
       namespace: the module's ``globals()``.
-      late: the names to import at their first use, by the modules that have them: names separated by spaces, or in a
-        sequence; ``"new=old"`` for a name that differs there. A module that begins with a dot is relative to the
+      late: maps a module to the names to import from it at their first use: a sequence, or one string with spaces
+        between them. ``"new=old"`` imports ``old`` as ``new``. A module that begins with a dot is relative to the
         package.
       modules: the public modules within, which are imported when they are first used.
       made: names whose values are computed by a function at each access.

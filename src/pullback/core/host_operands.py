@@ -17,8 +17,8 @@ error: operands that do not fit, numbers or results that are too large, a contex
 def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
     """Return the NumPy values of operands, and whether the result is weakly typed.
 
-    It is if the primitive allows it and all operands are, where boolean arrays are ignored. Both results are None if
-    an operand is on a device other than the host's.
+    The result is weak if the primitive keeps weak types, and all operands except boolean arrays are weak. Return
+    (None, None) if an operand is on a device other than the host's.
     """
     values: list[Any] = []
     weak = primitive.keeps_weak_type
@@ -46,7 +46,7 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
 
 
 def _fit_scalars(values: list[Any]) -> None:
-    """Convert Python numbers to NumPy scalars where NumPy would promote them to the wrong dtype."""
+    """Convert Python numbers to NumPy scalars, in place, where NumPy would promote them to the wrong dtype."""
     dtype = number_dtype(values)
     if dtype.isbuiltin != 1 or all(type(v) in SCALARS for v in values):
         for i, v in enumerate(values):

@@ -67,7 +67,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``; but for a trace that evaluates, return this thread's evaluating trace, set by its switches."""
+    """Return ``trace``, or, if it is an evaluating trace, this thread's own, which its switches selected."""
     return state.bottom if trace.is_bottom else trace
 
 

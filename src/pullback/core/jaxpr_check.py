@@ -11,7 +11,7 @@ from pullback.core.trace import missing_rule
 
 
 def _broken(where: Eqn | str, rule: str) -> JaxprError:
-    """Return the error for an equation, or for one of a program's lists of variables, that breaks a typing rule."""
+    """Return the error for ``where``, an equation or a name of a list of variables; ``rule`` says what is wrong."""
     if isinstance(where, Eqn):
         where = f"the equation `{where}` from {source.describe(where.made_at)}"
     return JaxprError(f"{where} {rule}")

@@ -41,7 +41,7 @@ def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params:
     """Return the linear part of an operation that is jointly linear or affine in some operands; None for any other.
 
     Args:
-      primitive, params: the operation. Its inner programs, if any, have rules of their own.
+      primitive, params: the operation. The result is None for an operation that holds programs, such as a loop.
       moving: the positions of the operands that are not constant.
       count: the number of operands.
 

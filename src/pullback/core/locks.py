@@ -11,11 +11,11 @@ from typing import Any
 def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
     """Return a lock that each forked child replaces by a new one: in the child, no thread would release a held lock.
 
-    It is a built-in lock: an interrupt could come within a ``__enter__`` that is written in Python.
+    It is a lock of ``threading``: a class of Python's could be interrupted within its ``__enter__``.
 
     Args:
       namespace: the owner's ``globals()`` or ``vars(self)``, which is kept alive.
-      name: its name there.
+      name: the name of the lock in ``namespace``.
       reentrant: whether the thread that holds it may acquire it again, as a signal handler would.
 
     >>> _guard = lock(globals(), "_guard")

@@ -31,7 +31,7 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class LookedAt(Array):
-    """The methods of tracers that Python's conversions need, such as ``__bool__``, ``__int__`` and ``__array__``."""
+    """The base class of tracers; conversions, such as ``__bool__``, use the concrete value or raise an error."""
 
     __slots__ = ()
 

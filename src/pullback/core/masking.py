@@ -109,8 +109,8 @@ def with_masked_zeros(
 ) -> list[Any]:
     """Return ``rule(residuals, values)``, a user's derivative rule on tangents or cotangents ``values``.
 
-    If the switch ``masked_zeros`` is on, zeros of ``values`` make zeros in products, even with infinity or NaN.
-    Concrete values are computed without this first, and again only if a result has a NaN.
+    If the switch ``masked_zeros`` is on, zeros of ``values`` make zeros in products, even with infinity or NaN. In
+    eager evaluation the rule runs first without such products, and again with them only if a result has a NaN.
     """
     if not config.masked_zeros:
         return rule(residuals, values)

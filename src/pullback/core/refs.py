@@ -16,9 +16,9 @@ class RefCell:
     """The state of a reference.
 
     Attributes:
-      content: the array, or a tracer of ``home`` or of a trace below it.
+      content: the array, or a tracer of ``home`` or of an enclosing trace.
       inner: the type of the content, which never changes.
-      home: the trace under which the reference was made; None for the one that evaluates.
+      home: the trace under which the reference was made; None if it was made in eager code.
       ended: the reason why it cannot be used any more, for error messages; empty while it can.
       is_argument: whether it stands for a reference that the caller passed as an argument.
       made_at: the line that made it.

@@ -11,7 +11,7 @@ from pullback.core.errors import AllocationError, MissingRuleError, PullbackErro
 
 
 def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> MissingRuleError:
-    """Return the error for a primitive without the rule that ``need`` needs; ``instead`` names an alternative."""
+    """Return the error that a primitive lacks ``rule``, which ``need`` requires; ``instead`` is appended as advice."""
     return MissingRuleError(
         f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
         f"register one with @{primitive.name}_p.{rule}{instead}"

@@ -76,7 +76,7 @@ class _Checks:
         return [out for out, _ in pairs], [other for _, other in pairs]
 
     def array(self, x: Any, what: str) -> Any:
-        """Convert a Pullback or NumPy array, or a number, to an array."""
+        """Convert a Pullback or NumPy array, or a number, to an array; ``what`` describes it in the error."""
         if isinstance(x, Array):
             return x
         try:
@@ -88,14 +88,14 @@ class _Checks:
             raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
 
     def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Check for an array of a shape and a dtype."""
+        """Return ``x`` as an array if it has the shape and dtype, or raise an error that calls it ``what``."""
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
             raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
         return x
 
     def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
-        """Check a result and its tangent, which must fit it."""
+        """Check that a tangent fits its result, and return both; ``number`` is its index among several results."""
         out = self.array(out, _name("result", number))
         what = _name("tangent", number)
         if tangent is ZERO:
@@ -150,7 +150,7 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 
 def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``function(*args, **kwargs)``: replaces ``state.silently`` in rules, where NumPy is silent already."""
+    """Return ``function(*args, **kwargs)``, without silencing NumPy's warnings, which a rule's caller has done."""
     return function(*args, **kwargs)
 
 
@@ -195,7 +195,10 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
 
 
 def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
-    """Raise an error unless the results have the types that the abstract evaluation rule returns."""
+    """Raise an error unless ``results`` have the types that the abstract evaluation rule returns.
+
+    ``values`` and ``params`` are the operands and parameters of the operation.
+    """
     found = infer(checks.primitive, [typeof(x) for x in as_operands(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
     if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:

@@ -20,7 +20,7 @@ class Event(list[Callable[..., None]]):
 
 
 class Runtime:
-    """Functions that the core calls, each installed by one module above it with :func:`provides`; and events.
+    """Functions that the core calls, and other modules define with :func:`provides`; and events, as attributes.
 
     Attributes:
       small_integers_requested: a dtype of 2 or 4 bits is requested, perhaps not for the first time.
@@ -38,7 +38,7 @@ class Runtime:
         self.compiling = Event()
 
     def begin_thread(self, state: Any) -> None:
-        """Set the trace that evaluates a thread's operations, by its switches; ``state`` is its dynamic state."""
+        """Set the evaluating trace of a new thread, by its switches; ``state`` is its thread-local state."""
 
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation that has no host rule."""
@@ -65,7 +65,7 @@ class Runtime:
         raise NotImplementedError
 
     def reshard(self, x: Any, sharding: Any) -> Any:
-        """Return the buffer of an array's elements by another sharding over the same devices."""
+        """Return a buffer with the elements of the array ``x``, laid out by ``sharding`` over the same devices."""
         raise NotImplementedError
 
     def size_value(self, size: Any) -> Any:

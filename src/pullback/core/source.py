@@ -48,7 +48,7 @@ class Scope(NamedTuple):
     phase: str = FORWARD
 
     def within(self, outer: Scope | None) -> Scope:
-        """Return this scope nested in ``outer``; the backward pass takes precedence over the tangents."""
+        """Return this scope nested in ``outer``, with the later phase of the two: FORWARD, TANGENT, then BACKWARD."""
         if outer is None:
             return self
         path = f"{outer.path}/{self.path}" if outer.path and self.path else outer.path or self.path

@@ -50,7 +50,7 @@ _MISSING: Any = object()
 
 
 class _Treedefs(dict[int, Any]):
-    """The structures of flat containers, by their lengths."""
+    """A dictionary from a length to the structure of ``example(length)``, computed at the first look-up."""
 
     def __init__(self, example: Callable[[int], Any]) -> None:
         self.example = example
@@ -390,7 +390,10 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
-    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``."""
+    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``.
+
+    If ``other`` lacks a node of ``tree``, raise an error that begins with ``message`` and says where.
+    """
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
@@ -403,7 +406,10 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
-    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there."""
+    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there.
+
+    None if there is no such path. ``path`` is the path of the two trees themselves.
+    """
     if _stops(tree, is_leaf):
         return None
     if nodes.is_leaf(other) or _outline(tree) != _outline(other):

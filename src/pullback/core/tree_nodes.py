@@ -28,7 +28,7 @@ NAMESPACE = "pullback"
 
 
 class _Key:
-    """The base class of the keys in a path. Each subclass has one attribute, and its own spelling."""
+    """The base class of the keys in a path. Each subclass has one attribute, the key itself, and its own ``str``."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -163,7 +163,7 @@ def register_leaf_type(*classes: type) -> None:
 
 
 def optree() -> Any:
-    """Import ``optree`` at the first call, register the classes with it, and return it."""
+    """Return the module ``optree``; the first call imports it, and registers the classes of tree nodes with it."""
     if not _modules:
         with _registry_lock:
             uninterrupted(_load)

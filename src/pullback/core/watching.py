@@ -21,8 +21,9 @@ class Watcher(NamedTuple):
 
     Attributes:
       process: called with the wrapped trace and an operation; returns the operation's results.
-      run_program: called with that trace and the arguments of :meth:`EvalTrace.run_program`; None to ignore programs.
-      quick: whether operations on arrays may bypass it.
+      run_program: called with the wrapped trace, a compiled program, its arguments, and a function that runs it;
+        None to ignore compiled programs.
+      quick: whether operations on arrays may use fast paths that do not call ``process``.
       watches: whether it inspects results.
     """
 
@@ -76,9 +77,9 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
 
 
 def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """Wrap an evaluating trace by the watcher registered for ``what``, a kind of debugging such as NaNs.
+    """Wrap an evaluating trace by the watcher that checks ``what``: "numbers" (for NaNs), "indices" or (random) "keys".
 
-    Return the default ``WATCHED`` if the watcher's module is not imported yet.
+    Return a plain evaluating trace without fast paths if the module of the watcher is not imported yet.
     """
     if (inner, what) not in _watched_traces and what in _watchers:
         _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
@@ -118,7 +119,7 @@ class SwitchedThread:
 
 
 def _apply_config_to_all(everywhere: bool) -> None:
-    """Update the evaluating trace of this thread, or of all threads, after a switch was set."""
+    """Update the evaluating traces of all threads (``everywhere``), or of this thread, after a switch was set."""
     with _lock:
         own = state.switched  # reading it adds this thread to the living ones
         living = _switched_threads.living()
@@ -130,9 +131,9 @@ def _apply_config_to_all(everywhere: bool) -> None:
 
 
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Register a watcher of operations for a key of ``_WATCHED_FOR``, which lists the switches that activate it.
+    """Register ``make``, which makes a watcher of operations, for ``what``: "numbers", "indices" or "keys".
 
-    ``make`` makes the watcher; it is called when such a switch is first set.
+    It is called when a switch that activates this watcher, such as ``debug_nans`` for "numbers", is first set.
     """
     _watchers[what] = make
     _apply_config_to_all(True)
@@ -152,7 +153,7 @@ _switched_threads: Registry[SwitchedThread] = Registry()
 
 @provides
 def begin_thread(state: Any) -> None:
-    """Set the evaluating trace of a thread, whose dynamic state is ``state``, by its switches.
+    """Set the evaluating trace of a new thread, by its switches; ``state`` is its thread-local state.
 
     The trace is replaced whenever a switch is set later.
     """

@@ -62,7 +62,7 @@ def _new_keys(shape: tuple[int, ...]) -> Keys:
 
 
 def _any_of(keys: Sequence[Keys | None]) -> Keys:
-    """Return the keys of an array each of whose elements may have any number of the given keys."""
+    """Return the keys of an array whose elements may each be any key in ``keys``."""
     return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
 
 
@@ -171,9 +171,9 @@ def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 
 def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return ``x`` for an array of this shape, which holds only some of the elements if the shapes differ.
+    """Return ``x``, the keys of an array, for an array of ``shape`` with the same elements or some of these.
 
-    Then any element may have any of the numbers. ``x`` is the numbers of keys, or None without keys.
+    If the shapes differ, each element may be any of the keys. ``x`` is a ``Keys``, or None for an array of no keys.
     """
     if isinstance(x, Keys) and x.exact is not None and x.exact.shape != shape:
         return _any_of([x])
@@ -181,9 +181,9 @@ def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _joined(column: Sequence[Any]) -> Any:
-    """Return the keys of a value that is one of several values, as of several branches.
+    """Return the keys of a value that is one of several, such as the results of branches, whose keys ``column`` lists.
 
-    If the values have different keys, each element may have any of the numbers. Return None if they are no keys.
+    If these differ, each element may be any of the keys. Return None if the values are no keys.
     """
     first = column[0]
     if not isinstance(first, Keys):
@@ -195,10 +195,10 @@ def _joined(column: Sequence[Any]) -> Any:
 
 
 def _in_turn(x: Any, turn: int) -> Any:
-    """Return the keys that a step of a loop reads from a scanned array.
+    """Return the keys that a step of a loop reads from a scanned array with the keys ``x``; None if it has no keys.
 
-    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If the elements' numbers are not known,
-    only turn 0 reads them. Return None if there are no keys.
+    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If it is not known which element has
+    which key, turn 0 reads all the keys, and turn 1 none.
     """
     if not isinstance(x, Keys):
         return None
@@ -219,9 +219,10 @@ _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.co
 
 
 def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return the keys of each result of an operation that moves elements: it moves the keys' numbers likewise.
+    """Return the keys of each result of an operation that moves elements, by moving the numbers of the keys likewise.
 
-    If it is not known where the elements move to, each result may have any of the numbers. Return None without keys.
+    If it is not known where elements move to, each element of a result may be any key of the operands. Return None if
+    no operand has keys.
     """
     keys = [x for x in operands if isinstance(x, Keys)]
     if not keys:

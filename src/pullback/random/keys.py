@@ -279,7 +279,10 @@ def _is_typed(key: Any) -> bool:
 
 
 def _checked(name: str, keys: Any, kind: Any = None) -> Any:
-    """Return ``keys`` as an array: of typed keys, or of the words of keys of dtype ``kind``; raise for other arrays."""
+    """Return ``keys``, an argument of the function ``name``, as an array, or raise an error.
+
+    The array has typed keys, or words of keys of dtype ``kind``; None means the default generator's dtype.
+    """
     width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
     expected = (
         f"expected a random key, such as random.key(0), or its words as a uint32 array of shape ({width},), "
@@ -308,7 +311,10 @@ def _name_of(keys: Any) -> str:
 
 
 def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
-    """Return the key dtype of a generator that is named by ``impl`` or ``dtype``, or of the default generator."""
+    """Return the key dtype that a user requested for the function ``name``; by default, the default generator's.
+
+    ``impl`` and ``dtype``, only one of which may be set, are each the name of a generator or a key dtype.
+    """
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
     if not isinstance(impl, str) and impl in dtypes.KEY_DTYPES.values():
@@ -334,7 +340,7 @@ def _integer(x: Any) -> int | None:
 
 
 def _scalar(name: str, what: str, x: Any) -> Any:
-    """Convert ``x`` to a scalar array; ``what`` names it in errors."""
+    """Convert ``x``, the argument ``what`` of the function ``name``, to a scalar array, or raise an error."""
     try:
         array: Any = as_array(x)
     except PullbackError:
@@ -347,7 +353,7 @@ def _scalar(name: str, what: str, x: Any) -> Any:
 
 
 def _seeded(name: str, seed: Any, kind: Any) -> Any:
-    """Return the words of the key of a seed: two for Threefry; the same two, repeated, for the other generators."""
+    """Return the words of the key of dtype ``kind`` for a seed: two for Threefry, the same two repeated for others."""
     words = _default_seeded(name, seed)
     return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
 

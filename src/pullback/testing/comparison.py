@@ -72,7 +72,7 @@ class Reference:
         return np.where(np.isfinite(pushed), pushed, np.where(np.isfinite(error), slope, np.nan))
 
     def matrix(self, rule: Rule) -> Vector:
-        """Return the results of a rule for each direction of its operands, as rows."""
+        """Return a matrix whose rows are the results of ``rule`` for each direction of the arguments or cotangents."""
         probes = self.inputs if rule.forward else self.outputs
         return stacked([rule(v) for v in probes.vectors], rule.to_space.size)
 

@@ -16,12 +16,12 @@ TRANSPOSED = "It is transposed, as a matrix."
 def diagnose(
     got: Vector, expected: Vector, rows: Probes, columns: Probes, at: tuple[int, int], precision: float
 ) -> str:
-    """Return a sentence on what is probably wrong, or an empty string if it is none of the usual mistakes.
+    """Return a sentence on a block's probable mistake, or an empty string if it is none of the usual mistakes.
 
     Args:
-      got, expected: matrices of derivatives.
+      got, expected: matrices of derivatives, with a block for each pair of an argument's and a result's leaf.
       rows, columns: the directions of their rows and columns.
-      at: the indices of the leaves of rows and of columns that the block belongs to.
+      at: the block to diagnose: the index of its leaf in ``rows`` and of its leaf in ``columns``.
       precision: the largest relative difference of equal blocks.
     """
     i, k = at

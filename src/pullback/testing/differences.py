@@ -213,7 +213,8 @@ def precise_point(
 ) -> Point | None:
     """Return the function at the same point in float64; None if it raises or returns different values in float64.
 
-    With ``overflow``, values that are not finite in the dtype of the arguments may be finite in float64.
+    ``eps`` is the step of numerical differences, ``labels`` the names of the arguments. With ``overflow``, values that
+    are not finite in the dtype of the arguments may be finite in float64.
     """
     try:
         wide = tree.tree_map(widened, args)

@@ -320,7 +320,7 @@ class _Check:
         return Comparison(kind(self.subject, point), reference, tolerance)
 
     def _precision(self, kind: type[Rule], precise: Comparison) -> None:
-        """Check that the rule has the same results in the dtype of the arguments as in float64."""
+        """Check that the rule, in the dtype of the arguments, has the results that ``precise`` has in float64."""
         rule = kind(self.subject, self.native)
         expected, got = precise.matrix, precise.reference.matrix(rule)
         tolerance = Tolerance(self.native, self.settings.atol, self.settings.rtol)
