@@ -42,7 +42,7 @@ class Job(Generic[T]):
         self.result: T | None = None
 
     def run(self) -> None:
-        """Run the job in this thread, whose switches it overwrites."""
+        """Run the job in this thread, and replace the thread's switches with those of the thread that made the job."""
         work = self._work
         assert work is not None
         switches = vars(config)

@@ -119,7 +119,7 @@ def load_or_compile(
       The runtime's loaded executable, and ``"loaded"`` or ``"compiled"``.
 
     Raises:
-      Exception: only those of ``compile``, unless warnings are errors.
+      Exception: any exception of ``compile``. A failure of the cache is only a warning.
     """
     directory = cache_directory()
     if directory is None or not _accepted(directory):
@@ -273,7 +273,10 @@ def _read(path: str, key: bytes) -> bytes | None:
 
 
 def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) -> None:
-    """Write a program to the cache, unless the size, the platform or the directory prevents it."""
+    """Write a program to the cache, if its size is within the configured limits.
+
+    Do nothing if the platform cannot serialise it, or the directory cannot be written to.
+    """
     bound = config.compilation_cache_max_size
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return

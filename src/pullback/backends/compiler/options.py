@@ -84,7 +84,10 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The value of the option for library fusion, for the text of a program with matrix products and without loops."""
+    """The value of the option ``_FUSIONS`` for the text of a program that has matrix products and no loops.
+
+    It selects the operations that run in the compiler's library: products, or only reductions.
+    """
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT
