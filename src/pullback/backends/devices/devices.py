@@ -82,7 +82,7 @@ class Device:
 
     @property
     def client(self) -> Any:
-        """The runtime's client of its platform, whose kind Orbax reads."""
+        """The runtime's client of its platform, for libraries such as Orbax."""
         return compiler().client(self.platform)
 
     def addressable_memories(self) -> list[Memory]:
@@ -382,7 +382,9 @@ Devices = Device | DeviceAssignment
 
 
 def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
-    """The devices for a program on arrays of these signatures, and whether an array is committed to them.
+    """The devices for the program ``name`` on arrays of these signatures, and whether an array is committed to them.
+
+    They are the default device if no array is committed.
 
     Raises:
       IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).

@@ -88,7 +88,10 @@ def row_major(ndim: int, sharding: Any) -> Format:
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Raise LayoutError (a ValueError and NotImplementedError) unless a layout is row-major without tiles."""
+    """Raise LayoutError, which names the function ``who``, if a layout has tiles or is not row-major.
+
+    ``layout`` is a ``Layout``, or a ``Format`` with a layout; other values are accepted.
+    """
     if isinstance(layout, Format):
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
@@ -106,7 +109,7 @@ def without_layout(placement: Any, who: str) -> Any:
     """Return the sharding of a :class:`Format`, and any other placement unchanged.
 
     Raises:
-      LayoutError: the layout is not row-major (a ValueError and NotImplementedError).
+      LayoutError: the layout is not row-major; it names the function ``who`` (a ValueError and NotImplementedError).
     """
     if not isinstance(placement, Format):
         return placement
