@@ -13,7 +13,7 @@ Rule = Callable[..., Any]
 
 
 def in_eight_bits(rule: Rule) -> Rule:
-    """Extend a host rule to integers of 2 and 4 bits."""
+    """Extend a host rule to integers of 2 and 4 bits: compute in 8 bits, and convert the result back."""
 
     def widened(*values: Any, **params: Any) -> Any:
         narrow = _narrow(values)
