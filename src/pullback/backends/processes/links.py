@@ -120,7 +120,7 @@ class _End:
     sockets: set[asyncio.StreamWriter]
 
     def forget(self) -> None:
-        """Close the connections in a forked child, where they stay open for the parent."""
+        """Close a forked child's copies of the connections; the parent's stay open."""
         for writer in self.sockets:
             with contextlib.suppress(OSError):
                 os.close(writer.get_extra_info("socket").fileno())
@@ -474,9 +474,9 @@ class Link(_End):
     def result(
         self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
     ) -> T:
-        """Run a call that waits for other processes in C++, without interruption, and return its result.
+        """Run a call that waits for other processes in C++, and return its result.
 
-        It runs on another thread, which is abandoned if a process is gone.
+        Such a call cannot be interrupted. So it runs on another thread, which is abandoned if a process is gone.
 
         Args:
           work: makes the call.
