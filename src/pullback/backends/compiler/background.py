@@ -122,7 +122,7 @@ def _close() -> list[threading.Thread]:
 
 
 def _finish() -> None:
-    """Wait until all jobs are done, and say so on the terminal."""
+    """Wait until all jobs are done, after a message on the terminal that the process waits."""
     announced = False
     while True:
         with _guard:

@@ -1224,7 +1224,7 @@ def cost_analysis(text: str, device: Devices) -> dict[str, float]:
 
 
 def serialize(loaded: Any, device: Devices) -> bytes:
-    """Serialise a program that this process compiled; a deserialised program no longer has its code."""
+    """Serialise a program that this process compiled, not one that it deserialised, which no longer has its code."""
     return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 

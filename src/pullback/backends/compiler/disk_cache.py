@@ -216,7 +216,7 @@ _FEATURES = (
 
 
 def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
-    """The model and features of this machine's CPU; where the system does not list them, the name of the machine."""
+    """This machine's CPU model and features in the file ``source``; the name of the machine if they are not listed."""
     try:
         # Unbuffered and short: the kernel writes this file while it is read, with an interrupt for each CPU core.
         with open(source, "rb", buffering=0) as file:
@@ -243,10 +243,10 @@ class _DamagedError(Exception):
 
 
 def _read(path: str, key: bytes) -> bytes | None:
-    """Read the serialised program from a file; None if there is no file.
+    """Read the serialised program of the cache key ``key`` from a file; None if there is no file.
 
     Raises:
-      _DamagedError: the file was altered, or others can write to it.
+      _DamagedError: the file was altered, has another key, or others can write to it.
       OSError: the file cannot be read.
     """
     try:

@@ -63,7 +63,7 @@ def weight_in_loop(eqn: Eqn) -> int:
 
 
 def _reduces_last(eqn: Eqn) -> bool:
-    """Whether an operation reduces the last axis; the compiler vectorises reductions of other axes on their own."""
+    """Whether an operation reduces the last axis; reductions of other axes get vectorised loops of their own."""
     axes = eqn.params.get("axes")
     return axes is not None and bool(eqn.invars) and eqn.invars[0].aval.ndim - 1 in axes
 

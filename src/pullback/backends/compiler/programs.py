@@ -141,8 +141,8 @@ class Program:
       captured: the captured arrays, on its device. Each call looks up their buffers, and raises ``DeletedArrayError``
         if one was deleted or donated meanwhile.
       in_shardings: over several devices, the sharding of each input; None on one device.
-      out_signatures: the signatures of its results; they name the device only if the lowered program was
-        ``asked_for`` there.
+      out_signatures: the signatures of its results; they name the device only if the caller or an
+        operation chose it.
     """
 
     __slots__ = ("captured", "device", "executable", "in_shardings", "lowered", "out_signatures", "run")

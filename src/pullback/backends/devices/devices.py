@@ -70,7 +70,7 @@ class Device:
 
     @property
     def local_hardware_id(self) -> int:
-        """Its number in its process."""
+        """The device's number among the devices of its process."""
         return self.id % IDS_PER_PROCESS if self.platform == "cpu" else self.id
 
     @property
@@ -166,7 +166,7 @@ class Memory:
         return self.device.platform
 
     def addressable_by_devices(self) -> list[Device]:
-        """The devices that can use it."""
+        """The devices that can use the memory: its own device."""
         return [self.device]
 
 

@@ -362,9 +362,9 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """Write the text of a region: ``body`` takes its arguments, and returns its results.
+        """Write the text of a region with arguments of ``types``, from which ``body`` computes the results.
 
-        It may use values of the enclosing function.
+        ``body`` may use values of the enclosing function. The operation ``terminator`` returns the results.
         """
         outer, self.lines = self.lines, []
         order = self.order

@@ -141,7 +141,7 @@ class Module:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
 
     def mesh(self, mesh: Any) -> str:
-        """Add a mesh to the program, which then runs on its devices, if it has any; return its name, such as ``@mesh``.
+        """Add a mesh, on whose devices, if any, the program must then run; return the mesh's name, such as ``@mesh``.
 
         Raises:
           IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).

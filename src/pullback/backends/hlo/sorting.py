@@ -193,10 +193,12 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
 def _along_axis(
     x: tuple[int, ...], indices: tuple[int, ...], axis: int
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
-    """The dimension numbers and the window sizes of a gather along an axis, and the axes that the indices retain.
+    """Plan a gather along ``axis``, where ``x`` and ``indices`` are shapes that broadcast along all other axes.
 
-    The indices lose each other axis of size 1: along it, windows are as wide as the operand. Another axis in which the
-    operand has size 1 is collapsed.
+    Where ``indices`` has size 1, the windows are as wide as the operand, and the axis is removed from the indices.
+
+    Returns:
+      The dimension numbers of the gather, the sizes of the windows, and the axes of the indices that remain.
     """
     others = [i for i in range(len(x)) if i != axis]
     full = [i for i in others if indices[i] == 1]

@@ -37,7 +37,7 @@ def on_bits(rule: Rule) -> Rule:
 
 
 def with_sign(rule: Rule) -> Rule:
-    """Extend a rule to integers of 2 and 4 bits that reads the first operand's highest bit as a sign: repeat it."""
+    """Extend a rule that reads the first operand's highest bit as a sign to 2 and 4 bits: copy this bit to widen."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))

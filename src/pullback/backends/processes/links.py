@@ -544,7 +544,7 @@ def address(text: Any, argument: str) -> tuple[str, int]:
     """Parse an address such as ``localhost:1234`` or ``[::1]:1234`` to a host and a port.
 
     Raises:
-      ArgumentError: the text is no address (a ValueError).
+      ArgumentError: the text is no address; the message names ``argument`` (a ValueError).
     """
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if (
