@@ -317,10 +317,7 @@ def _cpu_client() -> Any:
 
 
 def _plugin_client(name: str) -> Any:
-    """Make a client of the platform ``name`` from its PJRT plug-in.
-
-    This is the library that the environment variable ``PULLBACK_<NAME>_PLUGIN`` names, or an installed package.
-    """
+    """Make a client of the platform ``name`` from ``$PULLBACK_<NAME>_PLUGIN`` or an installed PJRT plug-in."""
     lib = library()
     variable = f"PULLBACK_{name.upper()}_PLUGIN"
     path = os.environ.get(variable) or _installed_plugin(name)
@@ -1083,11 +1080,7 @@ def functions_of(
 def _renamed(
     module: Any, entry: str, unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """Rename the functions of an MLIR module by ``unique``; ``main`` gets the name ``unique(entry)``.
-
-    Returns:
-      As :func:`functions_of`: the new name of ``main``, the lines of each function, and the axes of each mesh.
-    """
+    """Rename a module's functions by ``unique``, ``main`` to ``unique(entry)``; results as of :func:`functions_of`."""
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
     operations = list(module.body.operations)

@@ -273,10 +273,7 @@ def _read(path: str, key: bytes) -> bytes | None:
 
 
 def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) -> None:
-    """Write a program to the cache, if its size is within the configured limits.
-
-    Do nothing if the platform cannot serialise it, or the directory cannot be written to.
-    """
+    """Write a program to the cache, if it can be serialised, fits the size limits, and the directory is writable."""
     bound = config.compilation_cache_max_size
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return

@@ -84,10 +84,7 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The value of the option ``_FUSIONS`` for the text of a program that has matrix products and no loops.
-
-    It selects the operations that run in the compiler's library: products, or only reductions.
-    """
+    """The operations to run in the compiler's library, products or reductions, for a program without loops."""
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT

@@ -382,12 +382,11 @@ Devices = Device | DeviceAssignment
 
 
 def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
-    """The devices for the program ``name`` on arrays of these signatures, and whether an array is committed to them.
-
-    They are the default device if no array is committed.
+    """The devices to which arrays of these signatures are committed, and True; else the default device, and False.
 
     Raises:
-      IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).
+      IncompatibleDevicesError: the arguments of the program ``name`` are on different devices (a RuntimeError and
+        ValueError).
     """
     found: Any = None
     for sig in signatures:

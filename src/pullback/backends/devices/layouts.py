@@ -88,10 +88,7 @@ def row_major(ndim: int, sharding: Any) -> Format:
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Raise LayoutError, which names the function ``who``, if a layout has tiles or is not row-major.
-
-    ``layout`` is a ``Layout``, or a ``Format`` with a layout; other values are accepted.
-    """
+    """Raise LayoutError, naming the function ``who``, if a ``Layout`` or ``Format`` has tiles or is not row-major."""
     if isinstance(layout, Format):
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):

@@ -392,7 +392,7 @@ def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of erf, with the sign of zero, which SciPy's loses."""
+    """The inverse of erf, by SciPy; a zero keeps the sign of ``x``, which SciPy loses."""
     return np.copysign(_erfinv(x), x)
 
 

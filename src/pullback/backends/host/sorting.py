@@ -141,10 +141,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Add the elements of ``x`` at ``indices`` along ``axis`` to zeros, which have ``size`` elements along it.
-
-    ``unique`` promises that no index occurs twice.
-    """
+    """Add ``x`` at ``indices``, without repeats if ``unique``, to zeros that have ``size`` elements along ``axis``."""
     shape = np.broadcast_shapes(x.shape, indices.shape)
     x = np.broadcast_to(x, shape)
     out_shape = (*shape[:axis], size, *shape[axis + 1 :])

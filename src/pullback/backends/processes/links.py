@@ -115,7 +115,7 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 class _End:
-    """The base class of the two ends of links: an object with connections and a thread for them."""
+    """The base class of :class:`Coordinator` and :class:`Link`: an owner of connections and of a thread for them."""
 
     sockets: set[asyncio.StreamWriter]
 
