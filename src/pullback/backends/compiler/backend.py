@@ -157,7 +157,7 @@ class Backend(Protocol):
         """A copy of a buffer on the same device."""
 
     def from_dlpack(self, capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
-        """The elements of a DLPack capsule, on the host; None if the runtime does not know their dtype."""
+        """Read a DLPack capsule on ``device`` as a NumPy array; None if the runtime does not know its dtype."""
 
     def to_dlpack(self, value: np.ndarray[Any, Any], device: Device) -> Any:
         """Copy a NumPy array to a device, and return a DLPack capsule of the copy."""
@@ -210,7 +210,7 @@ class Backend(Protocol):
           device: the device, or the devices of a mesh.
           overrides: names and values of the compiler's options.
           callbacks: the Python functions that the program calls, by their index.
-          in_this_thread: whether to compile in this thread, since the compiler calls functions of :meth:`partitioning`.
+          in_this_thread: whether to compile in this thread, as programs with callbacks of :meth:`partitioning` require.
         """
 
     def executable(
@@ -271,11 +271,12 @@ class Backend(Protocol):
     def functions_of(
         self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
     ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-        """Read the function ``entry`` from bytes of :meth:`to_portable`, specialised to the types of ``operands``.
+        """Read the function ``entry`` and its callees from bytes of :meth:`to_portable`, renamed by ``unique``.
+
+        The types of ``operands`` replace the function's own, which may be symbolic; ``results`` are its declared types.
 
         Returns:
-          Its name, the lines of it and of each function that it calls, under names that ``unique`` makes, and the
-          sizes and names of the axes of each mesh.
+          Its new name, the lines of each function, and the sizes and names of the axes of each mesh, by mesh name.
         """
 
     def hlo_sharding(self, sharding: Sharding, ndim: int) -> Any:
@@ -284,10 +285,10 @@ class Backend(Protocol):
     # Processes
 
     def serve(self, processes: int, seconds: float) -> Service:
-        """Start the coordination service of several processes, on the loopback."""
+        """Start the coordination service, on the loopback; it waits ``seconds`` for all ``processes`` to join."""
 
     def join(self, group: Group) -> Store:
-        """Connect this process to a group; clients of platforms that are made later span all its processes."""
+        """Connect this process to a group: later calls of :meth:`client` list the devices of all its processes."""
 
     # The cache on disk
 

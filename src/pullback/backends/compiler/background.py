@@ -42,7 +42,7 @@ class Job(Generic[T]):
         self.result: T | None = None
 
     def run(self) -> None:
-        """Run the job in this thread, whose switches it overwrites."""
+        """Run the job in this thread, and replace the thread's switches with those of the thread that made the job."""
         work = self._work
         assert work is not None
         switches = vars(config)
@@ -122,7 +122,7 @@ def _close() -> list[threading.Thread]:
 
 
 def _finish() -> None:
-    """Wait until all jobs are done, and say so on the terminal."""
+    """Wait until all jobs are done, after a message on the terminal that the process waits."""
     announced = False
     while True:
         with _guard:

@@ -317,7 +317,7 @@ def _cpu_client() -> Any:
 
 
 def _plugin_client(name: str) -> Any:
-    """Make a client from a PJRT plug-in, which is installed or named by an environment variable."""
+    """Make a client of the platform ``name`` from ``$PULLBACK_<NAME>_PLUGIN`` or an installed PJRT plug-in."""
     lib = library()
     variable = f"PULLBACK_{name.upper()}_PLUGIN"
     path = os.environ.get(variable) or _installed_plugin(name)
@@ -430,7 +430,7 @@ def copied(buffer: Buffer) -> Buffer:
 
 
 def from_dlpack(capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
-    """The elements of a DLPack capsule, on the host; None if the runtime does not know their dtype."""
+    """Read a DLPack capsule on ``device`` as a NumPy array; None if the runtime does not know its dtype."""
     lib, on = library().jax, device.bound or bound(device)
     try:
         return to_numpy(lib.dlpack_managed_tensor_to_buffer(capsule, on.raw, None))
@@ -455,7 +455,7 @@ def device_of(buffer: Buffer) -> Device:
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
     """Wait for the elements of a buffer, and return them in the dtype in which devices store them; no copy on the CPU.
 
-    This uses the buffer protocol where it can: the method of ``jaxlib`` imports JAX if that is installed.
+    The buffer protocol is used where possible, since the array method of ``jaxlib`` would import an installed JAX.
 
     Raises:
       AllocationError, ExecutionError: the program that computes them failed.
@@ -620,11 +620,10 @@ class Executable:
     Attributes:
       device: the device, or the devices of a mesh, on which it runs.
       execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it, and returns its results.
-      run: ``run(buffers)`` does the same. It also frees the Python tracebacks that the runtime recorded in earlier runs
-        and dropped on threads that may not free Python objects. Otherwise every run would leak a hundred bytes, and
-        more from deep down a stack.
+      run: ``run(buffers)`` starts the program and returns its results too. First it frees Python tracebacks
+        that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
-    ``run`` waits for a program that calls Python functions, so that it raises their exceptions. Programs with
+    If the program calls Python functions, ``run`` waits for its end, and raises their exceptions. Programs with
     collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
     """
 
@@ -750,8 +749,8 @@ class _CollectiveLock:
 class _MultiProcessRun:
     """A runner of a program over the devices of several processes, which waits for the results.
 
-    So a failed call raises the error itself, while its arguments are still alive. If a process is lost, the program
-    may wait for it for ever in the other processes; they leave it running.
+    Since it waits, a failed run raises its error in the call. If a process is lost, the program may never end in the
+    other processes: they raise an error, and leave it running.
     """
 
     __slots__ = ("collect_all", "loaded", "processes")
@@ -926,7 +925,7 @@ def compile_text(
       device: the device, or the devices of a mesh.
       overrides: names and values of the compiler's options.
       callbacks: the Python functions that the program calls, by their index.
-      in_this_thread: whether to compile in this thread, since the compiler will call Python functions.
+      in_this_thread: whether to compile in this thread, as programs with callbacks of :func:`partitioning` require.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -1081,7 +1080,7 @@ def functions_of(
 def _renamed(
     module: Any, entry: str, unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """Give the functions of an MLIR module new names; return the name of ``main``, their lines, and the meshes."""
+    """Rename a module's functions by ``unique``, ``main`` to ``unique(entry)``; results as of :func:`functions_of`."""
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
     operations = list(module.body.operations)
@@ -1128,7 +1127,7 @@ class _Partitioning:
     """A callback that partitions an operation during compilation.
 
     Args:
-      divided: the function that does it: see :func:`partitioning`.
+      divided: takes the tilings of operands and of results, and returns a ``Divided``: see :func:`partitioning`.
 
     Attributes:
       error: the exception that ``divided`` raised; None before. The runtime's own error has only its text.
@@ -1218,7 +1217,7 @@ def cost_analysis(text: str, device: Devices) -> dict[str, float]:
 
 
 def serialize(loaded: Any, device: Devices) -> bytes:
-    """Serialise a program that this process compiled; a deserialised program no longer has its code."""
+    """Serialise a program that this process compiled, not one that it deserialised, which no longer has its code."""
     return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 

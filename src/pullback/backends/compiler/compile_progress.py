@@ -19,7 +19,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def shown(name: str, operations: int) -> Iterator[None]:
-    """A context manager around a compilation, which reports it if it takes long.
+    """A context manager that reports the compilation in its block if this takes long.
 
     It reports on the standard error stream, if that is a terminal or belongs to a notebook; otherwise in the log, at
     the level ``INFO``, when the program is compiled.

@@ -119,7 +119,7 @@ def load_or_compile(
       The runtime's loaded executable, and ``"loaded"`` or ``"compiled"``.
 
     Raises:
-      Exception: only those of ``compile``, unless warnings are errors.
+      Exception: any exception of ``compile``. A failure of the cache is only a warning.
     """
     directory = cache_directory()
     if directory is None or not _accepted(directory):
@@ -216,7 +216,7 @@ _FEATURES = (
 
 
 def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
-    """The model and features of this machine's CPU; where the system does not list them, the name of the machine."""
+    """This machine's CPU model and features in the file ``source``; the name of the machine if they are not listed."""
     try:
         # Unbuffered and short: the kernel writes this file while it is read, with an interrupt for each CPU core.
         with open(source, "rb", buffering=0) as file:
@@ -243,10 +243,10 @@ class _DamagedError(Exception):
 
 
 def _read(path: str, key: bytes) -> bytes | None:
-    """Read the serialised program from a file; None if there is no file.
+    """Read the serialised program of the cache key ``key`` from a file; None if there is no file.
 
     Raises:
-      _DamagedError: the file was altered, or others can write to it.
+      _DamagedError: the file was altered, has another key, or others can write to it.
       OSError: the file cannot be read.
     """
     try:
@@ -273,7 +273,7 @@ def _read(path: str, key: bytes) -> bytes | None:
 
 
 def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) -> None:
-    """Write a program to the cache, unless the size, the platform or the directory prevents it."""
+    """Write a program to the cache, if it can be serialised, fits the size limits, and the directory is writable."""
     bound = config.compilation_cache_max_size
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return

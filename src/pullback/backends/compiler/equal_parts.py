@@ -54,8 +54,8 @@ class Repeat(NamedTuple):
       start, stop: the range of its equations in the program.
       function: the region as a program.
       key: a key of the function, equal for equal functions of programs numbered by the same table (:class:`Kinds`).
-      operands: the operands of the call.
-      results: the variables of the program that the call defines.
+      operands: the operands of the call of ``function`` that replaces the copy.
+      results: the variables of the program that this call defines.
     """
 
     start: int
@@ -248,7 +248,7 @@ class _Search:
         return np.cumsum(change)
 
     def copies(self, start: int, stop: int) -> list[Repeat]:
-        """Find the copies of a stretch that overlap no earlier region, and mark them as covered; empty if below two."""
+        """Find and mark as covered the copies of a stretch outside of earlier regions; empty if fewer than two."""
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
         covered = np.concatenate([[0], np.cumsum(self.covered)])

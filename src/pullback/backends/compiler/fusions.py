@@ -63,7 +63,7 @@ def weight_in_loop(eqn: Eqn) -> int:
 
 
 def _reduces_last(eqn: Eqn) -> bool:
-    """Whether an operation reduces the last axis; the compiler vectorises reductions of other axes on their own."""
+    """Whether an operation reduces the last axis; reductions of other axes get vectorised loops of their own."""
     axes = eqn.params.get("axes")
     return axes is not None and bool(eqn.invars) and eqn.invars[0].aval.ndim - 1 in axes
 
@@ -77,9 +77,10 @@ def _is_elementwise(eqn: Eqn) -> bool:
 
 
 def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
-    """Whether an upper bound of ``cost(eqns, results).code`` is at most ``most``, in a seventh of ``cost``'s time.
+    """Whether an upper bound of ``cost(eqns, results).code`` is at most ``most``.
 
-    The bound counts equal loops repeatedly, and each operation once for each path from it to the end of its loop.
+    This takes a seventh of the time of :func:`cost`. The bound counts equal loops repeatedly, and each operation once
+    for each path from it to the end of its loop.
     """
     code, unwritten = 0, dict[Any, int]()  # the latter: the cost of each variable that is not written to memory
     for eqn in eqns:

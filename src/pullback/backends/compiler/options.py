@@ -84,7 +84,7 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The value of the option for library fusion, for the text of a program with matrix products and without loops."""
+    """The operations to run in the compiler's library, products or reductions, for a program without loops."""
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT

@@ -51,7 +51,7 @@ def portable(
 ) -> Portable:
     """Lower a program to self-contained text, with a function for each platform.
 
-    Its function ``main`` takes the inputs, random keys as words in storage form. If there are several platforms, the
+    Its function ``main`` takes the inputs, with random keys as integer arrays. If there are several platforms, the
     first argument is the index of the platform on which it runs, an int32. The function of a platform takes the inputs.
 
     Args:
@@ -204,6 +204,6 @@ def call_portable(
 
 
 def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:
-    """A line of another program, with the mesh names and channel numbers of this ``module``."""
+    """Rename the meshes in a line of another program by ``meshes``, and its channels to new ones of ``module``."""
     line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes[name[1]]}", line)
     return re.sub(r"(channel_handle<handle = )\d+", lambda found: f"{found[1]}{next(module.channels)}", line)

@@ -135,7 +135,7 @@ def _traces(log_dir: Path) -> list[Path]:
 
 
 def _write_perfetto(path: Path) -> None:
-    """Write the events of a trace file for Perfetto, with the user's names of operations."""
+    """Copy the trace file ``path`` to the file ``PERFETTO`` of its directory, with the user's names of operations."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     operations = [e for e in events if "hlo_op" in e.get("args", ())]

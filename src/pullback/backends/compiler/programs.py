@@ -141,8 +141,8 @@ class Program:
       captured: the captured arrays, on its device. Each call looks up their buffers, and raises ``DeletedArrayError``
         if one was deleted or donated meanwhile.
       in_shardings: over several devices, the sharding of each input; None on one device.
-      out_signatures: the signatures of its results; they name the device only if the lowered program was
-        ``asked_for`` there.
+      out_signatures: the signatures of its results; they name the device only if the caller or an
+        operation chose it.
     """
 
     __slots__ = ("captured", "device", "executable", "in_shardings", "lowered", "out_signatures", "run")
@@ -178,7 +178,7 @@ class Program:
         return list(map(from_buffer, outs, self.signatures() if stay else self.out_signatures))
 
     def signatures(self) -> list[Signature]:
-        """The signatures of results that are committed to the program's device."""
+        """The signatures of the program's results, as arrays that are committed to its device."""
         avals = [k.aval for k in self.out_signatures]
         placements = [self.device] * len(avals) if self.in_shardings is None else self.executable.out_shardings
         return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, placements, strict=True)]
@@ -224,7 +224,7 @@ def _lock_of(key: Any) -> Any:
 
 
 def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
-    """Whether an equal executable is in memory or on disk, so that a program on one device need not be compiled."""
+    """Whether an equal executable is in memory or on disk; False for a program that calls Python functions."""
     from pullback.backends.compiler import disk_cache
 
     if lowered.module.callbacks:
@@ -329,7 +329,7 @@ class _Shardings:
 
 
 def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
-    """Compile a program with callbacks of the compiler: for ``inspect_array_sharding``, and custom partitioning."""
+    """Compile a program with ``inspect_array_sharding`` or custom partitioning: the compiler calls Python functions."""
     module = lowered.module
     text = module.text(locations=True)
     living: list[Any] = []
@@ -404,7 +404,7 @@ def _compile(
     Args:
       lowered: the program.
       overrides: names and values of the compiler's options.
-      one_function: whether loops over small arrays are compiled to one function each, as their attribute requests.
+      one_function: False to ignore the attributes that request one machine function for a loop over small arrays.
       text: its text; by default that of ``lowered``, with locations.
 
     Raises:

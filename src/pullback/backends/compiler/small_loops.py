@@ -49,7 +49,7 @@ runtime's library computes faster, custom calls, and reversals, a chain of which
 
 
 def is_small_loop(lines: Iterable[str]) -> bool:
-    """Whether a program, as lines of StableHLO, has a loop, no large array, and only operations of ``_ALLOWED``."""
+    """Whether a StableHLO program has a loop, no large array, and only operations that run well in small loops."""
     text = "\n".join(lines)
     return _LOOP in text and largest(text) <= MOST_ELEMENTS and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
 

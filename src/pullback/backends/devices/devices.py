@@ -70,7 +70,7 @@ class Device:
 
     @property
     def local_hardware_id(self) -> int:
-        """Its number in its process."""
+        """The device's number among the devices of its process."""
         return self.id % IDS_PER_PROCESS if self.platform == "cpu" else self.id
 
     @property
@@ -82,7 +82,7 @@ class Device:
 
     @property
     def client(self) -> Any:
-        """The runtime's client of its platform, whose kind Orbax reads."""
+        """The runtime's client of its platform, for libraries such as Orbax."""
         return compiler().client(self.platform)
 
     def addressable_memories(self) -> list[Memory]:
@@ -166,7 +166,7 @@ class Memory:
         return self.device.platform
 
     def addressable_by_devices(self) -> list[Device]:
-        """The devices that can use it."""
+        """The devices that can use the memory: its own device."""
         return [self.device]
 
 
@@ -382,10 +382,11 @@ Devices = Device | DeviceAssignment
 
 
 def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
-    """The devices for a program on arrays of these signatures, and whether an array is committed to them.
+    """The devices to which arrays of these signatures are committed, and True; else the default device, and False.
 
     Raises:
-      IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).
+      IncompatibleDevicesError: the arguments of the program ``name`` are on different devices (a RuntimeError and
+        ValueError).
     """
     found: Any = None
     for sig in signatures:

@@ -29,7 +29,7 @@ def _is_numpy_dtype(dtype: np.dtype[Any]) -> bool:
 
 
 def imported(x: Any, copy: bool | None) -> ArrayImpl:
-    """Make an array of another library's array on the host, which has the methods of the protocol."""
+    """Import another library's array on the host by DLPack; ``copy`` None copies only if necessary."""
     try:
         value: Any = np.from_dlpack(x)
     except RuntimeError as error:  # NumPy does not know the dtype
@@ -46,7 +46,7 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
 
 
 def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """The DLPack capsule of an array: read-only where the protocol can express that, else of a copy."""
+    """Implement ``__dlpack__`` of an array: a read-only capsule if ``max_version`` allows it, else a copy's capsule."""
     if stream is not None:
         raise ExchangeError(f"__dlpack__: arrays in CPU memory have no streams, got stream={stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != HOST:

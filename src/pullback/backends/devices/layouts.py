@@ -88,7 +88,7 @@ def row_major(ndim: int, sharding: Any) -> Format:
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Raise LayoutError (a ValueError and NotImplementedError) unless a layout is row-major without tiles."""
+    """Raise LayoutError, naming the function ``who``, if a ``Layout`` or ``Format`` has tiles or is not row-major."""
     if isinstance(layout, Format):
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
@@ -106,7 +106,7 @@ def without_layout(placement: Any, who: str) -> Any:
     """Return the sharding of a :class:`Format`, and any other placement unchanged.
 
     Raises:
-      LayoutError: the layout is not row-major (a ValueError and NotImplementedError).
+      LayoutError: the layout is not row-major; it names the function ``who`` (a ValueError and NotImplementedError).
     """
     if not isinstance(placement, Format):
         return placement

@@ -156,7 +156,7 @@ class AbstractMesh(_AnyMesh):
 
 
 class Mesh(_AnyMesh):
-    """A grid of devices with named axes; as a context manager, the mesh for specifications without one.
+    """A grid of devices with named axes; as a context manager, the mesh of each ``PartitionSpec`` given without a mesh.
 
     Args:
       devices: an array of devices, or nested sequences of them.
@@ -370,7 +370,7 @@ def _all_devices() -> list[Device]:
 
 
 def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
-    """The error message for a grid of ``wanted`` devices, where fewer are available."""
+    """The error message that ``what``, such as a mesh, needs ``wanted`` devices, which are more than are available."""
     hint = ""
     if all(d.platform == "cpu" for d in available):
         hint = (
@@ -400,7 +400,7 @@ def _exchange(mesh: Any) -> Any:
 
 
 class set_mesh:
-    """Set this thread's mesh for specifications without one; as a context manager, only within the block.
+    """Set this thread's mesh for a ``PartitionSpec`` given without a mesh; as a context manager, only within the block.
 
     Args:
       mesh: a :class:`Mesh`, or None for no mesh.
@@ -430,7 +430,7 @@ class set_mesh:
 
 
 class use_mesh:
-    """A context manager that sets this thread's mesh for specifications without one.
+    """A context manager that sets this thread's mesh for a ``PartitionSpec`` given without a mesh.
 
     Args:
       mesh: a :class:`Mesh`, or an :class:`AbstractMesh` where only names and sizes of axes matter.

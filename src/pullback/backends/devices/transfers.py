@@ -23,7 +23,7 @@ _state = _State()
 
 @contextmanager
 def explicit() -> Iterator[None]:
-    """A context manager for transfers that the user asked for."""
+    """A context manager that marks this thread's transfers as requested by the user, for :func:`check`."""
     before, _state.explicit = _state.explicit, True
     try:
         yield

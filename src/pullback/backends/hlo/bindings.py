@@ -26,7 +26,7 @@ class LoweringRuleContext:
       avals_in: the types of its operands.
       avals_out: the types of its results.
       module_context: has ``platforms``, a tuple of the name of the target platform; ``callbacks``, the Python functions
-        that the module calls; and ``add_keepalive``, which has no effect, since the module keeps them alive.
+        that the module calls and keeps alive; and ``add_keepalive``, which has no effect.
     """
 
     __slots__ = ("avals_in", "avals_out", "module_context", "primitive")
@@ -77,7 +77,7 @@ def write(
 def _function(
     name: str, rule: Callable[..., Any], context: LoweringRuleContext, types: Sequence[str], params: dict[str, Any]
 ) -> list[str]:
-    """Let a rule build the body of a function, and return the lines of its text."""
+    """Let a rule build the body of a function ``name`` with parameters of ``types``; return the lines of its text."""
     ir, func = mlir("ir"), mlir("dialects.func")
     with mlir_context(), ir.Location.unknown():
         operand_types = [ir.Type.parse(t) for t in types]

@@ -100,7 +100,7 @@ _name_of = attrgetter("name")
 
 
 class Quotient(Value):
-    """The result of a floating-point division, which :meth:`Builder.divide` hides from rewrites if it is an operand."""
+    """The quotient of floats, which a further division hides behind a barrier, see :meth:`Builder.divide`."""
 
     __slots__ = ()
 
@@ -180,7 +180,7 @@ class Builder:
     Attributes:
       module: the module, which collects functions and host callbacks.
       results: the abstract results of the current equation.
-      operands: its abstract operands, within ``shard_map``: they have the axes along which values vary.
+      operands: its abstract operands within ``shard_map``, for the mesh axes along which they vary; else empty.
       source_loc: the text that ends each line, which refers to the user's source line.
       sizes: the values of the variables in symbolic sizes, int32 scalars.
       order: the token of the last effect, on which the next one depends; None before the first.
@@ -228,7 +228,7 @@ class Builder:
         return self.results[0]
 
     def avals(self, operands: Sequence[Value]) -> list[ShapedArray]:
-        """The types of the operands of the current equation."""
+        """The types of the current equation's ``operands``; in ``shard_map``, with the axes along which they vary."""
         if len(self.operands) != len(operands):
             return [ShapedArray(v.shape, v.dtype) for v in operands]
         return [ShapedArray(v.shape, v.dtype, False, a.varying) for v, a in zip(operands, self.operands, strict=True)]
@@ -237,7 +237,7 @@ class Builder:
     dense = staticmethod(dense)
 
     def inline(self, function: Callable[..., Any], *values: Value) -> Any:
-        """Lower a Python function of primitives in this function, for rules in terms of other operations.
+        """Trace a Python function, and lower its operations into this builder, for rules in terms of other operations.
 
         Args:
           function: takes arrays, and returns an array or a list, using operations of ``pullback.primitives``.
@@ -362,9 +362,9 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """Write the text of a region: ``body`` takes its arguments, and returns its results.
+        """Write the text of a region with arguments of ``types``, from which ``body`` computes the results.
 
-        It may use values of the enclosing function.
+        ``body`` may use values of the enclosing function. The operation ``terminator`` returns the results.
         """
         outer, self.lines = self.lines, []
         order = self.order

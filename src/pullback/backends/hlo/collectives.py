@@ -20,7 +20,7 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
-    """The mesh of the enclosing ``shard_map``, which must have these axes."""
+    """The mesh of the enclosing ``shard_map``; UnboundAxisNameError if it lacks one of ``axes``."""
     mesh = hlo.module.manual
     for name in axes:
         if mesh is None or name not in mesh.axis_names:
@@ -74,7 +74,7 @@ def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[
 
 
 def all_reduce(element: str) -> Callable[..., Any]:
-    """Make the lowering rule of a reduction by ``add``, ``maximum`` or ``minimum``."""
+    """Make the lowering rule of a reduction over devices by ``element``: ``add``, ``maximum`` or ``minimum``."""
 
     def rule(hlo: Any, x: Any, *, axes: Sequence[Any], groups: Groups) -> Any:
         return _across(hlo, "all_reduce", x, x.shape, element, _rows(hlo, axes, groups))

@@ -82,7 +82,7 @@ def emit_module(
 
 
 def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
-    """Lower a program to one outlined function, or to two, which the compiler compiles in parallel."""
+    """Lower a small program to one outlined function, or a larger one to two, which are compiled in parallel."""
     jaxpr = closed.jaxpr
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -259,12 +259,12 @@ class EmitTrace(Trace):
 
 
 def _as_written(value: Value, aval: ShapedArray) -> ShapedArray:
-    """The type of a lowered result: the value's shape and dtype, not weak, varying along the axes of ``aval``."""
+    """The type of a lowered result: the shape and dtype of ``value``, and the mesh axes along which ``aval`` varies."""
     return ShapedArray(value.shape, value.dtype, False, aval.varying)
 
 
 def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) -> Any:
-    """Lower a Python function of primitives in the builder's current function: see :meth:`Builder.inline`."""
+    """Trace a Python function on ``values``, and lower its operations into the builder: see :meth:`Builder.inline`."""
     trace = EmitTrace(state.trace, hlo)
     outer, state.trace = state.trace, trace
     try:

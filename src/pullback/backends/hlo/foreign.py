@@ -20,7 +20,7 @@ _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f
 
 
 class Attribute:
-    """An attribute of a foreign call, as a cache key: the attributes 1, 1.0 and True differ.
+    """A hashable attribute of a foreign call; the attributes 1, 1.0 and True are unequal.
 
     Args:
       name: its name, for messages.
@@ -118,7 +118,7 @@ def _nested(value: np.ndarray[Any, Any]) -> str:
 
 
 def major_to_minor(layout: Any, ndim: int, what: str) -> tuple[int, ...]:
-    """Convert a layout to the order of axes, the slowest first; None is row-major.
+    """Convert a layout of ``what``, an operand or result, to the order of axes, the slowest first; None is row-major.
 
     Raises:
       ForeignCallError: the layout is no permutation of the axes (a ValueError).
@@ -137,7 +137,7 @@ def layouts(orders: Sequence[tuple[int, ...]]) -> str:
 
 
 def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
-    """The text of the ``aliases``, pairs of an operand's and a result's index, of a call with so many ``results``."""
+    """The text of ``aliases``, pairs of an operand's and a result's index, for a call with ``results`` results."""
     if not aliases:
         return ""
     rows = [
@@ -152,7 +152,7 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
-    """Register a function, or its handlers, as a custom-call target; ``more`` are further arguments of jaxlib's."""
+    """Register a function, or a dictionary of handlers by stage, as a custom-call target; jaxlib also gets ``more``."""
     _registered(
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
     )

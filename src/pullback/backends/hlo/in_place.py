@@ -29,7 +29,7 @@ _SAME = re.compile(
 
 
 def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
-    """The update of an operand, materialised before the operand is overwritten if it may read the operand's memory.
+    """Return ``update``; if it may be computed from the memory of ``x``, materialise it before ``x`` is overwritten.
 
     Args:
       hlo: the builder of the function.

@@ -75,7 +75,7 @@ class Module:
       platform: the platform of its devices.
       shared: the functions of jaxprs, by the jaxpr, and of outlined regions, by their keys.
       equal_parts: whether equal regions of programs are outlined.
-      kinds: the table of kinds of equations, for equal regions.
+      kinds: the table that numbers equations, to find equal regions.
       portable: whether it is for other processes, so that captured arrays of any size are written into it.
       devices: the devices on which the program must run; None if none are required.
       meshes: the meshes whose axes it names, with their names in the program.
@@ -87,8 +87,8 @@ class Module:
       channels: a counter for the channels of collectives.
       inspections: for each inspected value its rank, and the function that receives its sharding.
       partitions: for each operation with custom partitioning, the function that partitions it, see :class:`Divided`.
-      assumed_one_device: whether an operation was lowered for one device, which is lowered otherwise for several.
-      source_locations: the number and location of each (code, instruction, label) in the text.
+      assumed_one_device: whether a lowering is valid for one device only, so that several need another.
+      source_locations: by (code, instruction, label), the number of a source location in the text, and the location.
     """
 
     __slots__ = (
@@ -141,7 +141,7 @@ class Module:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
 
     def mesh(self, mesh: Any) -> str:
-        """Add a mesh to the program, which then runs on its devices, if it has any; return its name, such as ``@mesh``.
+        """Add a mesh, on whose devices, if any, the program must then run; return the mesh's name, such as ``@mesh``.
 
         Raises:
           IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).

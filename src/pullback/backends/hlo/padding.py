@@ -18,7 +18,7 @@ def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, i
     """Pad an array with a value around and between its elements.
 
     The compiler partitions interior padding wrongly where devices get different numbers of elements, and crashes where
-    the padding is negative too. So these axes are not divided among devices.
+    the padding is negative too. So axes with interior padding are not divided among devices.
 
     Args:
       hlo: the builder.

@@ -142,14 +142,14 @@ _STEP, _UNROLLED = 64, 8
 
 
 class _Recurrence(NamedTuple):
-    """The plan of a loop over a reshaped array.
+    """The plan of a loop that computes a recurrence over a reshaped array; a row has the elements of one step.
 
     Attributes:
       shape: the shape that the array is reshaped to.
       axis: the axis of that shape along which the loop goes.
-      row: the shape of the elements of one recurrence step, and of the carry.
+      row: the shape of a row, and of the carry.
       length: the size of a row along the axis.
-      rows: how many rows the body of the loop handles.
+      rows: how many rows, unrolled, the body of the loop computes.
       period: the length along the axis after which the recurrence restarts.
     """
 

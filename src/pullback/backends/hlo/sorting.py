@@ -57,7 +57,7 @@ def _digit_count(dtype: np.dtype[Any]) -> int:
 
 
 def _digits(hlo: Builder, x: Value) -> list[Value]:
-    """The 32-bit signed digits, in int64, that order the elements, the least significant first."""
+    """Split sort keys of the elements into signed digits of 32 bits, stored as int64, the least significant first."""
     if dtypes.is_complex(x.dtype):
         return [digit for component in reversed(_components(hlo, x)) for digit in _digits(hlo, component)]
     key = ordered(hlo, x)
@@ -193,10 +193,12 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
 def _along_axis(
     x: tuple[int, ...], indices: tuple[int, ...], axis: int
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
-    """The dimension numbers of a gather along an axis, its window sizes, and the axes of the indices that it uses.
+    """Plan a gather along ``axis``, where ``x`` and ``indices`` are shapes that broadcast along all other axes.
 
-    Along an axis in which the indices have size 1, windows are as wide as the operand; an axis in which the operand has
-    size 1 is collapsed.
+    Where ``indices`` has size 1, the windows are as wide as the operand, and the axis is removed from the indices.
+
+    Returns:
+      The dimension numbers of the gather, the sizes of the windows, and the axes of the indices that remain.
     """
     others = [i for i in range(len(x)) if i != axis]
     full = [i for i in others if indices[i] == 1]
@@ -213,7 +215,7 @@ def _along_axis(
 def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
     """Count the elements of each row of ``x`` below (``left``) or not above (``right``) each value of the same row.
 
-    A binary search: of the next 2**k elements, all are counted if the last of them is.
+    A binary search adds 2**k to the count if the last of the next 2**k elements belongs to it, for falling k.
     """
     shape, count = values.shape, x.shape[-1]
     zero = hlo.splat(0, shape, _INT32)

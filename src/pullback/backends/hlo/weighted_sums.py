@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Function:
-    """A function of a program: its operations, and the flags (``_CONSTANT``, ...) of its parameters and results."""
+    """A function of a program: its operations, and flags (constant, repeated, ...) of its parameters and results."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name

@@ -31,9 +31,8 @@ class HostCall:
     It stores an exception of the function under a number, and raises a RuntimeError whose text has this number, since
     the runtime passes only the text on.
 
-    It refers to the function weakly: the garbage collector does not see the runtime's references, so that a function
-    that refers to the compiled function, as a method may do, would never be freed. The program's module, which lives as
-    long as the program runs, has a strong reference.
+    It refers to the function weakly. The garbage collector does not see the runtime's references, so it could not free
+    a cycle of the function and the compiled program. The program's module has a strong reference.
     """
 
     __slots__ = ("function",)

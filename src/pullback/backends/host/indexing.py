@@ -20,18 +20,20 @@ Axes = tuple[int, ...]
 class IndexLayout(NamedTuple):
     """The plan of a gather or scatter, which depends on shapes alone.
 
+    *Rows* are the windows as NumPy returns or assigns them: ``operand.transpose(order)[(*advanced, *slices)]``.
+
     Attributes:
       batch: the sizes of the batch axes.
       limits: for each component of an index vector its largest valid value, as an array of ``intp``.
       indexed: the operand's axis for each component of an index vector.
       sizes: the size of the window along each axis of the operand.
-      advanced: for each operand axis with an advanced index, in the order of rows: the axis, the component of the index
-        vector (-1 for none), and the offsets to add to it (None for none).
+      advanced: for each operand axis with an advanced index: the axis, the component of the index vector (-1 for
+        none), and the offsets to add to the component (None for none).
       order: the permutation of the operand's axes that puts the advanced axes first; None if they are first.
       slices: the slices of the other axes of the operand.
-      to_result: the permutation from rows to the result, without the result's axes of size 1 that rows lack.
-      from_result: its inverse.
-      packed: the shape of the result without the axes that rows lack.
+      to_result: the permutation of the axes of rows to their order in the result, whose other axes have size 1.
+      from_result: the inverse permutation.
+      packed: the shape of the result without these other axes.
       shape: the shape of the result.
       mask_shape: the shape of the result with size 1 for window axes.
       take_axis: the one indexed axis if ``np.take`` can do the gather; None otherwise.

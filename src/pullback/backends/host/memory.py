@@ -42,9 +42,9 @@ _LARGEST_HEAP, _DEFAULT_TOP_PAD = 64 << 20, 128 << 10
 
 
 def _c_library() -> Any:
-    """The C library if it is glibc, and the user has not set these settings; else None.
+    """The C library if it is glibc, and the user has not set its memory allocator; else None.
 
-    The user's settings are ``PULLBACK_MALLOC=system``, and glibc's environment variables of ``_SETTINGS``.
+    The user sets it by ``PULLBACK_MALLOC=system``, or by an environment variable of ``_SETTINGS``.
     """
     if not sys.platform.startswith("linux") or os.environ.get("PULLBACK_MALLOC") == "system":
         return None

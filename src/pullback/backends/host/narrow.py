@@ -13,7 +13,7 @@ Rule = Callable[..., Any]
 
 
 def in_eight_bits(rule: Rule) -> Rule:
-    """Extend a host rule to integers of 2 and 4 bits."""
+    """Extend a host rule to integers of 2 and 4 bits: compute in 8 bits, and convert the result back."""
 
     def widened(*values: Any, **params: Any) -> Any:
         narrow = _narrow(values)
@@ -37,7 +37,7 @@ def on_bits(rule: Rule) -> Rule:
 
 
 def with_sign(rule: Rule) -> Rule:
-    """Extend a rule to integers of 2 and 4 bits that reads the first operand's highest bit as a sign: repeat it."""
+    """Extend a rule that reads the first operand's highest bit as a sign to 2 and 4 bits: copy this bit to widen."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))

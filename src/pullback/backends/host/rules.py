@@ -146,7 +146,7 @@ def logistic(x: Any) -> Any:
 
 
 def _is_complex(x: Any) -> bool:
-    """Whether a NumPy array or scalar is complex; reading a scalar's dtype takes as long as an operation on it."""
+    """Whether a NumPy array or scalar is complex, without the slow read of a scalar's dtype."""
     kind = type(x)
     return x.dtype.kind == "c" if kind is np.ndarray else kind in _COMPLEX_SCALARS  # type: ignore[no-any-return]
 
@@ -238,7 +238,7 @@ def complex_(x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of two numbers; 0.0 of zeros with different signs, where NumPy returns the second on x86."""
+    """The larger of two numbers; 0.0 for two zeros of different signs, where NumPy returns the second on x86."""
     if type(x) is float or type(x) is int:
         x, y = y, x
     out = np.maximum(x, y)
@@ -251,7 +251,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of two numbers; -0.0 of zeros with different signs."""
+    """The smaller of two numbers; -0.0 for two zeros of different signs."""
     out = np.minimum(x, y)
     if ((type(y) is float or type(y) is int) and y) or _without_zeros(out):
         return out
@@ -261,8 +261,8 @@ def minimum(x: Any, y: Any) -> Any:
 def _without_zeros(out: Any) -> bool:
     """Whether the result of ``maximum`` or ``minimum`` has no zeros, whose signs would need a correction.
 
-    Each call runs this, so it must be fast: for few elements ``count_nonzero`` takes a quarter of the time of ``all``,
-    for many a comparison half of it.
+    Each call of these runs this, so it must be fast. For few elements ``count_nonzero`` is four times as fast as
+    ``all``; for many elements a comparison with 0 is twice as fast.
     """
     if out.dtype.kind in "iubc":
         return True
@@ -285,13 +285,13 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def max_share(x: Any, y: Any) -> Any:
-    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or the only NaN, 0 where ``y`` is; else 1/2."""
+    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or the only NaN, 0 where ``y`` is, else 1/2."""
     x, y = _pair(x, y)
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
 def min_share(x: Any, y: Any) -> Any:
-    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or the only NaN, 0 where ``y`` is; else 1/2."""
+    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or the only NaN, 0 where ``y`` is, else 1/2."""
     x, y = _pair(x, y)
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
@@ -392,7 +392,7 @@ def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of erf, with the sign of zero, which SciPy's loses."""
+    """The inverse of erf, by SciPy; a zero keeps the sign of ``x``, which SciPy loses."""
     return np.copysign(_erfinv(x), x)
 
 
@@ -401,8 +401,8 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
 
     Args:
       name: the name of the function.
-      many: the number of elements of the last operand from which the function is evaluated in parallel. The result has
-        the dtype of the last operand.
+      many: the least number of elements of the last operand for which the function is evaluated in parallel. The
+        result has the dtype of the last operand.
     """
     found: list[Any] = []
 

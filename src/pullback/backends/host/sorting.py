@@ -65,8 +65,9 @@ def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
 def _top_k_of_few(x: Any, k: int) -> Any:
     """The positions of the k largest elements of each row, by a bound that few elements reach; None if many reach it.
 
-    The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest of them is a lower
-    bound of its k-th largest element. One pass finds the maxima, and another one the few elements that reach the bound.
+    The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest maximum is a
+    lower bound of the row's k-th largest element. One pass finds the maxima, and another the few elements that reach
+    the bound.
     """
     n = x.shape[-1]
     c = max(64, 8 * k)
@@ -140,7 +141,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Add the elements of ``x`` at ``indices`` along an axis to zeros, which have ``size`` elements along it."""
+    """Add ``x`` at ``indices``, without repeats if ``unique``, to zeros that have ``size`` elements along ``axis``."""
     shape = np.broadcast_shapes(x.shape, indices.shape)
     x = np.broadcast_to(x, shape)
     out_shape = (*shape[:axis], size, *shape[axis + 1 :])

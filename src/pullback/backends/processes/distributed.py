@@ -31,7 +31,7 @@ class Membership:
     Attributes:
       link: the connection to process 0.
       store: the key-value store that the processes share.
-      coordinator, service: the coordinator and the coordination service, in process 0; None in other processes.
+      coordinator, service: process 0's end of all links, and the coordination service; None in other processes.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ def _argument(value: Any, argument: str, short: str) -> Any:
 
 
 def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
-    """Validate the number of this process and the number of processes."""
+    """The number of this process and of all processes, from arguments or environment; ArgumentError if invalid."""
     count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
     process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
     if process >= count:

@@ -58,12 +58,13 @@ def leave() -> None:
     """Let the process end although threads are within the compiler or the runtime.
 
     A thread that runs Python, or returns to it, ends by a silent ``SystemExit``. Threads that remain after ``SECONDS``
-    are in C++, which may take long. Not waiting for them has three dangers. Python would end such a thread, as above:
-    it is put to sleep instead, as in later releases of Python. A thread that returns after Python is gone would crash:
-    see :class:`_Asleep`. And the C library runs destructors of objects that C++ still uses: so the process exits before
-    them, with its exit status. The handler that exits must be registered last, since the last one runs first, and a
-    running compiler registers destructors of objects at their first use. So it is registered when the exit has begun,
-    by a thread-local destructor of this thread: the C library runs these before all others.
+    are in C++, which may take long. The process does not wait for them, and prevents three crashes:
+
+    * Python would end a thread that returns to it. The thread is put to sleep instead, as in later releases of Python.
+    * A thread that returns when Python is gone would crash: see :class:`_Asleep`.
+    * The C library runs destructors of objects that C++ still uses. A handler ends the process before them. It must be
+      registered last to run first, and a running compiler registers destructors: so a thread-local destructor of this
+      thread, which the C library runs before all others, registers the handler.
     """
     working = [thread for close in _closers for thread in close()]
     if len(sys._current_frames()) == 1:
@@ -92,8 +93,8 @@ def _interrupted(others: set[int | None]) -> list[threading.Thread]:
     """Raise ``SystemExit`` in the threads that are within Pullback's calls; return the threads that still run.
 
     ``others`` are the identifiers of threads to leave alone. Afterwards the switch interval is a second, so that no
-    other thread gets the GIL, and enters C++, unless this thread waits. A thread that waits for the GIL requests it
-    after the switch interval that held when it began to wait; the last check comes only after this time.
+    other thread gets the GIL, and enters C++, unless this thread waits. A thread that began to wait for the GIL before
+    still uses the old interval: so each check of the threads comes after the old interval has passed.
     """
     end = time.monotonic() + SECONDS
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -130,9 +131,9 @@ _FUTEX = {"x86_64": b"202", "aarch64": b"98"}
 
 
 def _rests(thread: threading.Thread) -> bool:
-    """Whether a thread waits for anything other than the GIL; True if the system does not show it.
+    """Whether a thread waits for anything other than the GIL; True if the system does not show its system call.
 
-    A wait for the GIL has a timeout, by which it is recognized. The C functions called here keep the GIL; Python's own
+    A wait for the GIL is recognized by its timeout. The system call is read by C functions that keep the GIL: Python's
     file functions would release it, and the thread would go on.
     """
     libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)

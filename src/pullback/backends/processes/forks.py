@@ -38,7 +38,7 @@ def in_child() -> bool:
 
 
 def check(what: str) -> None:
-    """Raise BackendError (a RuntimeError) in a forked child without the runtime; ``what`` names the use of it."""
+    """Raise BackendError (a RuntimeError) in a forked child, which lacks the runtime that the action ``what`` needs."""
     if in_child():
         raise refusal(what)
 

@@ -115,12 +115,12 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 class _End:
-    """The base class of the two ends of links: an object with connections and a thread for them."""
+    """The base class of :class:`Coordinator` and :class:`Link`: an owner of connections and of a thread for them."""
 
     sockets: set[asyncio.StreamWriter]
 
     def forget(self) -> None:
-        """Close the connections in a forked child, where they stay open for the parent."""
+        """Close a forked child's copies of the connections; the parent's stay open."""
         for writer in self.sockets:
             with contextlib.suppress(OSError):
                 os.close(writer.get_extra_info("socket").fileno())
@@ -474,9 +474,9 @@ class Link(_End):
     def result(
         self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
     ) -> T:
-        """Run a call that waits for other processes in C++, without interruption, and return its result.
+        """Run a call that waits for other processes in C++, and return its result.
 
-        It runs on another thread, which is abandoned if a process is gone.
+        Such a call cannot be interrupted. So it runs on another thread, which is abandoned if a process is gone.
 
         Args:
           work: makes the call.
@@ -544,7 +544,7 @@ def address(text: Any, argument: str) -> tuple[str, int]:
     """Parse an address such as ``localhost:1234`` or ``[::1]:1234`` to a host and a port.
 
     Raises:
-      ArgumentError: the text is no address (a ValueError).
+      ArgumentError: the text is no address; the message names ``argument`` (a ValueError).
     """
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if (
