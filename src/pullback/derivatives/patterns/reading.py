@@ -290,14 +290,14 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
 
 def _sparser(reader: Reader, eqn: Eqn) -> int:
-    """Return the position, 0 or 1, of a product's factor with known zeros; if both or none have some, of the larger."""
+    """Return the position, 0 or 1, of the factor of a product that has known zeros; in a tie, of the larger factor."""
     masks = [reader._mask(a) for a in eqn.invars]
     sizes = [math.prod(a.aval.shape) for a in eqn.invars]
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
 def _sum(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read the elements of a sum or difference as slices: where only one term may not be zero, that term alone."""
+    """Read the elements of a sum or difference as slices; read only one term where the other is known to be zero."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
