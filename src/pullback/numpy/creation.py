@@ -241,7 +241,7 @@ def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
 
 
 def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
-    """Stack ``leaves``, an iterator of operands, in the nesting of the lists ``x``."""
+    """Stack the operands that the iterator ``leaves`` yields to an array of the structure of the nested list ``x``."""
     if not isinstance(x, _NESTED):
         leaf = next(leaves)
         return asarray(leaf, dtype)
