@@ -153,7 +153,7 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis by odd reflection: multiply by the identity matrix, padded by NumPy.
+    """Pad an axis by a linear ``mode``, odd reflection: multiply by the matrix that ``np.pad`` makes of the identity.
 
     ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
     """

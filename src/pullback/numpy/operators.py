@@ -193,7 +193,7 @@ def _eager_matmul(general: Method) -> Method:
 
 
 def _eager_power(general: Method) -> Method:
-    """Make the power operator of concrete arrays: a product for squares, the common case, else ``general``."""
+    """Make the power operator of concrete arrays: a product for squares, else the operator ``general``."""
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:

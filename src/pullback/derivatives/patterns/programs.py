@@ -204,7 +204,7 @@ class PatternStep(NamedTuple):
     Attributes:
       tangents: for each constant, carry and scanned input whether it is a tangent.
       carry: the dependence of the next carry on the tangents among the constants, this carry and the scanned inputs.
-      ys: the same dependence for each stacked result, or its other abstract value.
+      ys: for each stacked result this dependence, or if it depends on no tangent, its abstract value.
       same: whether all steps act alike, as far as is known.
     """
 

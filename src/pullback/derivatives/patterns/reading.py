@@ -76,8 +76,8 @@ class Reader:
       values: the values that are known or have been computed in full.
       nonzero: for each value with known zeros, a mask of the elements that may not be zero, in row-major order.
       eqns: for each value the number of the equation that binds it.
-      asked: for each value the number of elements that have been computed separately; counted twice if it has no known
-        zeros, since then half the elements cost as much as all.
+      asked: for each value how many elements have been requested. If it has no known zeros, they count twice: half of
+        its elements cost as much as all.
       kept: for values that are read several times, the positions of the elements that may not be zero, and these
         elements.
       uses: the number of times that each value is an operand.

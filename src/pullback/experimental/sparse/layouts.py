@@ -496,7 +496,7 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
 def _sparse_to_batch(mat: BCOO) -> BCOO:
     """Convert the first sparse axis to the last batch axis.
 
-    Each index along it stores as many elements as the array; those of other indices become zeros.
+    For each index along this axis, all stored elements of the array are copied; elements at other indices become zero.
     """
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)

@@ -167,7 +167,7 @@ def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
 def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
     """Multiply or divide constant numbers by the sampling frequency ``fs``.
 
-    ``traced(values, fs)`` does it if ``fs`` is an array, and ``known(values, fs)`` if it is a number.
+    It returns ``traced(values, fs)`` if ``fs`` is an array, ``known(values, fs)`` if ``fs`` is a number.
     """
     if isinstance(fs, Array):
         fs = inexact_operand("a sampling frequency", fs)
