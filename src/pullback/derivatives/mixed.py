@@ -120,5 +120,5 @@ def _weight(i: Index, j: Index) -> Fraction:
 
 
 def _binomial(a: Fraction, b: int) -> Fraction:
-    """Return the generalised binomial coefficient."""
+    """Return the generalised binomial coefficient, ``a (a - 1) ... (a - b + 1) / b!``."""
     return math.prod(((a - m) / (m + 1) for m in range(b)), start=Fraction(1))

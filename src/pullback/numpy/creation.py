@@ -700,7 +700,7 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
 
 
 def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
-    """The matrix with ones on a diagonal ("eye"), or on and below it ("tri"); ``k`` may be traced."""
+    """The matrix with ones on diagonal ``k`` ("eye"), or on and below it (``name`` "tri"); ``k`` may be traced."""
     rows, columns = shape_tuple((N, N if M is None else M), name)
     target = dtypes.requested_dtype(dtype or float, name)
     if target == dtypes.float0:

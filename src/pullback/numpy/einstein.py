@@ -434,7 +434,7 @@ def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) ->
 
 
 def _hashable(optimize: Any) -> Any:
-    """Convert a path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
+    """Convert a contraction path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
     if not isinstance(optimize, (list, tuple)):
         return optimize
     return tuple(tuple(together) for together in optimize if together != "einsum_path")
