@@ -152,7 +152,10 @@ def _of_hessian(name: str, f: Any, estimate: Callable[..., Estimate]) -> Callabl
 
 
 def matrix_product(name: str, a: Any) -> tuple[Callable[[Any], Any], int, Any]:
-    """Return the matrix-vector product, the number of rows and the dtype of an operator or a square matrix."""
+    """Return a function that multiplies ``a`` by a vector, and the number of rows and the dtype of ``a``.
+
+    ``a`` is an operator or a square matrix; for other arrays raise an error by the function ``name``.
+    """
     if isinstance(a, CurvatureOperator):
         return a.matvec, a.shape[0], a.dtype
     a = pnp.asarray(a)
@@ -223,7 +226,7 @@ def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -
 
 
 def _moments(sample: Callable[[Any], Any], keys: Any, chunk_size: int | None) -> tuple[Any, Any]:
-    """Return the mean and the standard error of one sample for each key, with one chunk in memory at a time.
+    """Return the mean of ``sample(key)`` over the keys and its standard error, with ``chunk_size`` samples at a time.
 
     Source: T. F. Chan, G. H. Golub and R. J. LeVeque, Algorithms for computing the sample variance, The American
     Statistician 37 (1983), for combining the sums of squares of two chunks.

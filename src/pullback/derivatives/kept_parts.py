@@ -92,7 +92,7 @@ def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _check(jaxpr: Jaxpr, name: str) -> None:
-    """Raise an error if the program has effects or refers to named axes."""
+    """Raise an error if ``jaxpr``, the program of the function ``name``, has effects or refers to named axes."""
     for eqn in jaxpr.eqns:
         axes = sorted(map(str, free_axes(eqn.primitive, eqn.params)))
         if eqn.effect or axes:

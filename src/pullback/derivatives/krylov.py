@@ -102,7 +102,7 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
 
 
 def _first(start: Any, n: int, dtype: Any) -> Any:
-    """Normalize a start vector, or draw one by a random key."""
+    """Return ``start``, a vector of ``n`` elements, with norm 1; if it is a random key, a random vector of norm 1."""
     v = pnp.asarray(start)
     if not pnp.issubdtype(v.dtype, pnp.inexact):
         v = random.normal(start, (n,), dtype)

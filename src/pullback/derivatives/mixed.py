@@ -83,11 +83,11 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
 
 @functools.lru_cache(64)
 def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
-    """Compute the interpolation from Taylor coefficients along lines to partial derivatives.
+    """Compute how to interpolate all partial derivatives of an order in ``n`` variables from derivatives along lines.
 
     Returns:
-      The directions of the lines; for each partial derivative the weights of the Taylor coefficients along these; and
-      for each element of the tensor of shape ``(n,) * order`` the number of its partial derivative.
+      The directions of the lines (lines, n); the weights (partial derivatives, lines) of the Taylor coefficients along
+      the lines; and for each element of the tensor of shape ``(n,) * order`` the row of its weights.
     """
     indices = [
         tuple(chosen.count(i) for i in range(n)) for chosen in itertools.combinations_with_replacement(range(n), order)
@@ -101,7 +101,7 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
 
 
 def _weight(i: Index, j: Index) -> Fraction:
-    """Return the weight of the line along the multi-index j in the partial derivative i.
+    """Return the weight, in the partial derivative i, of the Taylor coefficient along the direction j (multi-indices).
 
     Source: equation (13.14) of Griewank and Walther.
     """
@@ -120,5 +120,5 @@ def _weight(i: Index, j: Index) -> Fraction:
 
 
 def _binomial(a: Fraction, b: int) -> Fraction:
-    """Return the generalised binomial coefficient."""
+    """Return the generalised binomial coefficient, ``a (a - 1) ... (a - b + 1) / b!``."""
     return math.prod(((a - m) / (m + 1) for m in range(b)), start=Fraction(1))

@@ -127,7 +127,7 @@ def vjp_from_jvp(
 
 
 def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
-    """Check the options, and return whether the method is ``"basis"``."""
+    """Check the arguments of the public function ``name``, and return whether ``method`` is ``"basis"``."""
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
     if method not in METHODS:

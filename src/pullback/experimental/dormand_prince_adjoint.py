@@ -293,10 +293,9 @@ def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) 
       output: the number of the last result that is not transposed yet.
 
     Returns:
-      The number of the last result before the step; and for each vector five sums of cotangents, weighted as the
-      results
-      depend on: the value before the step, the change over it, the derivatives at its beginning and its end, each times
-      the step size, and the bend.
+      The number of the last result before the step; and for each vector the cotangents of the five arguments of the
+      interpolation: the value before the step, the change over the step, the derivatives at its beginning and end, both
+      times the step size, and the bend (the coefficient of the term of order 4).
     """
 
     def add_one(carry: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:

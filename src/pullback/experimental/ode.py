@@ -319,9 +319,8 @@ def _derivatives_at(problem: Problem, states: Sequence[Any], times: Any, paramet
 def _with_tangents(derivatives: ClosedJaxpr, vectors: int, moving: Sequence[bool]) -> ClosedJaxpr:
     """Return the program of a derivative together with its jvp.
 
-    Its operands are the state vectors, their tangents, the time, the parameters, and the tangents of the parameters
-    that ``moving`` marks. Its results are the derivatives of the vectors and of their tangents. ``vectors`` is their
-    number.
+    Its operands are the state vectors (as many as ``vectors``), their tangents, the time, the parameters, and tangents
+    of the parameters that ``moving`` marks. Its results are the derivatives of the state vectors and of their tangents.
     """
     both, _ = jvp_jaxpr(derivatives, [*[True] * vectors, False, *moving], True)
     first = vectors + 1 + len(moving)

@@ -30,9 +30,10 @@ Groups = Sequence[Sequence[int]] | None
 
 
 def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
-    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group.
+    """Convert ``groups``, an argument ``axis_index_groups``, to tuples; None stays None.
 
-    It also raises for several axis names, and if ``one_size`` for groups of different sizes. None stays None.
+    Raise unless each index of the axis is in one group; if there are several axis ``names``; or if ``one_size`` is True
+    and groups have different sizes.
     """
     if groups is None:
         return None
@@ -58,7 +59,7 @@ def _size(names: tuple[Any, ...], groups: ops.Groups) -> int:
 
 
 def _axis(name: str, axis: Any, rank: int, what: str) -> int:
-    """Convert the argument ``what`` to a nonnegative axis of an array of rank ``rank``; raise if it is invalid."""
+    """Convert ``axis``, argument ``what`` of function ``name``, to an int from 0 to ``rank`` - 1; raise if invalid."""
     try:
         position = operator.index(axis)
     except TypeError:

@@ -212,7 +212,10 @@ def _convolution(
     name: str, lhs: Any, rhs: Any, strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, numbers: Any,
     groups: tuple[Any, Any], precision: Any, preferred: Any, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Check the arguments of the convolution function ``name``, and bind the primitive."""
+    """Check the arguments of the convolution function ``name``, and bind the primitive.
+
+    ``numbers`` are its ``dimension_numbers``, and ``groups`` its ``feature_group_count`` and ``batch_group_count``.
+    """
     x, y = array_operand(name, lhs), array_operand(name, rhs)
     if out_sharding is not None:
         raise UnsupportedArgumentError(
@@ -239,7 +242,7 @@ def _geometry(
     name: str, shape: Shape, window: Sequence[int], strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,
     specs: ConvDimensionNumbers,
 ) -> Geometry:  # fmt: skip
-    """Check the geometry of a convolution, and return it with its padding in numbers."""
+    """Check strides, padding and dilations of a convolution; return them, with the padding as pairs of integers."""
     sizes = [shape[a] for a in specs.lhs_spec[2:]]
     count = len(sizes)
     base, step = _spatial(lhs_dilation, count), _spatial(rhs_dilation, count)

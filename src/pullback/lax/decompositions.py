@@ -69,7 +69,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tuple[enum.Enum, ...]) -> Any:
-    """Convert a member or a value of an enumeration to a member; None means the first of ``allowed``."""
+    """Convert the argument ``what`` to a member of the enumeration ``kind``; None is the first of ``allowed``."""
     if value is None:
         return allowed[0]
     try:

@@ -62,7 +62,7 @@ def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
 
 
 def _as_discrete(number: float, dtype: np.dtype[Any]) -> Any:
-    """Convert a float to an integer or boolean if it is equal to one; an infinity becomes the end of their range."""
+    """Convert a float to the integer or boolean ``dtype`` if that is exact; infinities become its extreme values."""
     if math.isinf(number):
         return reductions.extreme(dtype, largest=number > 0)
     return dtype.type(number) if number == dtype.type(number) else number
@@ -112,7 +112,7 @@ class _Reduction:
         return ops.convert_element_type(start, x.dtype)
 
     def _recognised(self) -> Primitive | None:
-        """Stage and check the user's function; return the primitive if it is one with its own reduction, or None."""
+        """Stage and check the user's function; return its only primitive if this has its own reduction, or None."""
         scalars = [ShapedArray((), x.dtype) for x in self.xs] * 2
         flat = FlatFunction(lambda *args: self._called(args), described=self.computation)
         closed = stage_flat(self.computation, flat, scalars)

@@ -177,7 +177,7 @@ def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | Non
       full: the shape (batch, heads, rows, columns).
       causal: whether a row attends to no later column.
       window: the numbers of columns before and after its own to which a row attends; None for no bound.
-      bounded: whether masks depend on positions only. Then every row has a column in its window, and needs no other.
+      bounded: whether masks depend on positions only. Then blocks may leave out the columns outside of the window.
     """
     rows, columns = full[2:]
     if rows * columns <= SMALL or math.prod(full) <= FEW:

@@ -199,7 +199,7 @@ _log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_
 
 
 def _is_usual(x: Any) -> bool:
-    """Whether NumPy computes in the dtype without widening it: float32 and float64."""
+    """Whether ``x`` has the dtype float32 or float64, in which NumPy computes without widening."""
     return dtypes.is_float(x.dtype) and x.dtype.itemsize >= 4
 
 

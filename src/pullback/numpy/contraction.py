@@ -637,7 +637,7 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
 
 
 def _windows(x: Any, count: int) -> Any:
-    """The matrix of ``count`` rows whose row j is ``x[j], x[j + 1], ...``, as long as all rows allow.
+    """The matrix of ``count`` rows whose row j is ``x[j : j + n - count + 1]``, where n is the size of ``x``.
 
     It is a reshaped array of copies of ``x``, each row one element longer than ``x``.
     """

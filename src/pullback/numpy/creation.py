@@ -241,7 +241,7 @@ def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
 
 
 def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
-    """Stack ``leaves``, an iterator of operands, in the nesting of the lists ``x``."""
+    """Stack the operands that the iterator ``leaves`` yields to an array of the structure of the nested list ``x``."""
     if not isinstance(x, _NESTED):
         leaf = next(leaves)
         return asarray(leaf, dtype)
@@ -700,7 +700,7 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
 
 
 def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
-    """The matrix with ones on a diagonal ("eye"), or on and below it ("tri"); ``k`` may be traced."""
+    """The matrix with ones on diagonal ``k`` ("eye"), or on and below it (``name`` "tri"); ``k`` may be traced."""
     rows, columns = shape_tuple((N, N if M is None else M), name)
     target = dtypes.requested_dtype(dtype or float, name)
     if target == dtypes.float0:

@@ -153,7 +153,7 @@ def inexact_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Promote two operands to one float or complex dtype; a Python number stays one if it fits the other's dtype."""
+    """Promote two operands to one float or complex dtype; leave a Python number if the other's dtype holds it."""
     if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks(name, x, y)
     if isinstance(x, Array):

@@ -153,7 +153,7 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis by odd reflection: multiply by the identity matrix, padded by NumPy.
+    """Pad an axis by a linear ``mode``, odd reflection: multiply by the matrix that ``np.pad`` makes of the identity.
 
     ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
     """
@@ -310,7 +310,8 @@ def delete(
 def _others(obj: Any, n: int) -> Any:
     """The indices below ``n`` that are not among the traced indices ``obj``, which must be distinct.
 
-    For each index of ``obj`` that is out of range, the largest of the others is missing, so that the shape is static.
+    There are always n less the size of ``obj``, so that the shape is static: the largest are left out if indices of
+    ``obj`` are out of range.
     """
     count = obj.aval.size
     mask = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))

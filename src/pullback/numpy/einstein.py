@@ -195,7 +195,7 @@ def contract(
 
 
 def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Return the formula as text, and the operands, for either calling convention."""
+    """Return the formula and the operands, for ``einsum("ij,jk", x, y)`` and for ``einsum(x, [0, 1], y, [1, 2])``."""
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), operands
     rest = [subscripts, *operands]
@@ -290,7 +290,7 @@ class _Contraction(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Contraction]]:
-    """Plan a formula: return the operation that is equal to the whole plan, or None, and the list of contractions."""
+    """Plan a formula: return the one operation that computes it all, or None, and the list of its contractions."""
     terms, output = parse(formula, shapes_)
     sizes = _sizes(formula, terms, shapes_)
     steps = []
@@ -369,7 +369,10 @@ class _Term:
 
 
 def _combine(x: _Term, y: _Term, needed: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
-    """Return a function that contracts two operands, and the indices of its result: ``output`` if possible."""
+    """Return a function that contracts two operands, and the indices of its result, in order.
+
+    Indices in ``needed`` are kept, others are summed; the order is that of ``output`` if one operation can yield it.
+    """
     common = [c for c in x.indices if c in y.indices]
     summed = [c for c in common if c not in needed]
     batch = [c for c in common if c in needed]
@@ -431,7 +434,7 @@ def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) ->
 
 
 def _hashable(optimize: Any) -> Any:
-    """Convert a path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
+    """Convert a contraction path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
     if not isinstance(optimize, (list, tuple)):
         return optimize
     return tuple(tuple(together) for together in optimize if together != "einsum_path")

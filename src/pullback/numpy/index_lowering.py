@@ -433,7 +433,7 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
 
 
 def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
-    """Convert positions along ``axis`` to positions from the start, if ``wrap`` allows negative ones, from the end.
+    """Add the size of ``axis`` to negative positions, which count from the end, if ``wrap``; return all positions.
 
     Positions out of range stay out of range.
     """
@@ -457,11 +457,11 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
-    """Stack arrays of indices to index vectors along a new last axis, after the axes ``batch``.
+    """Broadcast arrays of indices to the shape ``batch``, and stack them to index vectors along a new last axis.
 
     Args:
-      columns: for each component an array of indices, and the batch axis at which its axes end, to broadcast it.
-      batch: the sizes of the batch axes.
+      columns: for each component an array of indices, and the position in ``batch`` before which its axes end.
+      batch: the sizes of the other axes of the result.
     """
     if all(isinstance(c, np.ndarray) for c, _ in columns):
         large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
@@ -535,7 +535,7 @@ def read(
 
 
 def _read_slices(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
-    """Read ``x[positions]`` for one array of concrete integers."""
+    """Read ``x[positions]`` for concrete integers; ``sorted_`` and ``unique`` promise that they ascend and differ."""
     size = x.shape[0]
     if (positions < 0).any():
         wide = positions.astype(np.int64) if size >= 2**31 else positions

@@ -128,9 +128,10 @@ class IndexUpdateRef:
         return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
     def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Update the selected elements by an operation such as division, with the product of all values for an element.
+        """Apply an operation, such as division, to each selected element and the product of all its values.
 
-        For it ``op(op(a, x), y) == op(a, x * y)``, so that an element that is selected several times is right.
+        It is right if an element is selected several times, since ``op(op(a, x), y) == op(a, x * y)``. ``name`` is the
+        method, such as "divide".
         """
         x = inexact_operand("at[].divide", self.array) if name == "divide" else self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values

@@ -256,7 +256,7 @@ def take(
 
 
 def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
-    """Return the array, the positions and the axis, after a check that the shapes agree along the other axes."""
+    """Return array, indices and axis; raise unless the other axes agree. Flatten the array if ``axis`` is None."""
     x, positions = operand(name, arr), positions_operand(name, indices)
     if axis is None:
         x, axis = shapes.reshape(x, (x.aval.size,)), 0

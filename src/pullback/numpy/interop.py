@@ -253,9 +253,9 @@ def _on_the_host(values: Any) -> Any:
 
 
 def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
-    """Find the function of ``pullback.numpy``, or of its module ``module``, for NumPy's ``name``; raise without one.
+    """Find the function ``name`` of NumPy in ``pullback.numpy``, or in its submodule ``module`` if that is not empty.
 
-    ``shown`` is the name to show in the message.
+    Raise an error, which calls it ``shown``, if there is no such function.
     """
     try:
         home = importlib.import_module(f"pullback.numpy.{module}" if module else "pullback.numpy")

@@ -140,7 +140,7 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
 
 
 def _stack_rows(values: list[Any], axis: int) -> Any:
-    """``np.stack`` along the first axis, without a view for each value."""
+    """``np.stack`` along the first axis (``axis`` is 0), without a view for each value."""
     shape = values[0].shape
     if not shape:
         return np.stack(values)

@@ -267,7 +267,7 @@ def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any]
 
 
 def _broadcast(solver: Any, matrices: Sequence[Any], b: Any) -> Any:
-    """Solve systems whose leading axes broadcast, without a copy of a single matrix A for each b."""
+    """Apply ``solver`` to matrices and right sides ``b`` whose leading axes broadcast; do not copy a single matrix."""
     leading = matrices[0].shape[:-2]
     if not leading:
         for _ in b.shape[:-2]:

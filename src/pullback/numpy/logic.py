@@ -42,9 +42,10 @@ _bool = np.dtype(bool)
 def _comparison(
     name: str, primitive: Primitive, sentence: str, example: str, result: str, strict: Primitive | None = None
 ) -> declare.Binary:
-    """Make a comparison function, which compares integers by value even if no dtype holds both.
+    """Make the comparison function ``name``, which compares integers by value even if no dtype holds both.
 
     It orders complex numbers by ``strict`` on real parts and, if these are equal, by ``primitive`` on imaginary parts.
+    The docstring's first sentence is ``sentence``; ``example`` is its example, which prints ``result``.
     """
 
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
@@ -71,9 +72,9 @@ def _comparison(
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
-    """Compare ``a`` with ``b``, of which ``array`` is an array and the other is an int that its dtype cannot hold.
+    """Compare an integer array with an int that its dtype cannot hold; return None if the dtype holds it.
 
-    The result is None if the dtype can hold it.
+    ``array`` is the array, either ``a`` or ``b``, and the other of the two is the int.
     """
     number = b if array is a else a
     if not dtypes.is_integer(array.dtype) or dtypes.holds(array.dtype, number):

@@ -32,7 +32,7 @@ _WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 
 
 class NamespaceInfo:
-    """The result of :func:`__array_namespace_info__`, with the methods of the standard."""
+    """The result of :func:`__array_namespace_info__`, with the methods of the array API standard."""
 
     __slots__ = ()
 

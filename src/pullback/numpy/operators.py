@@ -39,9 +39,9 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = False) -> Method:
-    """Make the method ``name`` that calls ``function``, of ``pullback.numpy``, for operands of any type.
+    """Make the method ``name`` that calls ``function(self, other)``, or if ``reflected``, ``function(other, self)``.
 
-    It returns NotImplemented for operands of other libraries that define the other method of the pair, such as
+    It returns NotImplemented if ``other`` is of another library and can do the operation by its own method, such as
     ``__radd__`` for ``__add__``. It raises for other types; ``symbol`` is the operator, for the message.
     """
     other_half = _REFLECTED.get(name, name)
@@ -193,7 +193,7 @@ def _eager_matmul(general: Method) -> Method:
 
 
 def _eager_power(general: Method) -> Method:
-    """Make the power operator of concrete arrays: squares, the most common powers, are products."""
+    """Make the power operator of concrete arrays: a product for squares, else the operator ``general``."""
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:

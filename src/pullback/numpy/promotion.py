@@ -287,9 +287,9 @@ def positions_operand(name: str, indices: Any) -> Any:
 
 
 def _too_wide(indices: Any) -> Any:
-    """Return positions as int64 if the default integer dtype does not hold them; None if it does.
+    """Return ``indices`` as int64 if they are Python or NumPy integers that the default integer dtype does not hold.
 
-    ``indices`` is an int or an array; the result is None for others than Python or NumPy integers too.
+    Return None for all other indices.
     """
     most = dtypes.iinfo(dtypes.default_int()).max
     if type(indices) is int:

@@ -254,9 +254,9 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
 
 
 def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
-    """Return the positions of the true elements of ``mask``, and a mask of the results that are such positions.
+    """Return the positions of the true elements of ``mask``, and booleans that are False for padding among these.
 
-    If ``size`` is not None, there are ``size`` results: positions are cut off, or padded with 0.
+    If ``size`` is not None, ``size`` positions are returned: the last are left out, or zeros are added.
     """
     n = mask.shape[0]
     if n == 0:

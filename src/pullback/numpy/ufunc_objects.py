@@ -35,9 +35,9 @@ def _numpy(name: str) -> Callable[..., Any]:
 
 
 class _UfuncMeta(type):
-    """The metaclass of ``ufunc``, which makes functions of this package with a ufunc's methods instances too.
+    """The metaclass of ``ufunc``: for ``isinstance``, functions of this package with a ufunc's methods are instances.
 
-    Those stay plain functions, since a call of an object with ``__call__`` takes 5 to 8 % longer.
+    They are plain functions, since a call of an object with ``__call__`` takes 5 to 8 % longer.
     """
 
     def __instancecheck__(cls, value: object) -> bool:

@@ -170,9 +170,9 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
 
 
 def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """Map an index, inside or outside of an axis of size ``n``, to an element's index by the boundary mode, as a float.
+    """Map float indices, by the boundary mode, to indices within an axis of size ``n``.
 
-    Return also whether the index was inside of the axis for the mode "constant"; None for other modes.
+    Return also whether the original indices were within the axis, for the mode "constant"; None for other modes.
     """
     last = float(n - 1)
     within = ops.and_p.bind(ops.ge_p.bind(index, 0.0), ops.le_p.bind(index, last)) if mode == "constant" else None
@@ -221,9 +221,9 @@ def _cyclic(y: Any, bands: tuple[Any, Any, Any], middle: float, side: float) -> 
     """Solve a cyclic tridiagonal system, by the Sherman-Morrison formula.
 
     Args:
-      y: the solution without the elements in the corners of the matrix.
-      bands: the elements below, on and above the diagonal in that system.
-      middle, side: the elements on the diagonal, and beside it or in the corners, of the cyclic system.
+      y: the solution of the tridiagonal system with the matrix ``bands``.
+      bands: the elements below, on and above the diagonal.
+      middle, side: in the cyclic matrix, the element on the diagonal, and the element next to it and in two corners.
     """
     below, diagonal, above = bands
     n = len(diagonal)

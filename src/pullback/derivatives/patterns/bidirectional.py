@@ -19,17 +19,17 @@ ROUNDS = 100
 
 
 def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
-    """Divide the elements of a pattern between products of columns and products of rows.
+    """Decide for each element of a pattern whether to compute it by a product of columns or a product of rows.
 
-    Each round removes the short rows that remain, whose elements are then read from products of columns; or the short
-    columns, whose elements are then read from products of rows. It selects the side that adds fewer colours.
+    Each round removes either the shortest remaining rows, for products of columns, or the shortest remaining columns,
+    for products of rows; whichever adds fewer colours.
 
     Args:
       i, j: the rows and columns of the elements.
       shape: the shape of the matrix.
 
     Returns:
-      For each element whether it is read from a product of rows; and a lower bound for the total number of colours.
+      For each element whether to compute it by a product of rows; and a lower bound for the total number of colours.
     """
     by_row = np.zeros(len(i), bool)
     left = np.arange(len(i))
@@ -52,13 +52,13 @@ def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
 
 
 def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
-    """Colour columns greedily, in the given order, if only some of their elements are read.
+    """Colour columns greedily so that each ``selected`` element is the only element of its colour in its row.
 
-    Two columns get different colours if they share a row in which an element of either is read.
+    So two columns get different colours if they share a row in which the element of at least one is selected.
 
     Args:
       rows: the matrix.
-      selected: for each of its elements whether it is read from a product of columns.
+      selected: for each element of the matrix whether it is computed by a product of columns.
       order: the columns to colour, in order; others get -1.
     """
     # The data of the matrix are the elements' numbers, so that its transpose is their permutation.
@@ -84,9 +84,9 @@ def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
 
 
 def smallest(rows: Any, selected: Any) -> Any:
-    """Return the better of two greedy colourings of the columns of ``rows``, whose ``selected`` elements are read.
+    """Colour the columns of ``rows`` so that each ``selected`` element is the only element of its colour in its row.
 
-    One colours the columns in their natural order, the other long columns first.
+    Two greedy colourings are tried, in natural order and with long columns first. Return the one with fewer colours.
     """
     counts = np.bincount(rows.indices[selected], minlength=rows.shape[1])
     used = np.flatnonzero(counts)

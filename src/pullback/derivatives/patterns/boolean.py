@@ -23,7 +23,7 @@ LARGEST = 2**30
 
 
 def rows_of(indptr: Any, positions: Any, shape: tuple[int, int]) -> Rows:
-    """Make a matrix from CSR arrays whose columns are in order in each row."""
+    """Make a matrix from CSR arrays: ``indptr``, and the column ``positions``, ascending in each row."""
     return _made(np.asarray(indptr), np.asarray(positions), shape)
 
 
@@ -35,12 +35,12 @@ def from_pairs(rows: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 
 def identity(count: int, width: int, first: int = 0) -> Rows:
-    """Return the dependence of ``count`` elements on the inputs ``first``, ``first + 1``, ..., one each."""
+    """Return a matrix of ``count`` rows and ``width`` columns in which row i has one True, in column ``first + i``."""
     return rows_of(np.arange(count + 1), np.arange(first, first + count), (count, width))
 
 
 def empty(count: int, width: int) -> Rows:
-    """Return the dependence of ``count`` elements that depend on no input."""
+    """Return a matrix of ``count`` rows and ``width`` columns without True elements."""
     return sp.csr_array((count, width), dtype=bool)
 
 
@@ -121,7 +121,7 @@ def everything(rows: Sequence[Rows], count: int) -> Rows:
 
 
 def kron(factors: Sequence[Rows]) -> Rows:
-    """Return the Kronecker product: matrices that act on the axes of an array, as one that acts on its elements."""
+    """Return the Kronecker product, which acts on a flattened array as the factors act on its axes."""
     return reduce(_kron, factors) if factors else identity(1, 1)
 
 

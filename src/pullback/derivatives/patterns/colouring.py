@@ -422,7 +422,7 @@ def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: A
 
 
 def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring:
-    """Make the :class:`Colouring` of a Hessian: find the position of each element in the products.
+    """Make the :class:`Colouring` of a Hessian by ``method`` ("star", ...) from the colours of its ``columns``.
 
     Element (i, j) is read from the product of column j. If row i has another element in a column of that colour, the
     element is read as its mirror image, (j, i). With an acyclic colouring it is computed from a tree of such entries.
@@ -439,9 +439,9 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Return the positions of elements in the products of an acyclic colouring, and the trees that they form.
+    """Return the trees of an acyclic colouring, and for each edge the position in the products to read for it.
 
-    Elements are edges between their row and their column. An element on the diagonal is a separate edge. A vertex
+    Each element is an edge from its row to its column. An element on the diagonal is a separate edge. A vertex
     belongs to one tree for each colour of its neighbours; an extra vertex joins all trees, so that one search traverses
     them all.
 

@@ -157,8 +157,8 @@ def _all_move(eqn: Eqn) -> bool:
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Propagate dependence on inputs through operations that only move elements.
 
-    The operation runs on the numbers of the elements, which shows the operand's element that each result element
-    copies.
+    The operation is applied to arrays of the elements' numbers: each number in the result is that of the element that
+    moved there.
     """
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
@@ -172,7 +172,7 @@ def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:
     """Return a program that computes the results of an equation from its operands, or None if there is none.
 
-    It is a program among the parameters that runs once, a linear map among them, or the primitive's decomposition.
+    It comes from a parameter, a program that runs once or a linear map, or from the primitive's decomposition rule.
     """
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():

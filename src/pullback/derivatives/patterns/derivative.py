@@ -248,7 +248,7 @@ class SparseDerivative(Transformed):
         raise NotImplementedError
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        """Arrange a table of sparse blocks, a row for each result, as the user's result; subclasses implement it."""
+        """Arrange sparse blocks, a row of ``table`` for each leaf of ``out_tree``, as the user's result (abstract)."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Compare a product of the sparse derivative with a jvp of the function; raise if elements are missing."""
+        """Raise if a product of the derivative with the elements ``data`` differs from a jvp of the function ``at``."""
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count
@@ -378,7 +378,7 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
 
 
 def check_results(fun: Any, name: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise an error unless all results are real."""
+    """Raise an error, by the public function ``name``, unless all results of ``fun`` (types ``avals``) are real."""
     for a in avals:
         if not dtypes.is_inexact(a.dtype) or dtypes.is_complex(a.dtype):
             raise NotDifferentiableError(

@@ -70,12 +70,11 @@ def incidence_degree(neighbours: Any) -> Any:
 
 
 def _by_degree(neighbours: Any, largest: bool) -> Any:
-    """Order vertices, at each step by the vertex with the fewest neighbours that are not ordered yet.
+    """Order vertices greedily by their number of neighbours in the graph ``neighbours``.
 
-    With ``largest``, the next vertex is that with the most neighbours that are ordered already.
-
-    Buckets of vertices of equal number make each step cheap. A vertex whose number changes is added to its new bucket;
-    its stale entry in the old bucket is skipped.
+    The next vertex has the fewest neighbours that are not in the order yet; or if ``largest``, the most neighbours that
+    are in it already. Vertices of equal number are in a bucket, so that each step is cheap. A vertex whose number
+    changes is added to its new bucket; its stale entry in the old bucket is skipped.
     """
     count = neighbours.shape[0]
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()

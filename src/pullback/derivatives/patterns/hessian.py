@@ -41,7 +41,7 @@ class SparseHessian(SparseDerivative):
 
 
 def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
-    """Trace the gradient to a program."""
+    """Trace the gradient of ``fun``, flattened as ``at``, to a program; raise unless ``fun`` returns a real number."""
 
     def scalar(*leaves: Any) -> Any:
         outs = at.flat(*leaves)

@@ -87,9 +87,9 @@ def _differences(rows: Any, position: Any) -> Any:
 
 
 def _weights(differences: Any, count: int) -> Any:
-    """Find a weight for each axis so that no weighted sum of a difference is a multiple of ``count``.
+    """Find integers w, one for each axis, with which no column of ``w @ differences`` is a multiple of ``count``.
 
-    Then the weighted coordinates modulo ``count`` are a colouring. Return None if there are no weights.
+    Then ``w @ coordinates`` modulo ``count`` is a colouring. Return None if there are no such weights.
     """
     axes = len(differences)
     if count**axes > MOST_WEIGHTS:

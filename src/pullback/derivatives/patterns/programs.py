@@ -115,7 +115,7 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Whether to unroll ``length`` steps of a loop with this body; if so, subtract their cost from ``steps``."""
+        """Whether a loop of ``length`` steps may be unrolled; if so, deduct its cost from the budget ``self.steps``."""
         cost = length * max(len(program.eqns), 1)
         if cost > self.steps:
             return False
@@ -204,7 +204,7 @@ class PatternStep(NamedTuple):
     Attributes:
       tangents: for each constant, carry and scanned input whether it is a tangent.
       carry: the dependence of the next carry on the tangents among the constants, this carry and the scanned inputs.
-      ys: the same dependence for each stacked result, or its other abstract value.
+      ys: for each stacked result this dependence, or if it depends on no tangent, its abstract value.
       same: whether all steps act alike, as far as is known.
     """
 
@@ -215,10 +215,10 @@ class PatternStep(NamedTuple):
 
 
 def _step(walk: PatternRun, loop: Loop) -> PatternStep:
-    """Find on which operands the results of a loop's body depend, by evaluating the body once.
+    """Find on which operands the results of a loop's body depend, by abstract evaluation of the body.
 
-    Its tangents (operands that depend on inputs of the program) are the inputs here: the dependence matrices of the
-    results have a column for each of their elements.
+    The dependence matrix of a result has a column for each element of the body's tangents, the operands that depend on
+    inputs of the whole program.
     """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     sizes = list(itertools.chain(*_sizes(loop)[:3]))

@@ -76,8 +76,8 @@ class Reader:
       values: the values that are known or have been computed in full.
       nonzero: for each value with known zeros, a mask of the elements that may not be zero, in row-major order.
       eqns: for each value the number of the equation that binds it.
-      asked: for each value the number of elements that have been computed separately; counted twice if it has no known
-        zeros, since then half the elements cost as much as all.
+      asked: for each value how many elements have been requested. If it has no known zeros, they count twice: half of
+        its elements cost as much as all.
       kept: for values that are read several times, the positions of the elements that may not be zero, and these
         elements.
       uses: the number of times that each value is an operand.
@@ -290,14 +290,14 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
 
 def _sparser(reader: Reader, eqn: Eqn) -> int:
-    """Return the position, 0 or 1, of a product's factor with known zeros; if both or none have some, of the larger."""
+    """Return the position, 0 or 1, of the factor of a product that has known zeros; in a tie, of the larger factor."""
     masks = [reader._mask(a) for a in eqn.invars]
     sizes = [math.prod(a.aval.shape) for a in eqn.invars]
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
 def _sum(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read the elements of a sum or difference as slices: where only one term may not be zero, that term alone."""
+    """Read the elements of a sum or difference as slices; read only one term where the other is known to be zero."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):

@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:
-    """Return a table of blocks, with a row for each result and a column for each argument."""
+    """Divide a pattern into blocks: a list for each result, with the block of each argument."""
     rows, columns = pattern.rows, pattern.columns
     table = []
     row_start = 0

@@ -53,7 +53,7 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Propagate dependence through operations whose results depend on inputs as their last operands do, in order."""
+    """Return the dependence of the last operands, one for each result, as that of the results."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -290,10 +290,10 @@ def _window_positions(
 
 
 def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence of a bilinear product whose terms are all combinations of the terms along each axis.
+    """Return the dependence of a bilinear product, a sum of terms ``out[i] += x[j] * y[k]`` with multi-indices i, j, k.
 
     Args:
-      terms: for each axis, aligned indices into the result, the first and the second operand.
+      terms: for each axis the vectors of the indices i, j and k; terms are all combinations of the axes' triples.
       sizes: the sizes of these axes in each of the three arrays.
       arranged: the numbers of the elements of the three arrays, in the order of the axes.
       operands: the abstract operands.
@@ -409,10 +409,10 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 
 
 def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
-    """Return the dependence and the shape of one of ``size`` slices of an array along a dimension, whichever it is.
+    """Return the dependence and the shape of a slice of an array that is split into ``size`` slices along a dimension.
 
-    Collectives select the slice by the index along a mapped axis, so that the dependence is joined over all slices. A
-    ``tiled`` slice keeps the dimension; otherwise it is dropped.
+    The index along a mapped axis selects the slice, so that its dependence is the union over all slices. A ``tiled``
+    slice keeps the dimension; otherwise it is dropped.
     """
     divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
     return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])

@@ -22,7 +22,7 @@ def neighbours_of(rows: Any) -> Any:
 
 
 def star(neighbours: Any, order: Iterable[int]) -> Any:
-    """Compute a star colouring greedily: each vertex, in order, gets the smallest allowed colour."""
+    """Colour vertices greedily, in ``order``; neighbours differ, and every path of four vertices has three colours."""
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)
@@ -70,7 +70,7 @@ def _smallest_free(taken: set[int]) -> int:
 
 
 def acyclic(neighbours: Any, order: Iterable[int]) -> Any:
-    """Compute an acyclic colouring greedily: each vertex, in order, gets the smallest allowed colour."""
+    """Colour vertices greedily, in ``order``; neighbours differ, and every cycle has three colours."""
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)

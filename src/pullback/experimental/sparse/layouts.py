@@ -384,9 +384,9 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
 
 
 def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
-    """Number the distinct indices of the elements that ``known`` marks, for sorted ``indices``.
+    """Number the distinct ``indices`` (sorted, after axes of sizes ``batch``) of the elements that ``known`` marks.
 
-    Return a mask with as many True elements as there are such indices, and the number of each element's index.
+    Return a mask with a True element for each distinct index, and for each element the number of its index.
     """
     nse = indices.shape[-2]
     if not nse:
@@ -496,7 +496,7 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
 def _sparse_to_batch(mat: BCOO) -> BCOO:
     """Convert the first sparse axis to the last batch axis.
 
-    Each index along it stores as many elements as the array; those of other indices become zeros.
+    For each index along this axis, all stored elements of the array are copied; elements at other indices become zero.
     """
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)

@@ -98,8 +98,8 @@ def _rounding(*types: np.dtype[Any]) -> float:
 def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
     """Return a change of variables from [0, 1] to [a, b]: a function of ``s`` to the point and its derivative.
 
-    Limits may be infinite. The derivative of ``t = s² (3 - 2 s)`` is zero at both ends. This makes an integrand smooth
-    that grows like an inverse root there, or has an infinite derivative.
+    Limits may be infinite. The substitution ``t = s² (3 - 2 s)`` has the derivative zero at both ends: it smooths an
+    integrand that grows like an inverse root at an end, or has an infinite derivative there.
     """
     infinite_a, infinite_b = ops.eq(ops.abs(a), math.inf), ops.eq(ops.abs(b), math.inf)
     start, stop = ops.where(infinite_a, 0.0, a), ops.where(infinite_b, 0.0, b)

@@ -255,7 +255,10 @@ _NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2
 
 
 def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
-    """Parse ``bc_type``: return for each end None ("not-a-knot"), or the order and the values of a derivative."""
+    """Parse ``bc_type``: return None ("not-a-knot"), or a derivative's order and values, for each end.
+
+    ``rest`` is the shape of ``y`` without the axis of the points, to which values broadcast.
+    """
     pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ArgumentError(f"CubicSpline: bc_type must be a word or a pair of conditions, got {quote(bc_type)}")

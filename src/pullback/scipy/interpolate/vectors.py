@@ -161,8 +161,9 @@ def _spline(kind: str, x: Any, y: Any) -> PPoly | None:
 def _quadratic(x: Any, y: Any) -> PPoly:
     """Return the quadratic spline with knots at the two end points and midway between the inner points.
 
-    Piece j is ``y + s (t - x) + q (t - x)²`` about point j + 1. Continuity of the value and the derivative at a knot
-    expresses q by the s on either side. Equal q from both knots, and the values at the ends, are equations for s.
+    Piece j is ``y + s (t - x) + q (t - x)²`` about point j + 1. At a knot, value and derivative are continuous, which
+    expresses q by the s of the two pieces. Both knots of a piece yield the same q: these are the equations for s,
+    together with the values at the two end points.
     """
     dtype = dtypes.promote_types(x.dtype, y.dtype)
     rest = y.shape[1:]

@@ -272,10 +272,10 @@ def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 
 
 def _newton(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
-    """Return Newton-CG: its initial memory, a function that computes a step, and a function that updates the memory.
+    """Return the method Newton-CG as a triple: initial memory (empty), a function from the state to a step, an update.
 
     The step is computed by conjugate gradients on Newton's equation, until the residual is small or the curvature
-    negative.
+    negative. ``evaluate`` returns the value and the gradient of the function.
     """
 
     def direction(s: Any) -> Any:

@@ -100,8 +100,8 @@ def _moved(zi: Any, axis: int) -> Any:
 def _filtered(name: str, b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
     """Filter along the last axis, with ``a[0] == 1``; return also the final state, or None if ``zi`` is None.
 
-    The initial state is added to the first sums of ``x``. The final state is the contribution of the sums of ``x`` and
-    ``y`` to the elements that follow.
+    The state, as in ``scipy.signal.lfilter``, is the sum of the terms that earlier elements of ``x`` and the result y
+    contribute to the next elements of y: ``zi`` is the initial state.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     u = moving_sum(b, x)

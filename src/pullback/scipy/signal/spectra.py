@@ -56,7 +56,7 @@ class _Segments(NamedTuple):
 
 
 def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, int]:
-    """Return a window as a vector, and its size; a named window takes its size from ``size``."""
+    """Return a window as a vector, in the precision of ``like``, and its size, which is ``size`` for named windows."""
     real = dtypes.to_real(like.dtype)
     if isinstance(window, (str, tuple)) and size is not None:
         if size < 1:
@@ -80,7 +80,11 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
 def _segments(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None
 ) -> _Segments:
-    """Check the arguments on segments; a named window is cut to ``longest``, the size of the signal."""
+    """Check the arguments of the function ``name`` that describe segments.
+
+    The window gets the precision of ``like``. It may have at most ``longest`` elements, if that is an int; a
+    named window is cut.
+    """
     size = None if nperseg is None else known_int(name, "nperseg", nperseg)
     if longest is not None and isinstance(window, (str, tuple)):
         size = 256 if size is None else size
@@ -163,7 +167,7 @@ def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
 def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
     """Multiply or divide constant numbers by the sampling frequency ``fs``.
 
-    ``traced(values, fs)`` does it if ``fs`` is an array, and ``known(values, fs)`` if it is a number.
+    It returns ``traced(values, fs)`` if ``fs`` is an array, ``known(values, fs)`` if ``fs`` is a number.
     """
     if isinstance(fs, Array):
         fs = inexact_operand("a sampling frequency", fs)
@@ -186,7 +190,10 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
 def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
-    """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies)."""
+    """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies).
+
+    ``trend`` is a function to apply to the segments first, or the kind of trend to subtract, or False.
+    """
     cut = _cut(x, segments.size, segments.step)
     if callable(trend):
         cut = trend(cut)

@@ -207,7 +207,7 @@ def gamma_of_larger(nu: Any) -> Any:
 
 
 def _ive(nu: Any, x: Any) -> Any:
-    """exp(-x) I_nu(x): its power series up to x = 13, then the path sinh(u) = nu v / (x sin(v)) up from the saddle."""
+    """exp(-x) I_nu(x): its power series to x = 13, then an integral along the path sinh(u) = nu v / (x sin(v))."""
     near = stop_gradient(x) < 13
     series = _power_series(nu, where(near, x, 1), 1) * exp(-where(near, x, 1))
     far = minimum(where(near, 20, stop_gradient(x)), 1e290)
@@ -283,7 +283,7 @@ def _schlaefli(nu: Any, x: Any) -> Pair:
 
 
 def _monotone(nu: Any, x: Any) -> Pair:
-    """J_nu(x), Y_nu(x) for nu >= x, nu >= 2: along the real axis to the saddle point, then upwards (Watson, 8.31)."""
+    """J_nu(x), Y_nu(x) for nu >= x, nu >= 2: integrals on the real axis to a saddle point, then up (Watson, 8.31)."""
     fixed = stop_gradient(nu)
     size = sqrt((fixed - x) * (fixed + x))
     alpha = asinh(size / x)
@@ -326,10 +326,10 @@ def _monotone(nu: Any, x: Any) -> Pair:
 
 
 def _oscillating(nu: Any, x: Any) -> Pair:
-    """J_nu(x), Y_nu(x) for x > 12, nu < x: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
+    """J_nu(x) and Y_nu(x) for x > 12, nu < x: contour integrals along the path of steepest descent.
 
-    Where the real axis cuts off the half of the path below the saddle point, the path follows that axis to zero, and
-    then goes up to iβ.
+    The path is cosh(u) sin(v) = sin(β) + (v - β) cos(β), with cos(β) = nu / x. If the real axis cuts off its
+    half below the saddle point iβ, the path goes along the real axis to zero, and then up to iβ.
     """
     fixed = stop_gradient(nu)
     excess = x - fixed
@@ -475,7 +475,7 @@ def _bessel(
       name: SciPy's name of the function.
       formula: ``formula(nu, x)``, its value.
       before, after: the coefficients in the derivative of the functions of order nu - 1 and nu + 1.
-      equations: the last arguments of :func:`by_equations`.
+      equations: the signs of z in y' and of y in z', where z has the next order; and whether the function is entire.
     """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:

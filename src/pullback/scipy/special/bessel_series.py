@@ -66,10 +66,10 @@ def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: i
 
 
 def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
-    """Return Taylor coefficients of a Bessel function along a curve on which only the order varies.
+    """Return Taylor coefficients of a Bessel function along a curve on which only the order ``nu`` varies.
 
-    They are the coefficients of the formula by the order, composed with those of the order. The paths of the formula's
-    integrals are the same for all coefficients. Many elements are computed in blocks.
+    Taylor coefficients of ``formula`` by the order are composed with those of ``nu``. ``ans`` holds the function's
+    value. The paths of the formula's integrals are fixed. Many elements are computed in blocks.
     """
     shape, dtype = ans[0].shape, ans[0].dtype
     center, point = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))

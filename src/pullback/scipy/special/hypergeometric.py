@@ -158,9 +158,9 @@ _STEP_TERMS = 400.0
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
-    """F(a, b; c; x): by :func:`_within` after Pfaff's or Euler's transformation (DLMF 15.8.1); at 1 by Gauss's sum.
+    """F(a, b; c; x), by Pfaff's or Euler's transformation of x to [0, 1) (DLMF 15.8.1); at 1 by Gauss's sum (15.4.20).
 
-    The transformation whose parameters are positive is selected, since then all terms are. Gauss's sum is 15.4.20.
+    The transformation that makes the parameters positive is selected, since then all terms of the series are positive.
     """
     low, high = minimum(a, b), maximum(a, b)
     fixed = [stop_gradient(v) for v in (low, high, c)]

@@ -91,7 +91,7 @@ def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
     """Associated Legendre function of degree n, order m >= 0, normalised for spherical harmonics, at x = cos(θ).
 
     One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), for the function of degree and
-    order k; beyond, it applies the recurrence, which stops at n.
+    order k; beyond, it applies the recurrence, which stops at n. ``n_max`` is the largest degree.
     """
     zero = (n + m) * (x + sine) * 0
     start = zero + math.sqrt(0.25 / math.pi)
@@ -176,7 +176,7 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
 
 @formula
 def _slope(n: Any, m: Any, z: Any, value: Any, below: Any) -> Any:
-    """The derivative of P by z: ((n + m) P of degree n - 1, less n z P) / (1 - z²) (DLMF 14.10.5)."""
+    """The derivative of P_n by z, from P_n itself, ``value``, and from P of degree n - 1, ``below`` (DLMF 14.10.5)."""
     return ((n + m) * below - n * z * value) / ((1 - z) * (1 + z))
 
 

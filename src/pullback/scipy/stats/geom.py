@@ -18,7 +18,7 @@ def _log_sf(k: Any, p: Any) -> Any:
 def _in_double(formula: Formula) -> Formula:
     """Convert a formula of log(sf) to one of k and p that is computed in double precision.
 
-    Errors of an exponent are relative errors of the result.
+    The formula takes the exponential of log(sf), whose absolute error becomes a relative error of the result.
     """
 
     def of_tail(k: Any, p: Any) -> Any:

@@ -92,10 +92,10 @@ def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
 
 
 def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
-    """Whether the point that cuts off a share of the mass at the lower end ``end`` is near to it, and its distance.
+    """Return whether the quantile of ``share`` is near the lower end ``end`` of the interval, and its distance from it.
 
-    The distance is computed by a series, which applies only near to the end. ``log_total`` is the log of the whole
-    mass.
+    The distance is computed by a series, which applies only near the end. ``log_total`` is the log of the normal
+    probability of the interval.
     """
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)
