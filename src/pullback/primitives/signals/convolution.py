@@ -139,9 +139,9 @@ def _keeps(
 ) -> int | None:  # fmt: skip
     """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
 
-    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The batch axis and the kernel's output
-    features correspond to one. The operand's features do if each is a group of its own with one output. With several
-    batch groups no axis does.
+    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The operand's batch axis corresponds to
+    the result's, and the kernel's output features to the result's features. So do the operand's features, if each is a
+    group of its own with one output. With several batch groups the result is None.
     """
     if batch_group_count > 1:
         return None
@@ -266,7 +266,7 @@ def _by_operand(
     ct: Any, shape: Shape, kernel: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the operand: convolve ``ct``, dilated by the strides, with the reversed kernel."""
+    """The cotangent of an operand of ``shape``: convolve ``ct``, dilated by the strides, with the reversed kernel."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     o, i, *space = rhs_spec
     padding = []
@@ -293,7 +293,7 @@ def _by_kernel(
     ct: Any, lhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the kernel: convolve the operand with ``ct``, summing over the batch instead of features."""
+    """The cotangent of a kernel of ``shape``: convolve the operand with ``ct``; sum over the batch, not features."""
     (n, c, *xs), (o, i, *ks), (m, f, *ys) = dimension_numbers
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(xs, ks, ys, *geometry):
@@ -532,7 +532,7 @@ def _convolution(
 
 
 def _spec_text(spec: Sequence[int], names: str) -> str:
-    """Axes as StableHLO text, such as ``[b, 0, 1, f]``."""
+    """Axes as StableHLO text, such as ``[b, 0, 1, f]``; ``names``, such as "bf", are letters for the first two axes."""
     found = [""] * len(spec)
     for a, name in zip(spec, [*names, *map(str, range(len(spec) - 2))]):
         found[a] = name

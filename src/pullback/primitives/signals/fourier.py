@@ -38,10 +38,11 @@ class FftType(enum.IntEnum):
 
 
 def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
-    """The transform of a kind over the last axes, one for each of ``lengths``.
+    """The Fourier transform ``kind`` over the last axes, as many as ``lengths`` has elements.
 
-    These axes have the sizes ``lengths``, except an axis that a real transform halves. ``FFT`` and ``IFFT`` accept real
-    operands too. The inverse transforms are divided by the product of the lengths.
+    These axes have the sizes ``lengths``, except that a real transform has only ``lengths[-1] // 2 + 1`` coefficients
+    along the last. ``FFT`` and ``IFFT`` accept real operands too. The inverse transforms are divided by the product of
+    the lengths.
     """
     return fft_p.bind(x, fft_type=kind, fft_lengths=tuple(lengths))
 
