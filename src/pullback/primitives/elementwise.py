@@ -1072,7 +1072,7 @@ def _truncate(x: Any) -> Any:
 
 
 def _prepare_small_integers() -> None:
-    """Replace host rules by rules that accept integers of 2 and 4 bits too."""
+    """Make the host rules of arithmetic operations accept integers of 2 and 4 bits too."""
     for p in (neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p):
         assert p.host_rule is not None
         p.host_rule = host_narrow.in_eight_bits(p.host_rule)
