@@ -985,7 +985,7 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 def _narrowed(ct: Any, x: LinearVar) -> Any:
     """Convert the cotangent ``ct`` to the dtype of the operand ``x``.
 
-    They differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
+    The dtypes differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
     """
     return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 

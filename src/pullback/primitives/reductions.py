@@ -96,7 +96,7 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """Make a rule that emits the larger or smaller of two elements; the compiler cannot compare complex numbers."""
+    """Make a rule that emits "maximum" or "minimum" (``operation``) of two elements; complex ones use ``primitive``."""
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):

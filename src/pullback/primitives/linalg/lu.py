@@ -273,7 +273,7 @@ def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
 
 
 def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
-    """Emit the decomposition column by column, for platforms without LAPACK; the compiler has no operation for it."""
+    """Emit the LU decomposition column by column, for platforms without LAPACK; the compiler lacks it."""
     *batch, m, n = x.shape
     size = min(m, n)
     count = math.prod(batch)

@@ -421,7 +421,7 @@ def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Any:
-    """Emit a complex convolution as four real ones, since the compiler has none for CPUs."""
+    """Emit a complex convolution, with a result of ``shape``, as four real ones: the compiler has none for CPUs."""
     real = np.dtype(f"f{lhs.dtype.itemsize // 2}")
     (a, b), (c, d) = (
         [hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (lhs, rhs)
@@ -515,7 +515,7 @@ def _convolution(
     hlo: Any, lhs: Any, rhs: Any, shape: Shape, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """Emit ``stablehlo.convolution`` of real operands."""
+    """Emit ``stablehlo.convolution`` of real operands, with a result of ``shape``."""
     specs = [_spec_text(spec, names) for spec, names in zip(dimension_numbers, ("bf", "oi", "bf"))]
     attributes = (
         f"batch_group_count = {batch_group_count} : i64, feature_group_count = {feature_group_count} : i64, "

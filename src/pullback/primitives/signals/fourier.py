@@ -29,7 +29,7 @@ from pullback.primitives.rules import jvp_linear
 
 
 class FftType(enum.IntEnum):
-    """The kind of a Fourier transform: forward or inverse, of complex numbers or from and to real ones."""
+    """The kind of a Fourier transform: forward, inverse (I), from real numbers (RFFT), to real numbers (IRFFT)."""
 
     FFT = 0
     IFFT = 1
