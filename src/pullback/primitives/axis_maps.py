@@ -18,14 +18,14 @@ Params = dict[str, Any]
 
 
 def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """Move the mapped axis of ``x`` to the front; repeat ``x`` along a new one if it is not mapped."""
+    """Move the mapped axis of ``x`` to the front; repeat ``x`` along a new axis if it is not mapped."""
     if dim is None:
         return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
     return shapes.moveaxis(x, dim, 0)
 
 
 def mapped_to_front(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Move the mapped axis of each operand to the front; repeat an unmapped operand along a new one."""
+    """Move the mapped axis of each operand to the front; repeat an unmapped operand along a new axis."""
     return [front(x, dim, axis) for x, dim in zip(args, dims, strict=True)]
 
 

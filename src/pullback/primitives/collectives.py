@@ -182,7 +182,7 @@ def _psum_transpose(ct: Any, x: LinearVar, *, axes: Names, groups: Groups) -> An
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Names, groups: Groups) -> Any:
-        """The mean of the tangents at all indices whose element equals the extreme."""
+        """Return the extreme, and its tangent: the mean of the tangents at the indices whose element equals it."""
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         ans = p.bind(x, axes=axes, groups=groups)
@@ -521,7 +521,7 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Sum a cotangent over the mapped axes ``reduced`` along which it may differ, except for the keys ``wanted``."""
+    """Sum a cotangent over the axes in ``reduced`` along which it may differ, except axes with keys in ``wanted``."""
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
@@ -554,8 +554,8 @@ def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> A
     """Transpose the operation ``node``; sum each cotangent over the mapped axes along which its operand does not vary.
 
     A value varies along a named axis if it may differ between indices, which its type says. If it varies, each index
-    has a cotangent of its own. A cotangent that is equal at all indices first gets a type that varies, from which
-    ``sum_over`` knows the axes to sum over.
+    has a cotangent of its own. The cotangent ``ct`` first gets a type that varies where the result does: the types then
+    tell the axes to sum over.
     """
     primitive, args, params = node.primitive, node.args, node.params
     assert primitive is not None

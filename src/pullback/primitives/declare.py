@@ -107,12 +107,12 @@ def elementwise(
 def host_fused(
     name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1
 ) -> Callable[..., Any]:
-    """Make a function of one array that is a single NumPy call where it is eager, and several operations elsewhere.
+    """Make a function of one array that is a single NumPy call in eager evaluation, and several operations in traces.
 
     Args:
       name: the name in errors.
       host: the NumPy function, which takes an array and the parameters.
-      otherwise: the same function by operations, used in traces.
+      otherwise: the same function, composed of other operations.
       results: the number of results.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
@@ -183,8 +183,9 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
 
     Args:
       p: the primitive.
-      operation: the name of a StableHLO operation; or a rule, which is returned unchanged; or ``COMPOSED``.
-      kind: the table in which to look up the rule of ``p`` if ``operation`` is ``COMPOSED``.
+      operation: the name of a StableHLO operation; or a rule, which is returned unchanged; or ``COMPOSED`` for the
+        rule that is registered for ``p`` in the table ``kind``.
+      kind: a table of lowering rules.
     """
     if not isinstance(operation, str):
         return operation

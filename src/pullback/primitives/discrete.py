@@ -164,7 +164,7 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False
 
 @bitcast_convert_type_p.jvp
 def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """The jvp rule of a bitcast: the tangent unchanged if the dtype is, and zero if the new dtype is discrete.
+    """The jvp rule of a bitcast: an unchanged tangent if the dtype stays, and zero if the new dtype is discrete.
 
     It raises for a new float or complex dtype, since the derivative would be lost.
     """
@@ -239,7 +239,7 @@ def _bitcast_abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> Shape
 
 
 def _prepare_small_integers() -> None:
-    """Replace host rules by rules that accept integers of 2 and 4 bits too."""
+    """Make the host rules of bitwise operations, shifts, bit counts and gcd accept integers of 2 and 4 bits too."""
     for p in (and_p, or_p, xor_p, not_p, gcd_p, shift_left_p):
         p.host_rule = host_narrow.in_eight_bits(_rule(p))
     for p in (shift_right_logical_p, population_count_p):

@@ -985,7 +985,7 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 def _narrowed(ct: Any, x: LinearVar) -> Any:
     """Convert the cotangent ``ct`` to the dtype of the operand ``x``.
 
-    They differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
+    The dtypes differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
     """
     return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 
@@ -1072,7 +1072,7 @@ def _truncate(x: Any) -> Any:
 
 
 def _prepare_small_integers() -> None:
-    """Replace host rules by rules that accept integers of 2 and 4 bits too."""
+    """Make the host rules of arithmetic operations accept integers of 2 and 4 bits too."""
     for p in (neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p):
         assert p.host_rule is not None
         p.host_rule = host_narrow.in_eight_bits(p.host_rule)

@@ -114,7 +114,7 @@ def unwrapped(x: Any) -> Any:
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of arrays from one of formulas. Called with formulas, it returns formulas."""
+    """Make a function of arrays from ``function``, which is written for formulas; of formulas it returns formulas."""
 
     def of_arrays(*xs: Any, **params: Any) -> Any:
         out = function(*map(wrapped, xs), **params)
@@ -127,7 +127,7 @@ def formula(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lifted(function: Any) -> Callable[..., Any]:
-    """Make a function of formulas from one of arrays."""
+    """Make a function that takes and returns formulas from ``function``, which takes and returns arrays."""
 
     def of_formulas(*xs: Any, **params: Any) -> Any:
         return wrapped(function(*[x.array if type(x) is Formula else unwrapped(x) for x in xs], **params))

@@ -156,17 +156,17 @@ def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -
 def _without_masked_terms(
     base: Primitive, out: Any, *operands: Any, factors: tuple[int, int], zeros: Zeros, **params: Any
 ) -> Any:
-    """Correct sums of products that are NaN because a zero of a marked operand met infinity or NaN.
+    """Correct sums of products that are NaN because a zero of a marked operand is multiplied by infinity or NaN.
 
-    They are computed again with zeros for infinite and NaN factors. A sum stays unchanged where one of these factors
-    has a term that no zero removes; if another term is removed, the sum is NaN, even where the first would be infinite.
+    They are computed again with zeros instead of infinite and NaN factors. A sum stays NaN if an infinite or NaN factor
+    also has a product that no zero of a marked operand removes, even if that product alone would be infinite.
 
     Args:
       base: the operation.
       out: its results.
       operands: its operands.
       factors: the positions of the two operands whose elements are multiplied.
-      zeros: for each operand, whether it is marked.
+      zeros: for each operand, whether it is marked: its zeros times infinity or NaN are 0.
       **params: the parameters of ``base``.
     """
 

@@ -31,12 +31,12 @@ def array_operand(name: str, x: Any) -> Array:
 
 
 def made(x: Any) -> Any:
-    """Return an array created for the user: as a constant of the program while one is traced, else unchanged."""
+    """Return an array created for the user; while a program is traced, make the array a constant of this program."""
     return x if state.trace.eager or not isinstance(x, ArrayImpl) else state.trace.adopt(x)
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:
-    """Convert operands to arrays, except Python numbers that fit the dtype of an array among them."""
+    """Convert operands to arrays, except Python numbers whose default dtype is the dtype of the first array operand."""
     arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
     dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
     return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]

@@ -210,9 +210,9 @@ def composition(outer: Series, inner: Series) -> Coefficient:
 
 
 def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
-    """The series of the terms of a composition from ``outer[start]`` on, divided by the inner series to that power.
+    """The series of ``outer[start] + outer[start + 1] * z + outer[start + 2] * z**2 + ...``, for a series z.
 
-    ``powers`` holds the series of the first powers of the inner series without its value.
+    ``powers`` holds the series of the first powers of z, from z on. The value of z is zero.
     """
     rest: list[Series] = []
 

@@ -96,7 +96,7 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """Make a rule that emits the larger or smaller of two elements; the compiler cannot compare complex numbers."""
+    """Make a rule that emits "maximum" or "minimum" (``operation``) of two elements; complex ones use ``primitive``."""
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):
@@ -152,7 +152,7 @@ def is_extreme(x: Any, extreme: Any) -> Any:
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Shape) -> Any:
-        """The mean of the tangents of all elements that equal the extreme."""
+        """Return the extreme, and its tangent: the mean of the tangents of all elements that equal it."""
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         ans = p.bind(x, axes=axes)
@@ -296,7 +296,10 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
 
 def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
-    """Emit the better of two integers by ``direction``, with its index; the lower index if they are equal."""
+    """Emit the smaller (``direction`` "LT") or larger ("GT") of the integers x and y, then its index, i or j.
+
+    Of equal integers it is the one with the lower index.
+    """
     first = hlo.elementwise("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
     better = hlo.elementwise("stablehlo.or", hlo.compare(x, y, direction), first)
     return [hlo.select(better, x, y), hlo.select(better, i, j)]
@@ -335,7 +338,10 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumulative(name: str, *, of: Of, ufunc: np.ufunc, lowering: Callable[..., Any], **traits: Any) -> Primitive:
-    """Declare an operation that returns all partial results of a reduction along one axis."""
+    """Declare an operation that returns all partial results of a reduction by ``ufunc`` along one axis.
+
+    ``of`` is a predicate on dtypes: the dtypes that the operation accepts.
+    """
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
     p.lowering_rule = lowering
@@ -446,7 +452,7 @@ def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> An
 
 def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-        """The mean of the tangents of all elements so far that equal the extreme."""
+        """Return the cumulative extremes, and the tangent of each: the mean over the elements so far that equal it."""
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         y = p.bind(x, axis=axis, reverse=reverse)

@@ -111,9 +111,10 @@ def _gather_keeps(
     axis: int, operand: int, x: Shape, indices: Shape, *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Shape, **rest: Any,
 ) -> int | None:  # fmt: skip
-    """Return the result axis that corresponds to axis ``axis`` of the operand of shape ``x``.
+    """Return the result axis that corresponds to axis ``axis`` of the gathered array, of shape ``x``.
 
-    It is None unless the axis is a batching axis, or an axis that every window covers entirely.
+    It is None unless the axis is a batching axis, or an axis that every window covers entirely. ``operand``, the
+    position of the operand, is not used.
     """
     numbers = dimension_numbers
     if axis in numbers.operand_batching_dims:
@@ -127,7 +128,7 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """The fill value for out-of-bounds elements: NaN, True, or the extreme integer of ``dtype``."""
+    """The fill value for out-of-bounds elements: NaN, True, the least signed or the greatest unsigned integer."""
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):
@@ -159,7 +160,7 @@ def _gather_host(
 
 
 def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any:
-    """The value of out-of-bounds windows; None if the mode moves windows inside."""
+    """The value of out-of-bounds windows: ``fill_value``, or a default for None; None if the mode does not fill."""
     if mode is not GatherScatterMode.FILL_OR_DROP:
         return None
     return default_fill(dtype) if fill_value is None else fill_value

@@ -56,8 +56,8 @@ def _keeps(
 ) -> int | None:  # fmt: skip
     """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
 
-    An axis of the array (``operand`` 0) or of the updates (``operand`` 2) corresponds to one only if every window
-    covers the array's axis entirely.
+    ``operand`` is 0 for the array and 2 for the updates. An array axis that every window covers entirely corresponds
+    to the same axis of the result, and so does the window axis of the updates that covers it.
     """
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -70,7 +70,10 @@ def _keeps(
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
-    """Declare a scatter: the ufunc ``combine`` (compiled, ``combine_p``, if any) combines old and new elements."""
+    """Declare a scatter, which combines old and new elements by the ufunc ``combine``, or for None replaces the old.
+
+    ``combine_p`` is the primitive that compiled programs use for ``combine``.
+    """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
 
@@ -179,7 +182,7 @@ scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
 
 
 def _operation(p: Primitive) -> Callable[..., Any]:
-    """Make the public function of the scatter ``p``, which takes ``mode`` by name too; promises default to False."""
+    """Make the public function of the scatter ``p``: ``mode`` may be a string, and the options have defaults."""
 
     def operation(
         x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
@@ -279,10 +282,10 @@ def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: An
 
 
 def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """A mask of the updates whose value is in the result of a scatter that replaces elements.
+    """A mask of the updates whose values are in the result of a scatter that replaces elements.
 
-    Where several updates write one element, only one of them is true. Scattering the numbers of the updates, and
-    gathering them again, finds it.
+    Where several updates write the same element, the mask is true for the one that remains. To find it, the indices of
+    the updates are scattered in the same way, and gathered again.
     """
     count = int(np.prod(updates_shape, dtype=np.int64))
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
@@ -308,17 +311,17 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
-    """For each update, its element of ``x`` times all other updates of that element.
+    """For each update, the element of ``x`` that it multiplies, times all other updates of that element.
 
-    The product of all factors except one is a quotient, unless that factor is zero. So zeros are omitted, and the
-    result is multiplied by the product of the other zeros, as a function with derivatives: 1 for none, the sum for one,
-    and (sum² - sum of squares) / 2 for two. For more it is constant, since its first and second derivatives are 0.
+    The product of all nonzero factors is divided by the update, unless this is zero. The result is multiplied by the
+    product of the other zero updates, in a form with the right derivatives: 1 if there are none, their sum if there is
+    one, (sum² - sum of squares) / 2 if there are two, and else 0, since its first and second derivatives are 0.
     """
     zero = ops.eq(updates, 0)
     factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)
 
     def of_others(values: Any) -> Any:
-        """For each update, the sum of the values of all other updates of its element."""
+        """For each update, the sum of the ``values`` that belong to the other updates of the same element."""
         sums = scatter_add_p.bind(zeros(x.shape, values.dtype), indices, values, **params)
         return ops.sub(take_back(sums, indices, x.shape, updates.shape, params), values)
 

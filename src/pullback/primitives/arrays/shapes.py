@@ -109,7 +109,7 @@ def zeros_like(x: Any) -> Any:
 
 @provides
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of the type ``aval``; in a program, as an operation."""
+    """Zeros of the type ``aval``; while a program is traced, an operation computes them: they are not a constant."""
     return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 

@@ -119,7 +119,7 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
 
 @top_k_p.lowering
 def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
-    """Emit the compiler's ``top_k``, which works on the last axis only."""
+    """Emit the compiler's ``top_k``; since it works on the last axis only, move ``axis`` there and back."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     inverse = sorted(range(x.ndim), key=order.__getitem__)
     x_bytes = hlo.at_least_one_byte(x)
@@ -137,7 +137,7 @@ def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
 def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
     """Count the elements of the sorted ``x`` below each value (``side="left"``), or not above it (``"right"``).
 
-    Both have the same leading axes: each row of values is searched in the same row of ``x``.
+    ``x`` and ``values`` have the same leading axes: the values in a row are compared with the same row of ``x``.
     """
     check_positions("searchsorted", x.shape[-1], index_dtype := np.dtype(index_dtype))
     return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
@@ -193,9 +193,10 @@ def take_along_axis(x: Any, indices: Any, axis: int, unique: bool = False) -> An
 
 
 def add_along_axis(x: Any, indices: Any, axis: int, size: int, unique: bool = False) -> Any:
-    """Add the elements of ``x`` to zeros, of ``size`` along an axis, at ``indices`` along that axis.
+    """Add the elements of ``x`` at ``indices`` along ``axis`` to an array of zeros, with size ``size`` on that axis.
 
-    It is the transpose of ``take_along_axis``: the other axes of ``x`` and ``indices`` broadcast.
+    It is the transpose of ``take_along_axis``: the other axes of ``x`` and ``indices`` broadcast. ``unique`` promises
+    that no index occurs twice.
     """
     return add_along_axis_p.bind(x, indices, axis=axis, size=size, unique=unique)
 

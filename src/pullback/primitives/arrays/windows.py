@@ -155,7 +155,7 @@ def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -
 
 
 def check_windows(what: str, axes: Shape, count: int, rank: int) -> None:
-    """Raise unless ``axes`` are ``count`` increasing axes of a result of rank ``rank``."""
+    """Raise unless ``axes`` are ``count`` increasing axes of a result of rank ``rank``; the error names ``what``."""
     if len(axes) != count or list(axes) != sorted(set(axes)) or any(not 0 <= a < rank for a in axes):
         raise ShapeError(f"{what} must be {count} increasing axes of a result with {rank} axes, got {axes}")
 
@@ -170,14 +170,14 @@ def check_indices(name: str, indices: Any) -> None:
 def out_of_bounds(
     shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int], mode: GatherScatterMode | None = None
 ) -> list[Failure]:
-    """The check that windows are within an array: a failure that names the first one out of bounds.
+    """The check that windows are within an array: a ``Failure`` for indices out of bounds; none if ``axes`` is empty.
 
     Args:
       shape: the shape of the array.
       indices: index vectors along the last axis.
       axes: the axis of the array that each component indexes.
       sizes: the window size along each of these axes.
-      mode: the mode of the gather or scatter.
+      mode: the mode of the gather or scatter; ``FILL_OR_DROP`` marks the failure as meant by the user.
     """
     if not axes:
         return []

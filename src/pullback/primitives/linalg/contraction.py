@@ -175,7 +175,10 @@ def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 
 def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Dims) -> Any:
-    """The cotangents of the operands of a contraction; ``contract`` contracts a cotangent with an operand."""
+    """The cotangents of the operands of a contraction, ``x`` and ``y``; None for the operand that is not linear.
+
+    ``contract`` is called like ``dot_general``, with the cotangent ``ct`` and the operand that is not linear.
+    """
     if type(x) is LinearVar:
         numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dims)
         return _permuted(contract(ct, y, dimension_numbers=numbers), order), None

@@ -159,7 +159,7 @@ def diagonal(x: Any) -> Any:
 
 
 def join_columns(xs: Sequence[Any]) -> Any:
-    """Concatenate matrices along the columns."""
+    """Concatenate matrices side by side."""
     return concatenate(list(xs), len(xs[0].shape) - 1) if len(xs) > 1 else xs[0]
 
 
@@ -285,9 +285,10 @@ def rounding(values: Any, size: int) -> Any:
 
 
 def equal_pairs(values: Any, size: int) -> Any:
-    """A mask (..., n, n) of the pairs (i, j) of sorted values (..., n) that are equal up to ``rounding(values, size)``.
+    """A mask (..., n, n) of the pairs (i, j) of sorted values (..., n) that are equal up to rounding.
 
-    Equality is transitive: if one value equals the next, and that a third, the first equals the third.
+    ``size`` is the number of rows or columns of the matrices that have these values. Equality is transitive: if one
+    value equals the next, and this a third, the first equals the third.
     """
     values = ops.stop_gradient_p.bind(values)
     last, n = len(values.shape) - 1, values.shape[-1]
@@ -299,7 +300,7 @@ def equal_pairs(values: Any, size: int) -> Any:
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """A mask of the pairs (i, j) with i != j of sorted values that are equal up to ``rounding(values, size)``."""
+    """A mask of the pairs i != j of sorted values of matrices with ``size`` rows that are equal up to rounding."""
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
@@ -326,7 +327,7 @@ def inverse_where(which: Any, x: Any) -> Any:
 def inverse_differences(values: Any, size: int) -> Any:
     """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values.
 
-    It is zero where they are equal up to ``rounding(values, size)``.
+    It is zero for values that are equal up to the rounding error of matrices with ``size`` rows or columns.
     """
     different = ops.not_p.bind(equal_pairs(values, size))
     return inverse_where(different, differences(values))
@@ -335,7 +336,7 @@ def inverse_differences(values: Any, size: int) -> Any:
 def inverse_sums(values: Any, size: int) -> Any:
     """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values.
 
-    It is zero for two values that are zero up to ``rounding(values, size)``.
+    It is zero for a sum that is zero up to the rounding error of matrices with ``size`` rows or columns.
     """
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
     positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
@@ -343,5 +344,5 @@ def inverse_sums(values: Any, size: int) -> Any:
 
 
 def inverse_values(values: Any, size: int) -> Any:
-    """The reciprocals of nonnegative values, and zero for values that are zero up to ``rounding(values, size)``."""
+    """The reciprocals of nonnegative values of matrices with ``size`` rows, and zero for a zero up to rounding."""
     return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

@@ -218,11 +218,11 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
-    """Return rotations of the vectors of equal values that make a direction diagonal between these vectors.
+    """Return rotations that make the matrices ``inner`` diagonal within each set of vectors with equal values.
 
     Args:
       values: sorted values (..., n).
-      inner: Hermitian matrices (..., n, n), the direction in terms of the vectors.
+      inner: Hermitian matrices (..., n, n): a direction of change of the matrices, in the basis of the vectors.
       size: the number of rows or columns of the matrices that have these values.
 
     Returns:

@@ -366,7 +366,10 @@ def are_many_small(count: int, steps: int, size: int) -> bool:
 
 
 def _substitute(a: Any, x: Any, *, forwards: bool, unit_diagonal: bool) -> None:
-    """Solve many small triangular systems in place, one row after another of all systems together."""
+    """Replace the right sides ``x`` of many small triangular systems by the solutions, a row of all systems at a time.
+
+    The matrices ``a`` are lower triangular if ``forwards``, else upper triangular.
+    """
     n = a.shape[-1]
     for i in range(n) if forwards else reversed(range(n)):
         row = x[:, i]
@@ -407,7 +410,7 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
 
 
 def _read_triangle(a: Any, *, lower: bool, unit_diagonal: bool, conjugate_a: bool, **params: bool) -> Any:
-    """Select the triangle of ``a`` that ``triangular_solve`` reads with these parameters; conjugate it if that does."""
+    """The triangle of ``a`` that ``triangular_solve`` reads with these parameters; conjugated if ``conjugate_a``."""
     distance = rows_minus_columns(*a.shape[-2:])
     first = 1 if unit_diagonal else 0
     read = ops.ge_p.bind(distance, first) if lower else ops.le_p.bind(distance, -first)

@@ -188,7 +188,7 @@ def _lu_of_one(x: Any) -> Any:
 
 
 def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
-    """Decompose many small matrices in place, one column after another of all matrices together."""
+    """Write the LU factors and pivots of many small matrices ``x`` to ``factors`` and ``pivots``, column by column."""
     factors[...] = x
     every = np.arange(len(x))
     for i in range(pivots.shape[-1]):
@@ -273,7 +273,7 @@ def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
 
 
 def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
-    """Emit the decomposition column by column, for platforms without LAPACK; the compiler has no operation for it."""
+    """Emit the LU decomposition column by column, for platforms without LAPACK; the compiler lacks it."""
     *batch, m, n = x.shape
     size = min(m, n)
     count = math.prod(batch)
@@ -315,12 +315,12 @@ def _size(x: Any) -> Any:
 
 
 def permuted(x: Any, permutation: Any) -> Any:
-    """Permute the rows of matrices to the order of the decomposition."""
+    """Reorder the rows of matrices: row i of the result is row ``permutation[i]`` of ``x``."""
     return take_along_axis(x, shapes.expand_dims(permutation, (-1,)), len(x.shape) - 2, unique=True)
 
 
 def unpermuted(x: Any, permutation: Any) -> Any:
-    """The inverse of :func:`permuted`."""
+    """Reorder the rows of matrices: row ``permutation[i]`` of the result is row i of ``x``."""
     rows = shapes.expand_dims(permutation, (-1,))
     return add_along_axis(x, rows, len(x.shape) - 2, x.shape[-2], unique=True)
 

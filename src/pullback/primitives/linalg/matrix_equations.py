@@ -114,8 +114,8 @@ def _sylvester_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
     """Solve one Stein equation R Y S - Y = F with upper triangular R and S for Y, on the host.
 
-    Column k solves (s_kk R - I) y_k = f_k - R (the known columns) s_k. If ``conjugated``, the adjoints of R and S
-    replace them.
+    Column k solves (s_kk R - I) y_k = f_k - R Y s_k, where Y has zeros in the columns that are not solved yet. If
+    ``conjugated``, the adjoints of R and S replace them.
     """
     solve = host_routine("lapack", "trtrs", f.dtype)
     size = s.shape[0]
@@ -174,16 +174,16 @@ def _equation_taylor(
     ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
     conjugated: bool, tolerance: float,
 ) -> Coefficient | None:  # fmt: skip
-    """The coefficients of X, from A X + X B = C or, if ``stein``, A X B - X = C.
+    """The coefficients of X, from A X + X B = C or, if ``stein``, A X B - X = C; None if X is empty.
 
     Args:
       ans: the series of X.
       a, b: the series of A and B.
       u, r, v, s: the Schur factors: A = U R U* and B = V S V*.
       c: the series of C.
-      stein: which equation.
+      stein: whether the equation is the second.
       conjugated: whether the adjoints of A and B replace them.
-      tolerance: for which sums of eigenvalues X is NaN.
+      tolerance: X is NaN if a sum of eigenvalues of A and B (``stein``: a product minus 1) is at most this in modulus.
     """
     if 0 in c[0].shape:
         return None

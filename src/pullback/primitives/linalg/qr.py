@@ -136,8 +136,8 @@ def _completed(first: Any, tangent: Any, rest: Any) -> Any:
     The last columns of Q follow from the first ones. With Q = I - V T V*, and E1 and E2 the first and last columns of
     I: Q2 = E2 + (Q1 - E1) W*, where W = B inv(C), C is the upper square of Q1 - E1, and B its lower rows. The
     determinant of C is the product of the factors of the reflections, each of which is at least 1 in modulus, or 0 if
-    there is no reflection. Near such a matrix the signs of columns jump; at it the last columns rotate as little as
-    possible.
+    there is no reflection. Near a Q without some reflection the signs of columns jump; at this Q the last columns
+    rotate as little as possible.
 
     Args:
       first: the first columns Q1.
@@ -162,7 +162,7 @@ def _completed(first: Any, tangent: Any, rest: Any) -> Any:
 
 
 def _padded(x: Any, rows: int) -> Any:
-    """Append rows of zeros to matrices."""
+    """Append ``rows`` rows of zeros to matrices."""
     return pad(x, 0, [(0, rows if i == len(x.shape) - 2 else 0, 0) for i in range(len(x.shape))])
 
 

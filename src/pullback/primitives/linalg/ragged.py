@@ -61,7 +61,7 @@ grouped_products_p = Primitive("grouped_products", cost=Cost.SPECIAL)
 
 
 def _segments(sizes: Any, rows: int) -> Any:
-    """Yield each nonempty group: its batch, its number, and the slice of its rows."""
+    """Yield each nonempty group: its batch, its number, and the slice of its rows, below ``rows``."""
     ends = np.minimum(np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64), rows)
     starts = np.concatenate([np.zeros_like(ends[:, :1]), ends[:, :-1]], -1)
     for b, g in np.ndindex(sizes.shape):

@@ -277,7 +277,7 @@ def _into(x: Any, dim: int, position: int) -> Any:
 
 
 def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
-    """Split the axis at ``position`` in two, the first the mapped axis; return the array, and that position."""
+    """Split the axis at ``position`` into the mapped axis and the rest; return the array, and the mapped axis."""
     shape = x.shape
     size = shape[position] // axis.size
     return shapes.reshape(x, (*shape[:position], axis.size, size, *shape[position + 1 :])), position
@@ -364,7 +364,7 @@ def _inside(i: Any, n: int) -> Any:
 
 
 def _rows_at(x: Any, i: Any) -> Any:
-    """Gather the matrices of ``x`` at a column of indices; out-of-range indices are clipped."""
+    """Gather the matrices of ``x`` at the indices ``i``, of shape (e, 1); out-of-range indices are clipped."""
     return gather(x, i, _ROWS, (1, *x.shape[1:]), mode=GatherScatterMode.CLIP)
 
 

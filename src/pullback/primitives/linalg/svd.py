@@ -538,7 +538,7 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 def lyapunov(h: Any, c: Any) -> Any:
     """Solve H X + X H = C for X, with Hermitian positive semidefinite H.
 
-    In the eigenbasis of H, elements of X that two zero eigenvalues would divide are zero.
+    In the eigenbasis of H, an element of C is divided by the sum of two eigenvalues; it becomes zero if both are zero.
     """
     return lyapunov_p.bind(h, c)
 

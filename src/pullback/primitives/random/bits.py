@@ -185,7 +185,10 @@ def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """Emit all rounds unrolled, which run in a third of the time of a loop, and compile in half of it."""
+    """Emit the Threefry hash of the counters ``x0, x1`` with the keys ``k0, k1``; return its two words, of ``shape``.
+
+    All rounds are unrolled: they run in a third of the time of a loop, and compile in half of it.
+    """
 
     def constant(number: int) -> Any:
         return hlo.splat(number, shape, _word)
@@ -295,12 +298,12 @@ _unchanged(random_clone_p)
 
 
 def random_use(keys: Any, name: str) -> Any:
-    """Return typed keys, marked as used by the function ``name`` of ``random``."""
+    """Return typed keys unchanged; for the check of key reuse, the program records that ``random.<name>`` used them."""
     return random_use_p.bind(keys, name=name)
 
 
 def random_clone(keys: Any) -> Any:
-    """Return typed keys, marked as new."""
+    """Return typed keys unchanged; for the check of key reuse, the program records them as new keys."""
     return random_clone_p.bind(keys)
 
 
@@ -308,7 +311,7 @@ def random_clone(keys: Any) -> Any:
 
 
 def words_at(words: Any, *index: int) -> tuple[Any, Any]:
-    """Return the two words of one key of the default generator, from uint32 words of shape ``S + (2,)``."""
+    """Return the two words of the key at ``index``, from the words of keys of the default generator, ``S + (2,)``."""
     if is_on_default_device(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
@@ -464,7 +467,7 @@ def _few_counters(count: int) -> tuple[int, int]:
 
 
 def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
-    """Return the first and the second half of the random words of a key, in JAX's layout before ``partitionable``.
+    """Return the first and the second half of the random words of a key, in JAX's layout before partitionability.
 
     Word i and word i + n of 2n are hashed as a pair of counters. If ``count`` is odd, the last pair is completed by 0.
     """

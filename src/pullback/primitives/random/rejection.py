@@ -231,7 +231,11 @@ def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: 
 def _loop_compiled(
     hlo: Any, step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> Arrays:
-    """Emit the loop of ``_loop_eagerly``, which masks finished samples."""
+    """Emit a loop of ``step``, until all samples are finished; return their final state.
+
+    ``step(shared, operands, state)`` returns the next ``shared`` and ``state``, and a mask of the finished samples,
+    whose state then stays. ``waiting`` is a mask of the samples that need an iteration at all.
+    """
     n, m = len(shared), len(state)
     carry = [*shared, *state, waiting]
     kinds = [(x.shape, x.dtype) for x in carry]
@@ -271,7 +275,7 @@ def _gamma_abstract_eval(*avals: ShapedArray, log_space: bool, generator: Genera
 
 
 def _gamma_constants(a: Any) -> tuple[Any, Any]:
-    """Return the constants d = a - 1/3 and 1 / sqrt(9 d) of the method, with a + 1 instead of a below 1."""
+    """Return Marsaglia and Tsang's constants d = a - 1/3 and 1 / sqrt(9 d), with a + 1 instead of an ``a`` below 1."""
     d = sub(where(_ge(a, 1), a, add(a, 1)), 1 / 3)
     return d, div(1 / 3, ops.sqrt(d))
 
@@ -288,7 +292,7 @@ def _gamma_step(generator: Generator) -> Step:
 
     If the normal number is too small, the next iteration draws only a new normal number. The state holds the words of
     three keys (for the next iteration, the normal numbers and the uniform number), a mask of the samples whose normal
-    number was too small, and the sample divided by d.
+    number was too small, and the sample divided by d = a - 1/3.
     """
     n = generator.width
 
@@ -480,7 +484,8 @@ class _Draws:
         """Loop over all numbers, each until it is finished; return the first array of the final state.
 
         Args:
-          step: one iteration; its operands begin with the index of each number among the numbers of its key.
+          step: ``step(keys, operands, state) -> keys, state, finished``: one iteration; ``operands`` begins with the
+        index of each number among the numbers of its key.
           operands: more operands, with an element for each number.
           state: the initial state, likewise.
           waiting: a mask of the numbers that need an iteration at all.
@@ -495,7 +500,7 @@ class _Draws:
         return shapes.reshape(self.loop(step, wide, operands, state, shapes.reshape(waiting, flat))[0], waiting.shape)
 
     def together(self, attempt: Callable[..., Any], operands: Arrays) -> Any:
-        """Draw all numbers of a key until each was accepted, and return the last accepted ones.
+        """Draw all numbers of a key repeatedly, until each was accepted once; return the last accepted of each.
 
         Args:
           attempt: ``attempt(u, v, *operands)`` returns numbers from pairs of uniform numbers, and a mask of the

@@ -139,9 +139,9 @@ def _keeps(
 ) -> int | None:  # fmt: skip
     """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
 
-    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The batch axis and the kernel's output
-    features correspond to one. The operand's features do if each is a group of its own with one output. With several
-    batch groups no axis does.
+    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The operand's batch axis corresponds to
+    the result's, and the kernel's output features to the result's features. So do the operand's features, if each is a
+    group of its own with one output. With several batch groups the result is None.
     """
     if batch_group_count > 1:
         return None
@@ -266,7 +266,7 @@ def _by_operand(
     ct: Any, shape: Shape, kernel: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the operand: convolve ``ct``, dilated by the strides, with the reversed kernel."""
+    """The cotangent of an operand of ``shape``: convolve ``ct``, dilated by the strides, with the reversed kernel."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     o, i, *space = rhs_spec
     padding = []
@@ -293,7 +293,7 @@ def _by_kernel(
     ct: Any, lhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the kernel: convolve the operand with ``ct``, summing over the batch instead of features."""
+    """The cotangent of a kernel of ``shape``: convolve the operand with ``ct``; sum over the batch, not features."""
     (n, c, *xs), (o, i, *ks), (m, f, *ys) = dimension_numbers
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(xs, ks, ys, *geometry):
@@ -421,7 +421,7 @@ def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Any:
-    """Emit a complex convolution as four real ones, since the compiler has none for CPUs."""
+    """Emit a complex convolution, with a result of ``shape``, as four real ones: the compiler has none for CPUs."""
     real = np.dtype(f"f{lhs.dtype.itemsize // 2}")
     (a, b), (c, d) = (
         [hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (lhs, rhs)
@@ -515,7 +515,7 @@ def _convolution(
     hlo: Any, lhs: Any, rhs: Any, shape: Shape, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """Emit ``stablehlo.convolution`` of real operands."""
+    """Emit ``stablehlo.convolution`` of real operands, with a result of ``shape``."""
     specs = [_spec_text(spec, names) for spec, names in zip(dimension_numbers, ("bf", "oi", "bf"))]
     attributes = (
         f"batch_group_count = {batch_group_count} : i64, feature_group_count = {feature_group_count} : i64, "
@@ -532,7 +532,7 @@ def _convolution(
 
 
 def _spec_text(spec: Sequence[int], names: str) -> str:
-    """Axes as StableHLO text, such as ``[b, 0, 1, f]``."""
+    """Axes as StableHLO text, such as ``[b, 0, 1, f]``; ``names``, such as "bf", are letters for the first two axes."""
     found = [""] * len(spec)
     for a, name in zip(spec, [*names, *map(str, range(len(spec) - 2))]):
         found[a] = name

@@ -107,7 +107,7 @@ def _by_fft(x: Any, type: int, sine: bool) -> Any:
 
 
 def _turns(numerators: Any, denominator: int, like: Any) -> ArrayImpl:
-    """``exp(-2πi k / d)`` for each numerator k and the denominator d."""
+    """``exp(-2πi k / d)`` for each numerator k and the denominator d, complex in the precision of ``like``."""
     exact = np.exp(-2j * math.pi * np.asarray(numerators, np.float64) / denominator)
     return ArrayImpl(exact.astype(dtypes.to_complex(like.dtype)))
 

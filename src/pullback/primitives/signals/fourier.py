@@ -29,7 +29,7 @@ from pullback.primitives.rules import jvp_linear
 
 
 class FftType(enum.IntEnum):
-    """The kind of a Fourier transform: forward or inverse, of complex numbers or from and to real ones."""
+    """The kind of a Fourier transform: forward, inverse (I), from real numbers (RFFT), to real numbers (IRFFT)."""
 
     FFT = 0
     IFFT = 1
@@ -38,10 +38,11 @@ class FftType(enum.IntEnum):
 
 
 def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
-    """The transform of a kind over the last axes, one for each of ``lengths``.
+    """The Fourier transform ``kind`` over the last axes, as many as ``lengths`` has elements.
 
-    These axes have the sizes ``lengths``, except an axis that a real transform halves. ``FFT`` and ``IFFT`` accept real
-    operands too. The inverse transforms are divided by the product of the lengths.
+    These axes have the sizes ``lengths``, except that a real transform has only ``lengths[-1] // 2 + 1`` coefficients
+    along the last. ``FFT`` and ``IFFT`` accept real operands too. The inverse transforms are divided by the product of
+    the lengths.
     """
     return fft_p.bind(x, fft_type=kind, fft_lengths=tuple(lengths))
 

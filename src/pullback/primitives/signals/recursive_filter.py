@@ -40,7 +40,7 @@ recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False, cost=C
 
 
 def moving_sum(b: Any, x: Any, start: int = 0, reverse: bool = False) -> Any:
-    """``b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis, with zeros before the first element."""
+    """``b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis, from zeros; backwards if ``reverse``."""
     taps, last, n, rank = b.shape[-1], len(b.shape) - 1, x.shape[-1], len(x.shape)
     first = min(start, n)
     low, high = (-first, taps - 1 + first) if reverse else (taps - 1 + first, -first)

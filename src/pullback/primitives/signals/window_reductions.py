@@ -70,7 +70,7 @@ class Windows(NamedTuple):
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows over the result that transpose a sum over these windows of an operand of ``shape``."""
+        """The windows over a result's cotangent whose sums are the cotangent of an operand of ``shape``."""
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
@@ -204,7 +204,10 @@ def _sum_lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
 
 
 def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
-    """The largest (or smallest) element of each window; NaN if an element is; the lowest (highest) value if empty."""
+    """The largest element of each window, or the smallest unless ``largest``; NaN if an element is NaN.
+
+    For a window of only padding it is the lowest value of the dtype, or the highest unless ``largest``.
+    """
     return (reduce_window_max_p if largest else reduce_window_min_p).bind(x, windows=windows)
 
 
@@ -261,8 +264,8 @@ def _positions_lowering(hlo: Any, x: Any, *, windows: Windows, largest: bool) ->
 def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
     """Find the position in each window of its extreme, by comparisons that the compiler fuses into one loop.
 
-    The position is the row-major index of the element in the window. It is the number of its elements if all are
-    padding.
+    The position is the row-major index of the element in the window. For a window of only padding it is the window's
+    number of elements.
     """
     dtype, count = _position_dtype(windows), math.prod(windows.sizes)
     slices = window_slices(padded_operand(x, x.dtype.type(0), windows), windows)
@@ -286,8 +289,8 @@ def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
 def _positions(x: Any, windows: Windows, largest: bool) -> Any:
     """Find the position in each window of its extreme, by a reduction of pairs of an element and its index.
 
-    The position is the row-major index of the element in the window. It is the number of its elements if all are
-    padding.
+    The position is the row-major index of the element in the window. For a window of only padding it is the window's
+    number of elements.
     """
     dtype, shape = _position_dtype(windows), windows.counts(x.shape)
     if 0 in shape or 0 in x.shape:

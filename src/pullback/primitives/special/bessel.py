@@ -217,10 +217,10 @@ def _unscaled(x: Any, order: int) -> Any:
 
 
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
-    """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2; its negative where ``at`` < 0.
+    """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2, where z = sign(at) size + moved.
 
-    Here z = size + moved. No exponential exceeds one. Derivatives of z, through ``moved``, may differ from derivatives
-    of ``size``.
+    ``at`` is the value of z, without derivatives, and ``size`` is its absolute value. ``moved`` is zero, but its
+    derivatives may make those of z differ from those of ``size``. No exponential exceeds one.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
@@ -246,9 +246,9 @@ def _i1_in_series(x: Any) -> Any:
 @in_series(bessel_i1e_p)
 @formula
 def _i1e_in_series(x: Any) -> Any:
-    """The formula of i1e whose Taylor series is computed: an integral in x and abs(x).
+    """Evaluate i1e for its Taylor rule: an integral in x and abs(x).
 
-    At zero it differentiates abs(x) as zero, but x as one.
+    At zero the derivative of abs(x) counts as zero, and the derivative of x as one.
     """
     at, size = stop_gradient(x), abs(x)
     return _odd_integral(at, size, x - sign(at) * size)
@@ -314,7 +314,7 @@ def _ie_lowering(hlo: Any, x: Any, *, order: int) -> Any:
 
 @formula
 def _poisson(x: Any, n: int) -> Any:
-    """The scaled Bessel function I(x) exp(-abs(x)) of order n, by an integral of which no term cancels.
+    """The scaled Bessel function I(x) exp(-abs(x)) of order n, by an integral of positive terms.
 
     It is Poisson's integral of exp(abs(x) (cos θ - 1)) sin(θ)**2n (DLMF 10.32.2), cut off where the exponential is
     below a rounding error of the result.

@@ -206,7 +206,7 @@ def _sinh(x: Any) -> Any:
 
 
 def _product(x: Any, y: Any, finite: Any) -> Any:
-    """``x * y``, and zero where ``x`` is, even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
+    """``x * y``, and zero where ``x`` is zero, even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
     return x * where(x == 0, finite, y)
 
 
@@ -268,7 +268,7 @@ def _imaginary_on_axis(out: Any, z: Any) -> Any:
 
 
 def _expm1_at_ends(out: Any, z: Any) -> Any:
-    """Correct expm1 at zero and at infinities without an angle, to the values of the array API standard."""
+    """Correct expm1 to the array API standard: at zero, on the real axis, and at an infinite real part."""
     a, b = real(z), imag(z)
     positive = a > 0
     at_infinity = complex(where(positive, a, -1), where(positive, math.nan, zeros_like(a)))
@@ -305,7 +305,8 @@ def _complex_div(x: Any, y: Any) -> Any:
 
     The divisor is scaled by the power of two next to its larger part, and the dividend is scaled away from the ends of
     the range, so that no factor overflows. Ones with the same signs replace infinite parts of the dividend and a zero
-    divisor, and large numbers replace infinite parts of the divisor: the last factor compensates for both.
+    divisor, and large numbers replace infinite parts of the divisor. At the end, a factor of infinity or zero
+    compensates for this.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))
@@ -468,7 +469,8 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 def _square_error(x: Any) -> Any:
     """The rounding error of a square, x**2 - fl(x**2), itself rounded.
 
-    The limits prevent that the compiler fuses the square and the difference into one operation that rounds once.
+    The bound of 1e10 keeps the compiler from fusing the square and the difference into one operation, which would round
+    once.
     """
     high = high_part(x)
     return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)

@@ -141,7 +141,7 @@ erfcx_p: Primitive = elementwise(
 @in_series(erfcx_p)
 @formula
 def _erfcx_in_series(x: Any) -> Any:
-    """The Taylor formula of erfcx: an integral in abs(x); for negative x, 2 exp(x²) minus that integral."""
+    """Evaluate erfcx for its Taylor rule: an integral in abs(x); for negative x, 2 exp(x²) minus the integral."""
     negative = x < 0
     size = where(negative, -x, x)
     end = minimum(math.sqrt(SERIES_BELOW), SERIES_BELOW / 2 / fixed(size))
@@ -216,7 +216,7 @@ dawsn_p: Primitive = elementwise(
 @in_series(dawsn_p)
 @formula
 def _dawsn_in_series(x: Any) -> Any:
-    """The Taylor formula of dawsn: x times an integral of exp(-x² v (2 - v)), whose derivatives do not cancel."""
+    """Evaluate dawsn for its Taylor rule: x times an integral of exp(-x² v (2 - v)), without cancellation."""
     squared = square(x)
     most = minimum(60 / fixed(squared), 1)  # 48 nodes are too few for more
     end = most / (sqrt(1 - most) + 1)
@@ -447,9 +447,9 @@ fresnel_turn_p: Primitive = composite(
 
 
 def _next_turn(x: Any, quarters: int) -> Any:
-    """Evaluate ``fresnel_turn_p``, sin(π / 2 (x² + quarters)), for ``quarters`` + 1.
+    """Evaluate sin(π / 2 (x² + n)) for n = ``quarters`` + 1, where ``quarters`` is 0 or 1.
 
-    For 2 it is minus the value for 0, so that two series suffice.
+    For n = 2 it is minus the value for n = 0, so that two Taylor series suffice.
     """
     turn = lifted(fresnel_turn_p.bind)
     return -turn(x, quarters=0) if quarters == 1 else turn(x, quarters=quarters + 1)

@@ -109,9 +109,9 @@ expn_p: Primitive = elementwise(
 @in_series(expn_p)
 @formula
 def _expn_in_series(n: Any, x: Any) -> Any:
-    """The Taylor formula of expn for n = 0, 1, ...: a series near zero, else an integral of exp(-x exp(u) - (n - 1) u).
+    """Evaluate expn, n >= 0, for its Taylor rule: a series near zero, else an integral of exp(-x exp(u) - (n - 1) u).
 
-    The series has a logarithm as its term k = n - 1, which is negligible beyond the last term.
+    The term k = n - 1 of the series has a logarithm; if n exceeds the number of terms, this term is negligible.
     """
     close = x < _LEAST
     far, near = where(close, _LEAST, x), where(close, x, _LEAST)
@@ -291,7 +291,7 @@ _scipy_sici = host.special_pair("sici")
 
 @formula
 def _sici(x: Any, *, cosine: bool) -> Any:
-    """Si or Ci: series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions (6.2.19, 6.7.13), t = exp(u) - 1."""
+    """Si or Ci: series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions (6.2.19; 6.7.13 in t = exp(u) - 1)."""
     size = abs(x)
     near = minimum(size, _SERIES)
     first = 2 if cosine else 1
@@ -352,7 +352,7 @@ _SINC_SPLIT = 20.0
 @in_series(sinc_derivative_p)
 @formula
 def _sinc_in_series(x: Any, *, order: int) -> Any:
-    """The Taylor formula of ``sinc_derivative_p``: an integral near zero, else a recurrence in the order."""
+    """Evaluate a derivative of sin(x) / x for its Taylor rule: an integral near zero, else recurrence in the order."""
     near = abs(x) < _SINC_SPLIT
     small, large = where(near, x, 0), where(near, _SINC_SPLIT, x)
     turns = [sin, cos, lambda x: -sin(x), lambda x: -cos(x)]
@@ -446,7 +446,7 @@ _ONWARD = 4.0
 @in_series(log_ratio_p)
 @formula
 def _log_ratio_in_series(y: Any, *, order: int) -> Any:
-    """The Taylor formula of ``log_ratio_p``: an integral of 1 / (1 + t y) over t, or the quotient for large y."""
+    """Evaluate a derivative of log(1 + y) / y for its Taylor rule: an integral, or the quotient for large y."""
     near = y < _ONWARD
     small, large = where(near, y, 0), where(near, _ONWARD, y)
     size = (-1) ** order * math.factorial(order)

@@ -116,7 +116,7 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
 
     Args:
       order: the order of the derivative in each variable.
-      derivatives: maps the orders in each variable to that derivative of L.
+      derivatives: maps a tuple of the orders in each variable to the derivative of L of these orders.
     """
 
     @cache
@@ -283,7 +283,7 @@ _gamma_density: Any = binary(gamma_density_p)
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
-    """Make a function that returns the derivative of the gamma log density in a of an order, a tuple of one number."""
+    """Make a function of a tuple (k,) that returns the derivative of the gamma log density of order k in a."""
     return lambda index: log(x) - digamma(a) if index == (1,) else -_polygamma(index[0] - 1, a)
 
 
@@ -340,10 +340,10 @@ fraction of the interval at which it is split."""
 @in_series(igamma_derivative_p)
 @formula
 def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
-    """The Taylor formula of ``igamma_derivative_p``, with the weight under the integral, so that a is in one exponent.
+    """Evaluate the derivative of igamma with respect to a, of an order, for its Taylor rule.
 
-    The exponent contains 1 / Γ(a + 1), with a factor a above the mean: the coefficients of 1 / Γ(a) would cancel near
-    zero.
+    The weight x**a exp(-x) / Γ(a) is under the integral, so that a is in one exponent. There 1 / Γ(a + 1), with a
+    factor a above the mean, replaces 1 / Γ(a), whose coefficients would cancel near zero.
     """
 
     def inside(a: Any, x: Any) -> Any:
@@ -521,7 +521,12 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     keys = list(inner)
 
     def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
-        """Evaluate the integrand at y; ``side`` is x, or 1 - x above 1/2, where h is the same function of -y."""
+        """Evaluate the integrand exp(-h), times a factor if a derivative is requested, at y.
+
+        Where ``above``, that is x > 1/2, ``side`` is 1 - x, and h the same function of -y; otherwise ``side`` is x.
+        ``slope`` is the derivative of h at 0, ``total`` is a + b + 1, and ``swapped`` says where a and b are swapped.
+        ``logarithms`` are log(x) and log(1 - x), before the swap, and the derivatives of -log B.
+        """
         z = where(above, y, -y)
         if is_double():
             growth, fall = side * expm1(z), _expm1_less_x(z, total * side)
@@ -608,7 +613,7 @@ _beta_density: Any = lifted(beta_density_p.bind)
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
-    """Make a function that maps orders (k, n) to that derivative of the beta log density with respect to a and b."""
+    """Make a function of (k, n) that returns the derivative of the beta log density of order k in a and n in b."""
 
     def of(index: tuple[int, ...]) -> Any:
         k, n = index
@@ -669,7 +674,7 @@ betainc_derivative_p: Primitive = by_integrals(
 @in_series(betainc_derivative_p)
 @formula
 def _betainc_derivative_in_series(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
-    """The Taylor formula of ``betainc_derivative_p``, with the weight under the integral."""
+    """Evaluate a derivative of betainc in a and b for its Taylor rule, with the weight under the integral."""
     return _beta_derivative_inside(partial(_beta_in_series, orders=(by_a, by_b)), a, b, x)
 
 

@@ -245,7 +245,7 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
 
 
 def _where_scipy_has_none(name: str, inverse: Formula) -> Formula:
-    """Make a host rule from a SciPy function, and from ``inverse`` where that returns NaN for tiny probabilities."""
+    """Make a host rule that calls SciPy's ``name``, and ``inverse`` where SciPy returns NaN for tiny probabilities."""
     of_scipy = host.special(name)
 
     def call(*operands: Any) -> Any:

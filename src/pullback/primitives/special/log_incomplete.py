@@ -84,7 +84,7 @@ def normal_hazard(x: Any) -> Any:
 
 
 def _host_log_ndtr(x: Any) -> Any:
-    """Evaluate SciPy's log_ndtr; in doubles, where that rounds x / √2, by the upper tail for positive numbers."""
+    """Evaluate SciPy's log_ndtr; for positive doubles evaluate log1p(-tail) instead, since SciPy rounds x / √2."""
     out = _scipy_log_ndtr(x)
     above = x > 0
     if x.dtype != np.float64 or not np.any(above):

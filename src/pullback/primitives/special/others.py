@@ -26,7 +26,7 @@ from pullback.primitives.special.quadrature import SERIES_BELOW, in_series, inte
 
 
 def _zero_times(logarithm: Any) -> Any:
-    """Make the lowering rule of ``x * logarithm(y)``, which is zero where x is, unless y is NaN."""
+    """Make the lowering rule of ``x * logarithm(y)``, which is zero where x is zero, unless y is NaN."""
 
     def product(x: Any, y: Any) -> Any:
         zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
@@ -183,7 +183,7 @@ exprel_p = elementwise(
 
 @in_series(exprel_p)
 def _exprel_in_series(x: Any) -> Any:
-    """The Taylor formula of exprel: the integral of exp(x t) over t from 0 to 1, scaled by the largest exponential."""
+    """Evaluate exprel for its Taylor rule: the integral of exp(x t) over t from 0 to 1, scaled by its largest value."""
     at = ops.stop_gradient_p.bind(x)
     size, rising, moved = ops.abs(at), ops.gt(at, 0), ops.sub(x, at)
     end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
@@ -282,10 +282,10 @@ def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:
 
 
 def _zeta_term(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
-    """Compute sum number i of the zeta function: 0 is of the positive terms, 1 and 2 add up to the negative ones.
+    """Compute a part of the zeta function: the sum of its positive terms (i = 0), or a part of the others (i = 1, 2).
 
     The negative terms have the absolute values r, r + 1, ..., -q, and s must be an integer: their sum is the sum from r
-    on minus the sum from 1 - q on.
+    on (i = 1) minus the sum from 1 - q on (i = 2). Each sum takes ``terms`` terms; ``power(x, y)`` computes x**y.
     """
     below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
     first, second = ops.eq(i, 0), ops.eq(i, 1)
@@ -304,7 +304,10 @@ def _power_of_singles(base: Any, exponent: Any) -> Any:
 
 
 def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
-    """The sum of (q + k)**-s over k for positive q: some terms, and the Euler-Maclaurin formula (DLMF 25.11.5)."""
+    """The sum of (q + k)**-s over k for positive q: ``terms`` terms, and the Euler-Maclaurin formula (DLMF 25.11.5).
+
+    ``power(x, y)`` computes x**y.
+    """
     s = ops.min_p.bind(s, 1e15)
     last = q + terms
     total = power(last, -s)

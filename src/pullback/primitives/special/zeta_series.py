@@ -117,7 +117,10 @@ def _of_positive(s: Series, q: Series) -> Coefficient:
 
 
 def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
-    """The coefficients of the logarithmic derivative of 1 / (s - 1), 1, and s (s + 1) ... (s + j) for each offset j."""
+    """The coefficients of the logarithmic derivatives of functions of s, one along a first axis for each offset j.
+
+    The function is 1 / (s - 1) for j = -1, and else the product s (s + 1) ... (s + j - 1). ``like`` has the dtype.
+    """
     factors = range(-1, offsets[-1])
     signs = np.array([[-(i == -1) if j == -1 else 0 <= i < j for i in factors] for j in offsets])
     which = _along_axis(signs, like)
