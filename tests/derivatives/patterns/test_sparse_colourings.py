@@ -27,7 +27,7 @@ def products(matrix: Any, c: Colouring) -> np.ndarray[Any, Any]:
 
 def recovered(matrix: Any, c: Colouring) -> np.ndarray[Any, Any]:
     """The elements of the pattern of a matrix, from its products; trees are gone through edge by edge."""
-    read = products(matrix, c)[c.places]
+    read = products(matrix, c)[c.positions]
     if c.forest is None:
         return read
     total, above = read * c.forest.signs, c.forest.above
@@ -238,6 +238,9 @@ def test_colourings_are_saved_and_pickled(tmp_path: Path, method: str) -> None:
         assert again.pattern == c.pattern
         assert (again.method, again.counts, repr(again)) == (c.method, c.counts, repr(c))
         np.testing.assert_allclose(recovered(arrow(9) * 3, again), np.full(c.pattern.nnz, 3))
+    with np.load(tmp_path / "c.npz") as found:
+        np.savez(tmp_path / "earlier.npz", **{"places" if name == "positions" else name: found[name] for name in found})
+    assert Colouring.load(tmp_path / "earlier.npz").counts == c.counts
     np.savez(tmp_path / "other.npz", x=1)
     with pytest.raises(PatternError, match=r"other\.npz' holds no colouring"):
         Colouring.load(tmp_path / "other.npz")

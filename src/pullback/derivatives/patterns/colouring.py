@@ -130,7 +130,8 @@ class Colouring:
             shape = (int(parts["shape"][0]), int(parts["shape"][1]))
             pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
             forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
-            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], parts["positions"], forest)
+            positions = parts["places" if "places" in parts else "positions"]  # files of earlier versions have "places"
+            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], positions, forest)
         except (KeyError, ValueError) as error:
             raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
 
