@@ -507,9 +507,10 @@ NOT_CALLED = {
     "of the class": """__class__ __init__ __init_subclass__ __new__ __slots__ __subclasshook__ __module__
         __annotations__ __doc__ __dir__ __array_priority__ __array_namespace__ __hash__ __weakref__ __getattribute__
         __setattr__ __delattr__ __static_attributes__ __firstlineno__""",
-    "internal: our own code asks for the parts, and answers for their derivatives": """_aval _buffer _host_value _literal
-        _resolved _signature _trace _unknown _value abstract_part concrete differentiated made_at origin shown dependence
-        jacobian laplacian series tangent value dim __getstate__ _known _leak _leaked""",
+    "internal: our own code asks for the parts, and answers for their derivatives": """
+        _aval _buffer _host_value _literal _resolved _signature _trace _unknown _value abstract_part
+        concrete differentiated made_at origin shown dependence jacobian laplacian series tangent
+        value dim __getstate__ _known _leak _leaked""",
     "says what it is: the value without its derivative": "primal",
     "gives up the memory": "delete",
 }
@@ -574,7 +575,8 @@ REFUSED = {
     "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__",
     "__rrshift__", "__invert__", "__index__", "__setitem__", "__delitem__", "flat",  # of numbers that are not integers
     "__array__", "__buffer__", "__complex__", "__dlpack__", "__dlpack_device__", "__float__", "__reduce__",
-    "__reduce_ex__", "addressable_data", "addressable_shards", "global_shards", "item", "concrete_value", "to_numpy", "tobytes",
+    "__reduce_ex__", "addressable_data", "addressable_shards", "concrete_value", "global_shards", "item",
+    "to_numpy", "tobytes",
     "tolist", "byteswap", "unsafe_buffer_pointer", "__bytes__",  # which would take the value
 }  # fmt: skip
 """Names that no traced array answers to."""
