@@ -446,10 +446,10 @@ def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool])
 def _of_captured(
     lead: Any, a: Any, directions: Sequence[Any], captured: Any, tangents: Any, function: Scalar, shared: Any
 ) -> list[Any]:
-    """The terms of a derivative's tangent that come from the tangents of the captured arrays.
+    """The terms of a tangent that are due to the tangents of the arrays that the scalar ``function`` closes over.
 
-    The derivative is of the matrix function at ``a`` along ``directions``; ``lead`` are the sizes of the leading axes,
-    and ``shared`` says which captured arrays are the same for all matrices.
+    It is the tangent of the derivative of the matrix function at ``a`` along ``directions``. ``lead`` are the sizes of
+    the leading axes; ``shared`` says which captured arrays are the same for all matrices.
     """
     if all(t is ZERO for t in tangents):
         return []

@@ -801,7 +801,7 @@ _ENOUGH = 2**31
 
 
 def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None:
-    """Raise OverflowError if the dtype cannot hold the first or the last int of a range; its end is excluded."""
+    """Raise OverflowError if the dtype cannot hold the first or the last element of ``range(first, last, step)``."""
     if type(first) is type(last) is int and 0 <= first < _ENOUGH and 0 <= last < _ENOUGH and dtype.itemsize >= 4:
         return  # the usual case; the rest takes longer than the range
     if not all(isinstance(x, int) for x in (first, last, step)):

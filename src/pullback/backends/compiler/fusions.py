@@ -79,8 +79,8 @@ def _is_elementwise(eqn: Eqn) -> bool:
 def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
     """Whether an upper bound of ``cost(eqns, results).code`` is at most ``most``.
 
-    This takes a seventh of the time of :func:`cost`. The bound counts equal loops repeatedly, and each operation once
-    for each path from it to the end of its loop.
+    The code is an estimate of its size. This takes a seventh of the time of :func:`cost`. The bound exceeds the cost:
+    it counts equal loops separately, and an operation again for each chain of uses to the result of its loop.
     """
     code, unwritten = 0, dict[Any, int]()  # the latter: the cost of each variable that is not written to memory
     for eqn in eqns:

@@ -206,5 +206,5 @@ def include_directory() -> str:
 
 
 def types_agree(a: ShapedArray, b: ShapedArray) -> bool:
-    """Whether arrays of two types can share memory."""
+    """Whether two types have the same shape and dtype, so that a result can reuse the memory of an operand."""
     return a.shape == b.shape and dtypes.dtype_name(a.dtype) == dtypes.dtype_name(b.dtype)

@@ -50,17 +50,17 @@ class Forest:
 class Colouring:
     """A pattern with the colours of its columns or rows, or both, from which a sparse derivative is computed.
 
-    Columns of one colour share a product with the Jacobian in forward mode, rows of one colour one in reverse mode.
-    It can be pickled, and saved in a file; :func:`colour_jacobian` and :func:`colour_hessian` make it, and ``prepare``
-    of a sparse derivative.
+    One Jacobian-vector product computes all columns of a colour, and one vector-Jacobian product all rows of a colour.
+    :func:`colour_jacobian`, :func:`colour_hessian` and the method ``prepare`` of a sparse derivative return colourings.
+    They can be pickled, and saved in a file.
 
     Attributes:
       pattern: the pattern.
       method: ``"columns"``, ``"rows"`` or ``"both"`` of a Jacobian; ``"star"``, ``"acyclic"`` or ``"columns"`` of a
         Hessian.
-      columns: the colour of each column, -1 of those without a product: integers (columns,).
-      rows: the colour of each row, -1 of those without a product: integers (rows,).
-      positions: the positions of elements in the products of columns, followed by those of rows: integers.
+      columns: the colour of each column, -1 for a column that needs no product: integers (columns,).
+      rows: the colour of each row, -1 for a row that needs no product: integers (rows,).
+      positions: for each element of the pattern its index in the products of columns, followed by those of rows.
       forest: the trees by which elements are computed from entries, with an acyclic colouring; otherwise None.
 
     >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))

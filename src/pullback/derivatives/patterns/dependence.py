@@ -172,7 +172,8 @@ def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:
     """Return a program that computes the results of an equation from its operands, or None if there is none.
 
-    It comes from a parameter, a program that runs once or a linear map, or from the primitive's decomposition rule.
+    If a parameter of the equation is a program that it runs once, or a linear map, that is the program; otherwise the
+    primitive's decomposition rule makes it.
     """
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():

@@ -264,10 +264,10 @@ def _on_elements(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> 
 
 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
-    """Return the reading rule of an operation that is linear in one operand, whose position ``choose`` returns.
+    """Return a rule for operations that are linear in one operand, whose position ``choose`` returns.
 
-    The rule reads this operand as slices, and applies the operation to each slice: where the operand is known to be
-    zero, the result is zero.
+    The rule returns the slices of the result that may be nonzero. It takes those of the operand, and applies the
+    operation to each.
     """
 
     def rule(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:

@@ -22,8 +22,9 @@ class Block(NamedTuple):
     """The block of derivatives of one result by one argument.
 
     Attributes:
-      which: the positions of its elements among those of the whole matrix; None for all.
-      empty: a ``BCOO`` of shape ``result shape + argument shape`` with their indices, without data.
+      which: the positions of the block's stored elements in the list of stored elements of the whole sparse matrix;
+        None for all.
+      empty: a ``BCOO`` of shape ``result shape + argument shape`` with the indices of these elements, without values.
       rows, columns: their rows and columns within the block.
       shape: the shapes of result and argument.
       dtype: the dtype of the result.

@@ -254,7 +254,7 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 
 
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
-    """Whether a function depends on undetermined rotations of vectors, for each matrix of a batch.
+    """Whether a gradient depends on the arbitrary choice of vectors of a repeated eigenvalue, for each matrix.
 
     Args:
       where: a mask of the undetermined elements of the rotations.
@@ -262,7 +262,8 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
       by_x: the cotangents of the rotations.
 
     Returns:
-      Booleans (..., 1, 1): whether a cotangent of a masked element, or of an eigenvalue whose column has one, is not 0.
+      Booleans (..., 1, 1): whether ``by_x`` is nonzero at a masked element, or ``by_values`` at an eigenvalue whose
+        column of ``where`` has a masked element.
     """
     rank = len(where.shape)
     of_column = reductions.reduce_or(where, (rank - 2,))

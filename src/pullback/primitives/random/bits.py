@@ -362,7 +362,7 @@ def _halves_of(key: BlockKey) -> list[tuple[Any, Any]]:
 
 
 def lane_keys(key: Words, shape: Shape) -> tuple[Any, ...]:
-    """The words of new keys, as a tuple of arrays of ``shape``, one for each word."""
+    """Split ``key`` into keys of ``shape``; return a tuple with an array of ``shape`` for each word of a key."""
     if not isinstance(key, BlockKey) and config.threefry_partitionable:
         return tuple(threefry2x32(*key, 0, _counters(shape)))
     return word_arrays(random_split(key, shape))

@@ -123,7 +123,7 @@ def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionab
 
 
 class Generator(NamedTuple):
-    """A random generator on arrays of keys, which are tuples of arrays of their words.
+    """The algorithm that makes random bits from keys. An array of keys is a tuple with an array for each word of a key.
 
     Attributes:
       name: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.

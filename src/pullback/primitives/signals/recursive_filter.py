@@ -96,7 +96,7 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
 
 
 def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool) -> Any:
-    """Replace the results ``out`` of the filter by ``x`` up to the first nonzero element of ``x``.
+    """Replace the results ``out`` of the filter by ``x``, from the start through its first nonzero element.
 
     So results before that element are exactly zero, even if coefficients are infinite or NaN.
     """

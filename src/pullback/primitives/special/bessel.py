@@ -219,8 +219,9 @@ def _unscaled(x: Any, order: int) -> Any:
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
     """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2, where z = sign(at) size + moved.
 
-    ``at`` is the value of z, without derivatives, and ``size`` is its absolute value. ``moved`` is zero, but its
-    derivatives may make those of z differ from those of ``size``. No exponential exceeds one.
+    It is the Bessel function I1 of z, times exp(-size). ``at`` is the value of z, without derivatives, and ``size`` is
+    its absolute value. ``moved`` has the value zero; it carries the derivatives of z that ``size`` lacks. No exponent
+    exceeds one.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)

@@ -251,9 +251,9 @@ _BOUNDARIES["symmetric"] = "symmetric"
 
 
 def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillvalue: Any) -> Any:
-    """Pad an image beyond its boundary, as far as a convolution of a mode with a kernel of shape ``window`` reads.
+    """Pad an image by the elements outside of it that a convolution with a kernel of shape ``window`` reads.
 
-    If ``late``, the elements of "same" begin one element later along axes where the kernel has an even size.
+    ``mode`` is "full", "same" or "valid". A kernel of even size has two centres for "same": the second if ``late``.
     """
     widths = _paddings(x.shape, window, mode, late)
     kind = _BOUNDARIES[boundary]

@@ -400,7 +400,8 @@ def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, .
 def _start(group: int, takes: Sequence[int], groups: Sequence[Sequence[Any]]) -> int:
     """The index of the first input of a loop's program that belongs to group number ``group`` of the operands.
 
-    ``groups`` are the operands in groups, such as the carry; ``takes`` are the numbers of those that the program takes.
+    ``groups`` are the operands of the loop in groups: constants, carry, ... ``takes`` lists the indices of those groups
+    that are inputs of the program, in order.
     """
     return sum([len(groups[g]) for g in takes[: takes.index(group)]])
 

@@ -58,15 +58,15 @@ class VmapCall(CustomCall):
     transpose of the derivative likewise. So differentiation keeps the rule, in both modes and to any order. The
     residuals are the operands, from which the backward pass computes the function's values again.
 
-    In forward mode an operand counts as mapped for the user's rule if its value and its tangent are mapped, as in JAX.
-    If none counts, the rule is called with no operand mapped, and its operations are batched as any others.
+    In forward mode, as in JAX, the user's rule sees an operand as mapped only if both its value and its tangent are
+    mapped. If no operand is, the rule is traced without mapped operands, and its operations are then batched.
 
     Attributes:
       rule: the user's rule, flat.
       order: how many times the call was differentiated in forward mode.
-      linear: the number of operands, at the end, that are cotangents, or tangents in a transposed call. If only these
-        are mapped, as by ``jacrev`` and ``hessian``, the derivative is batched without the user's rule, as the
-        function's arguments are not mapped. It is 0 in pure forward mode.
+      linear: how many of the last operands are linear inputs: cotangents, or tangents after a second transposition; 0
+        in pure forward mode. If only these are mapped, as by ``jacrev``, the user's rule is not called, and the
+        derivative is batched by the rules of its operations.
     """
 
     equation = custom_vmap_call_p

@@ -518,7 +518,7 @@ def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordere
     Args:
       function: the user's function.
       args, kwargs: its arguments. Leaves that are no arrays are passed to it unchanged.
-      ordered: whether ordered calls of a program happen in program order.
+      ordered: whether this call keeps its position among the other ordered calls of a program.
       numbers: whether Python numbers are converted to arrays, too.
     """
     leaves, outline = tree.flatten_call(args, kwargs)
