@@ -220,8 +220,8 @@ def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
     """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2, where z = sign(at) size + moved.
 
     It is the Bessel function I1 of z, times exp(-size). ``at`` is the value of z, without derivatives, and ``size`` is
-    its absolute value. ``moved`` has the value zero; it carries the derivatives of z that ``size`` lacks. No exponent
-    exceeds one.
+    its absolute value. ``moved`` has the value zero; it carries the derivatives of z that ``size`` lacks.
+    No exponential exceeds one.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
