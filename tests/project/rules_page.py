@@ -10,7 +10,7 @@ import sys
 import pullback
 from pullback.core import traits
 from pullback.core.trace import Primitive, RuleKind
-from pullback.core.traits import TRAITS, Cost
+from pullback.core.traits import Cost, Trait
 from tests.helpers import ROOT
 from tests.primitives_of import all_primitives
 
@@ -53,6 +53,10 @@ def kinds() -> dict[str, RuleKind]:
             values = vars(importlib.import_module(module.name)).values()
             found.update({x.name: x for x in values if isinstance(x, RuleKind)})
     return dict(sorted(found.items()))
+
+
+TRAITS = {trait.name: trait for trait in vars(traits).values() if isinstance(trait, Trait)}
+"""The traits of the library: examples and tests declare others."""
 
 
 def _is(p: Primitive) -> str:
