@@ -205,7 +205,10 @@ class RuleAdapter(FlatFunction):
         return outs, ts
 
     def _differentiated(self, primals: Sequence[Any]) -> Any:
-        """Rebuild the trees of the differentiated arguments from leaves; references replace arrays by index."""
+        """Rebuild the trees of the differentiated arguments from ``primals``, except leaves that are references.
+
+        These leaves are the references that the user passed, instead of the arrays in ``primals``.
+        """
         if self.opaque is not None:
             primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
         return tree.unflatten(self.in_tree, primals)
@@ -328,7 +331,7 @@ class UserLinearMap(LinearMap):
         return with_masked_zeros(self._by_rule, residuals, cts)
 
     def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Apply the backward rule to cotangents of the inexact results; return those of the perturbed arguments.
+        """Apply the backward rule to cotangents of the inexact results; return the perturbed arguments' cotangents.
 
         Raise if a cotangent that the rule returns has a wrong type.
         """
