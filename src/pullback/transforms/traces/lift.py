@@ -41,8 +41,8 @@ class Fed(NamedTuple):
       programs: the transformed programs.
       test: the transformed program that decides whether a loop continues; None if the operation has none.
       groups: the operands, by group: the values of each group, followed by their extras.
-      forward, marks, results: the forward transformation, and the marks of the operands and of the results. None for
-        another transformation, which has no extras.
+      forward, marks, results: the forward transformation, and the marks of the operands and of the results. For a
+        transformation that adds no extras they are None and empty.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -464,6 +464,9 @@ def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **pa
 def batch_of_programs(
     p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of an operation whose programs each run for all examples together: batch the programs."""
+    """The batching rule of an operation that holds programs: batch the programs, and apply the operation to batches.
+
+    Return the results, and the position of the mapped axis in each, or None.
+    """
     outs = lifted(p, Mapped(axis), list(zip(args, dims, strict=True)), params)
     return [x for x, _ in outs], [d for _, d in outs]
