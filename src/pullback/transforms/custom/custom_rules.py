@@ -50,7 +50,7 @@ class FunctionWithRules(OwnsPrograms):
 
     @property
     def described(self) -> str:
-        """Its name and source location, for error messages."""
+        """The name and source location of the function, for error messages."""
         return name_of(self.fun)
 
     def _without_rule(self) -> MissingCustomRuleError:

@@ -84,7 +84,7 @@ class LinearMap(HoldsFunction):
         raise NotImplementedError
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Apply the map under the current trace; by default by transposing ``transpose``."""
+        """Apply the map under the current trace. The default is to transpose the method ``transpose``."""
         trace = checked_trace(self.function)
         try:
             _, program = refused_if_affine(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals)

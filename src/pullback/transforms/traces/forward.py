@@ -56,7 +56,7 @@ class PrimalTracer(Tracer):
         return self.primal.weak_type  # type: ignore[no-any-return]
 
     def _resolved(self) -> Any:
-        """The primal value: of the tracer, or of its replacement while the backward pass runs a function again."""
+        """The primal, or the value that replaces this tracer while the backward pass runs a checkpointed function."""
         trace = live_trace(self._trace)
         replacement = self if trace is None else trace.resolve(self)
         return self.primal if replacement is self else replacement
@@ -97,7 +97,7 @@ class JVPTrace(Trace):
       tape: records the operations on tangents, in linearisation; None in forward mode.
       directional: whether there are several tangents for a primal; see :class:`Direction`.
       masks: whether zero tangents stay zero if multiplied by infinite or undefined derivatives (``core.masking``).
-      wraps: whether rules may need a further trace, for masks or, within a named scope, for provenance.
+      wraps: whether rules may need a further trace: for ``masks``, or to mark operations within a named scope.
     """
 
     __slots__ = ("directional", "masks", "rules", "tape", "transformation", "wraps")

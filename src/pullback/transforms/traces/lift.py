@@ -175,9 +175,9 @@ class Forward:
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of an element that a step of a loop takes, from the mark of the array that :meth:`row` returned.
+        """The mark (which extras, such as a tangent, a value has) of the slice of an array that a step of a loop takes.
 
-        A mark says what extras, such as a tangent, a value has. In the array's extras, the axis of the steps is first.
+        ``mark`` is the mark of the array; in its extras, the axis of the steps is first, as :meth:`row` arranges.
         """
         return mark
 

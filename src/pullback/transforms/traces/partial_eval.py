@@ -105,7 +105,7 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Split equations by whether they depend on ``unknown_vars``, to which the unknown results are added."""
+    """Return the equations independent of ``unknown_vars``, and the dependent ones, whose results join this set."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:
