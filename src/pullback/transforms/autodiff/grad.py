@@ -245,7 +245,10 @@ def _value_and_grad(
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
-    """The cotangent 1 of a result ``value``; raise unless it is a scalar, complex if ``holomorphic``, else real."""
+    """The cotangent 1 of ``value``, the result of ``fun``.
+
+    Raise unless ``value`` is a scalar, which must be complex if ``holomorphic`` is true, and real if it is false.
+    """
     if type(value) is ArrayImpl and not holomorphic:  # fast path: a real scalar on the host
         elements = value._host_value
         if elements.shape == () and elements.dtype.kind == "f":
@@ -460,7 +463,10 @@ def _linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
     kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the output of a function, its derivative as an instance of ``kind``, and the auxiliary output if any."""
+    """Return the output of a function, its derivative as an instance of ``kind``, and the auxiliary output if any.
+
+    ``transformation`` is the name of the public function that was called, for error messages.
+    """
     check_callable(fun, transformation)
     check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)

@@ -232,11 +232,13 @@ def _one(x: Any) -> Any:
 def _along_basis(
     function: Callable[..., Any], values: Sequence[Any], chunk_size: int | None, axis: int, transformation: str
 ) -> list[Any]:
-    """Map a linear function over the standard basis of the space of some arrays, in chunks of basis vectors.
+    """Map a linear function of several arrays over the standard basis of their space, in chunks of basis vectors.
+
+    A basis vector is a list of arrays of which one element is 1, and all others are 0.
 
     Args:
-      function: takes a basis vector, as an array like each of ``values``, and returns a list of arrays.
-      values: the arrays.
+      function: takes as many arrays as ``values`` has, and returns a list of arrays.
+      values: arrays with the shapes and dtypes of the function's arguments.
       chunk_size: the number of vectors of a chunk; None for all.
       axis: the position of the mapped axis in the results.
       transformation: the name of the transformation, for error messages.
@@ -260,7 +262,10 @@ def _along_basis(
 
 
 def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
-    """Basis vectors ``start`` to ``stop`` of the space of some arrays, along a new first axis of each array."""
+    """Return basis vectors ``start`` to ``stop - 1`` of the space of the arrays ``values``.
+
+    A basis vector has one element 1 in one of the arrays. The vectors are stacked along a new first axis of each array.
+    """
     basis: list[Any] = []
     offset = start
     count = stop - start
@@ -278,16 +283,16 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
-    """Split ``x`` along an axis into a block for each of several arrays whose elements the axis enumerates.
+    """Split the first axis of ``x``, which runs over the elements of several arrays, into a block for each array.
 
     Args:
-      x: the array.
-      avals: the types of the arrays. In each block, the axes of its array replace the axis that was split.
+      x: the array to split.
+      avals: the types of the several arrays.
       rest: the sizes of the other axes of ``x``.
       last: whether to split the last axis of ``x`` instead of the first.
 
     Returns:
-      A block for each of ``avals``.
+      A block for each of ``avals``, reshaped so that the axes of its array replace the axis that was split.
     """
     if len(avals) == 1:
         return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]

@@ -26,7 +26,7 @@ def _without_tangents(trace: Trace, primitive: Primitive, args: tuple[Any, ...],
 def stopped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that derivatives with respect to the values that it closes over are zero.
 
-    Its arguments must have no tangents: any value with a tangent is then one that it closes over.
+    The caller must pass arguments without tangents: the wrapper drops the tangents of all values.
     """
 
     def run(*args: Any) -> Any:

@@ -185,7 +185,7 @@ def equation(name: str) -> Primitive:
 class OutDims:
     """The position of the mapped axis in each result of a batched call: 0, or None.
 
-    The function and its rules must agree on the positions, which the first of them that runs determines. If any operand
+    The function and its rules must agree on the positions. Whichever runs first determines them. If any operand
     is mapped, all results are mapped, since the backward rule takes the cotangents of one example. A result that is
     equal for all examples then has the position ``UnmappedResult(0)``: only its cotangents may differ. If no operand is
     mapped, a result is mapped only if it depends on a mapped value that the function closes over.
@@ -215,9 +215,10 @@ class OutDims:
                 self.trace.tag.has_uniform = True
 
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
-        """Move the mapped axis of values to the positions in ``dims``; compute ``dims`` first if it is empty.
+        """Move the mapped axes of several lists of values to the positions that are determined for the results.
 
-        Each of ``groups`` is a list of a value, such as a tangent, for each result; return the moved lists.
+        Each of ``groups`` is a list with a value, such as a tangent, for each result. Return the lists of the moved
+        values. If the positions are not determined yet, determine them first, from ``groups``.
         """
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]

@@ -159,8 +159,9 @@ class CoupledLinearMap(LinearMap):
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
     """Whether a user's functions must be traced when they are called, since they may close over traced values.
 
-    True if any active trace is of ``vmap``, the forward Laplacian or staging. With ``recorded``, also within a
-    checkpointed function: the backward pass runs it again, when the values that it closed over are gone.
+    True if ``trace`` or a trace below it is of ``vmap`` or the forward Laplacian, or while operations are staged.
+    With ``recorded``, also within a checkpointed function: the backward pass runs it again, when the values that it
+    closed over are gone.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):

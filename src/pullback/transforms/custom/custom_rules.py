@@ -50,7 +50,7 @@ class FunctionWithRules(OwnsPrograms):
 
     @property
     def described(self) -> str:
-        """Its name and source location, for error messages."""
+        """The name and source location of the function, for error messages."""
         return name_of(self.fun)
 
     def _without_rule(self) -> MissingCustomRuleError:
@@ -414,10 +414,10 @@ def _signature(fun: Any) -> inspect.Signature:
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The smallest and largest number of positional arguments with which a call needs no defaults of the signature.
+    """The smallest and largest number of positional arguments with which a call of ``fun`` sets all parameters.
 
-    Such a call need not be bound to the signature, which is slow. The range is empty, (1, 0), if ``fun`` has
-    keyword-only parameters or ``**kwargs``.
+    A call without defaults need not be bound to the signature, which is slow. If ``fun`` has keyword-only parameters
+    or ``**kwargs``, return the empty range (1, 0).
     """
     try:
         parameters = _signature(fun).parameters.values()

@@ -128,7 +128,10 @@ class VmapCall(CustomCall):
 
 
 def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
-    """The positions ``dims`` of an axis, after another axis was added in front of the values that ``mapped`` flags."""
+    """Add 1 to the position of an axis (an entry of ``dims``) in each value that ``mapped`` flags; None is unchanged.
+
+    These values have a new first axis.
+    """
     return [d if d is None else d + m for d, m in zip(dims, mapped, strict=True)]
 
 

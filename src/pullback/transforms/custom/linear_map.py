@@ -84,7 +84,7 @@ class LinearMap(HoldsFunction):
         raise NotImplementedError
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Apply the map under the current trace; by default by transposing ``transpose``."""
+        """Apply the map under the current trace. The default is to transpose the method ``transpose``."""
         trace = checked_trace(self.function)
         try:
             _, program = refused_if_affine(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals)
@@ -96,10 +96,10 @@ class LinearMap(HoldsFunction):
         return densify(outs, self.out_avals)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Apply the map; return the results, and their tangents if only the residuals have tangents.
+        """Apply the map; return the results, and their tangents along ``tangents``, with operands held constant.
 
-        ``p`` is the primitive that applies the map; ``primals`` are its residuals and operands; ``tangents`` has a
-        tangent for each residual.
+        ``p`` is the primitive that applies the map; ``primals`` are its residuals, followed by its operands;
+        ``tangents`` has a tangent for each residual.
         """
         rest: list[Any] = [ZERO] * (len(primals) - self.count)
         return jvp_flat(self.function, partial(_apply, linear_map=self), primals, [*tangents, *rest])

@@ -205,7 +205,10 @@ class RuleAdapter(FlatFunction):
         return outs, ts
 
     def _differentiated(self, primals: Sequence[Any]) -> Any:
-        """Rebuild the trees of the differentiated arguments from leaves; references replace arrays by index."""
+        """Rebuild the trees of the differentiated arguments from ``primals``, except leaves that are references.
+
+        These leaves are the references that the user passed, instead of the arrays in ``primals``.
+        """
         if self.opaque is not None:
             primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
         return tree.unflatten(self.in_tree, primals)
@@ -237,7 +240,7 @@ class RuleAdapter(FlatFunction):
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
         """Raise unless ``out_tree``, the tree of a rule's result, is the tree of the function's result.
 
-        If the latter is unknown, it is set to ``out_tree``.
+        If the function's tree is unknown, set it to ``out_tree``. ``what`` and ``rule`` name the rule in the message.
         """
         if self.out_tree is _UNKNOWN:
             self.out_tree = out_tree
@@ -328,7 +331,7 @@ class UserLinearMap(LinearMap):
         return with_masked_zeros(self._by_rule, residuals, cts)
 
     def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Apply the backward rule to cotangents of the inexact results; return those of the perturbed arguments.
+        """Apply the backward rule to cotangents of the inexact results; return the perturbed arguments' cotangents.
 
         Raise if a cotangent that the rule returns has a wrong type.
         """
@@ -446,7 +449,7 @@ def _is_none(x: Any) -> bool:
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cotangent of one dtype may be converted to another, at most with a loss of precision."""
+    """Whether a cotangent of dtype ``dtype`` may be converted to ``wanted``, at most with a loss of precision."""
     is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
     return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
 

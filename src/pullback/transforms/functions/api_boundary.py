@@ -23,7 +23,7 @@ class Transformed(OwnsPrograms):
     """A transformed function, with the name and signature of the original.
 
     Tracebacks of its errors omit Pullback's own frames. It can be pickled where the original can: by reference if its
-    module has it under its own name (a decorated function), and otherwise by the transformation and its options.
+    module has it under its own name (a decorated function), and otherwise as ``maker``, ``fun`` and ``options``.
 
     Args:
       fun: the original.

@@ -97,11 +97,11 @@ def argument_name(
     """Name a leaf of the arguments for an error message, as in ``argument 0 (params['w'])``.
 
     Args:
-      index: the index of the leaf among those of the positional arguments ``where`` (by default all) and ``kwargs``.
+      index: the index of the leaf among the leaves of the positional arguments, followed by the leaves of ``kwargs``.
       fun: the function, whose parameter names are used.
       args: the positional arguments.
-      where: positions among them.
-      kwargs: the arguments given by keyword.
+      where: the positions in ``args`` of the arguments whose leaves are counted; None for all.
+      kwargs: the keyword arguments.
     """
     parameters = _parameters(fun)
     names = []
@@ -162,7 +162,10 @@ def abstractify(x: Any) -> ShapedArray:
 def check_differentiable(
     aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, describe: Callable[[], str]
 ) -> None:
-    """Raise unless an input, named ``describe()``, is complex if ``holomorphic``, else inexact (or ``allow_int``)."""
+    """Raise unless an input of type ``aval`` can be differentiated; ``describe`` names it for the message.
+
+    It must be complex if ``holomorphic``, and otherwise real or complex; with ``allow_int`` any other dtype will do.
+    """
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):

@@ -157,10 +157,10 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, de
 
 
 def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call ``f`` with arguments from a generator, and pass it the result.
+    """Call ``f`` with arguments that a generator yields; return the second value that the generator yields.
 
     The generator ``gen(*args, **kwargs)`` first yields the arguments, a tuple and a dictionary. It receives the result
-    of ``f`` by ``send``, and yields the value that is returned.
+    of ``f`` by ``send``, and then yields the second value.
     """
     running = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(running)

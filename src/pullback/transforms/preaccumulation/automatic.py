@@ -129,9 +129,9 @@ def _loop_invariant(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
 
 
 def _within(eqn: Eqn, name: str) -> Eqn:
-    """Preaccumulate within the bodies or branches that an equation holds; return the equation with the new programs.
+    """Return an equation with regions of its loop body or branches replaced by equations that store a local Jacobian.
 
-    An equation without any is returned unchanged. ``name`` is the name of the function, for error messages.
+    Return the equation unchanged if there is no such region. ``name`` is the function's name, for error messages.
     """
     stepped = programs_in_step(eqn.primitive, eqn.params)
     programs = {closed: in_step(closed, name, changing) for closed, _, changing in stepped}

@@ -68,11 +68,11 @@ class Entry(NamedTuple):
 
 
 class LocalJacobian(NamedTuple):
-    """A program of the results and the nonzero partial derivatives of another program.
+    """A program that computes the results of another program, and its nonzero partial derivatives.
 
     Attributes:
-      program: from the inputs to the results, followed by the arrays of the entries.
-      entries: the partial derivatives that are not zero; some of them are arrays.
+      program: from the inputs to the results, followed by the partial derivatives that are arrays.
+      entries: the nonzero partial derivatives: constant numbers, or arrays that ``program`` computes.
     """
 
     program: ClosedJaxpr
@@ -176,7 +176,11 @@ class Recorder:
         self.dtypes = list(inputs)
 
     def vertex(self, edges: Sequence[tuple[int, Any]], dtype: np.dtype[Any]) -> int:
-        """Add a vertex of a dtype; partial derivatives by the same vertex, as in ``x * x``, are added."""
+        """Add a vertex of a dtype to the graph; return its number.
+
+        Each of ``edges`` is the number of an operand's vertex, and the partial derivative by this operand. Derivatives
+        by the same vertex, as in ``x * x``, are summed.
+        """
         joined: dict[int, Any] = {}
         for v, x in edges:
             joined[v] = partials.plus(joined[v], x, dtype) if v in joined else x
@@ -386,7 +390,10 @@ def _inexact(avals: Sequence[ShapedArray]) -> int:
 
 
 def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> bool:
-    """Whether to compute the Jacobian by columns: if the order says so, or there are no more columns than rows."""
+    """Whether to compute the Jacobian of a program by its ``active`` inputs by columns, instead of by rows.
+
+    True for the order ``"forward"``, False for ``"reverse"``; for ``"markowitz"``, if it has no more columns than rows.
+    """
     if order != "markowitz":
         return order == "forward"
     return _inexact(select(closed.in_avals, active)) <= _inexact(closed.out_avals)
@@ -406,7 +413,10 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
 
 
 def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
-    """Raise if the Jacobian would have more than ``most`` elements, since ``eqn`` is not elementwise."""
+    """Raise if the Jacobian of a program by its ``active`` inputs would have more than ``most`` elements.
+
+    The error message names ``eqn``, an equation that is not elementwise, and the function ``name``.
+    """
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
     if columns * rows > most:
         raise PreaccumulationError(

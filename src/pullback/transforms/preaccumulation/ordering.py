@@ -32,7 +32,8 @@ def economical(closed: ClosedJaxpr) -> ClosedJaxpr:
 def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
     """Remove the equations that repeat an earlier one.
 
-    Return the other equations, and the results ``outs``, with repeated variables replaced by the earlier ones.
+    Return the remaining equations, and the results ``outs``. In both, the results of an earlier equation replace those
+    of the equation that repeats it.
     """
     first: dict[Any, list[Var]] = {}
     same: dict[Any, Any] = {}

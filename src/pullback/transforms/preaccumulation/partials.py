@@ -126,7 +126,7 @@ def _sum(x: Any, y: Any, sign: int = 1) -> Edges:
 
 
 def _select(which: Any, *cases: Any) -> Edges:
-    """The linear operands of ``select_n``, with their partial derivatives."""
+    """The linear operands among the ``cases`` of ``select_n(which, *cases)``, with their partial derivatives."""
     return [(x, Selected(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
 
 

@@ -93,9 +93,10 @@ class Region:
 
 
 def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
-    """Remove the mapped axis from the results of a mapped program that ``which`` flags: those equal for all examples.
+    """Remove the mapped axis from some results of a mapped program; ``which`` flags the results.
 
-    They have the axis because elimination computes the derivatives of all results together.
+    Their values are equal for all examples. They have the axis because elimination computes the derivatives of all
+    results together.
     """
     if True not in which:
         return closed

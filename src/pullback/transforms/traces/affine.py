@@ -82,9 +82,9 @@ def _may_be_nonzero(x: Any) -> bool:
 
 
 def checked_trace(function: Any) -> LinearTrace:
-    """Return a trace that records a linear function on a tape.
+    """Return a trace that records a linear function on a tape; ``function`` is the user's, for error messages.
 
-    It raises at an operation that adds a nonzero constant, and stores the user's source line of each operation.
+    The trace raises at an operation that adds a nonzero constant, and stores the user's source line of each operation.
     """
     return LinearTrace(state.trace, function, _check)
 

@@ -80,7 +80,7 @@ def close(jaxpr: Jaxpr, values: dict[Var, object]) -> ClosedJaxpr:
 
 
 def flags(value: Sequence[bool] | bool, count: int, what: str) -> list[bool]:
-    """Return a list of ``count`` flags: the list ``value``, whose length is checked, or a single flag repeated."""
+    """Return ``value`` as a list of ``count`` flags; repeat a single flag. Errors name the flagged items ``what``."""
     if isinstance(value, bool):
         return [value] * count
     if len(value) != count:

@@ -70,7 +70,7 @@ def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
 
 
 def clear_derived() -> None:
-    """Drop the results that are cached in programs by :func:`cached_by_jaxpr`, and the further ``caches``."""
+    """Clear the results that :func:`cached_by_jaxpr` stores in programs, and the caches in the list ``caches``."""
     for cache in caches:
         cache.clear()
     for closed in _transformed.living():

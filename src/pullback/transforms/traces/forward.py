@@ -56,7 +56,7 @@ class PrimalTracer(Tracer):
         return self.primal.weak_type  # type: ignore[no-any-return]
 
     def _resolved(self) -> Any:
-        """The primal value: of the tracer, or of its replacement while the backward pass runs a function again."""
+        """The primal, or the value that replaces this tracer while the backward pass runs a checkpointed function."""
         trace = live_trace(self._trace)
         replacement = self if trace is None else trace.resolve(self)
         return self.primal if replacement is self else replacement
@@ -97,7 +97,7 @@ class JVPTrace(Trace):
       tape: records the operations on tangents, in linearisation; None in forward mode.
       directional: whether there are several tangents for a primal; see :class:`Direction`.
       masks: whether zero tangents stay zero if multiplied by infinite or undefined derivatives (``core.masking``).
-      wraps: whether rules may need a further trace, for masks or, within a named scope, for provenance.
+      wraps: whether rules may need a further trace: for ``masks``, or to mark operations within a named scope.
     """
 
     __slots__ = ("directional", "masks", "rules", "tape", "transformation", "wraps")
@@ -171,12 +171,12 @@ class JVPTrace(Trace):
     def _serves(self, primitive: Primitive) -> bool:
         """Whether this pass may use a primitive's ``directional`` rule: a jvp rule that may be nonlinear in tangents.
 
-        It may not if the primal results of the rule depend on the tangent, while a primal has several tangents.
+        False if the rule's primal results depend on the tangent, and a primal may have several tangents in this pass.
         """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
-        """Pair a result with its tangent in a tracer; return it without one if the tangent is zero."""
+        """Return a tracer of a result of ``primitive`` and its tangent; if this is zero, the result without tangent."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
             tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
@@ -185,7 +185,7 @@ class JVPTrace(Trace):
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:
-    """Return ``ZERO`` for a tangent that depends on no input of the tape; raise if it is not zero."""
+    """Return ``ZERO`` for a tangent that is constant; raise if it is not zero. ``primitive`` is for the message."""
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
             f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "

@@ -50,7 +50,7 @@ def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepp
 
 
 def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    """Emit the operations of a program at the current position of the builder; return its results."""
+    """Emit the operations of a program with the StableHLO builder ``hlo``; return the program's results."""
     from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)

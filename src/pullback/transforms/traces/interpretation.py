@@ -46,7 +46,7 @@ class Interpretation:
     """An abstract interpretation of programs: it computes information about results from information about operands."""
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """Return the information about the results of a program, from that about its operands."""
+        """Return the information about the results of a program; ``operands`` has the information about its inputs."""
         raise NotImplementedError
 
     def choose(self, programs: Sequence[ClosedJaxpr], which: Any, operands: Sequence[Any]) -> list[Any]:

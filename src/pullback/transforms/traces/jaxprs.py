@@ -39,7 +39,7 @@ def jvp_jaxpr(
       closed: the program.
       nonzero_tangents: for each input, whether it has a tangent.
       instantiate: which results get a tangent even if it is zero: a flag for all, or a flag for each.
-      directional: the kind of tangents.
+      directional: whether there are several tangents for a primal; see :class:`Direction`.
 
     Returns:
       A jaxpr from the inputs, followed by their nonzero tangents, to the results, followed by their nonzero tangents;

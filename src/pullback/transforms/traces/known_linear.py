@@ -69,9 +69,10 @@ def split_known_linear(
 
 @cached_by_jaxpr
 def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear: tuple[bool, ...]) -> list[Split]:
-    """Return the cached list for an operation and its linear operands, in which the first use stores the split.
+    """Return the list in which the split of an operation is cached: empty until the caller appends the split.
 
-    The decorator caches the list in the program ``closed``; it is empty at first.
+    The decorator stores the list in the program ``closed``, by the other arguments; ``linear`` flags the operands in
+    which the operation is linear.
     """
     return []
 

@@ -220,8 +220,8 @@ def dense(x: LaplacianTriple) -> LaplacianTriple:
 def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
     """The axis of the result along which its Jacobian is block-sparse (:class:`Blocks`); None if it is not.
 
-    It is block-sparse if the Jacobians of all operands are ``ZERO`` or blocks along axes that become the same axis of
-    the result.
+    It is block-sparse if each operand's Jacobian is ``ZERO`` or block-sparse along an axis, and all these axes become
+    the same axis of the result.
     """
     all_shapes = [shape_of(x.value) for x in operands]
     rank = max(map(len, all_shapes))
@@ -243,10 +243,10 @@ def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], param
 
 
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
-    """Apply a linear operation to a block-sparse Jacobian (:class:`Blocks`), if it sums over the axis of the blocks.
+    """Apply a linear operation that sums over the axis of a block-sparse Jacobian (:class:`Blocks`).
 
-    Each term of the sum depends on its own directions, so that the result's Jacobian, which is dense, consists of the
-    derivatives of the terms, without a sum. Return None for any other operation.
+    Return None if the operation is of another kind. The result's Jacobian is dense: since each term of the sum depends
+    on its own directions, the Jacobian consists of the derivatives of the terms, without a sum.
     """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
@@ -354,7 +354,7 @@ def _on_elements(
 ) -> LaplacianTriple:
     """Apply an elementwise operation, by the formula for its Jacobian and Laplacian.
 
-    The partial derivatives, first and second, are arrays of one number for each element; jvps along ones compute them.
+    The first and second partial derivatives have one number for each element; jvps with tangents of ones compute them.
     ``active`` are the indices of the operands that have derivatives.
     """
     values = [x.value for x in operands]
@@ -518,12 +518,12 @@ def filled(x: LaplacianTriple, count: int) -> LaplacianTriple:
 
 
 def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Convert the zero derivatives of a triple to arrays, and a Jacobian to another kind.
+    """Convert the Jacobian of a triple to the given kind, and a Laplacian that is ``ZERO`` to an array if ``curved``.
 
     Args:
       x: the triple.
       count: the number of directions.
-      kind: the kind of the Jacobian: None for any, -1 for a dense array, or the axis of :class:`Blocks`.
+      kind: None to leave the Jacobian unchanged, -1 for a dense array, or the axis of :class:`Blocks`.
       curved: whether the Laplacian must be an array.
     """
     if kind is not None and kind != _kind(x.jacobian):
@@ -562,8 +562,8 @@ class Curvatures(Forward):
     The mark of a value says what derivatives it has. It is a pair: the kind of its Jacobian (None for none, -1 for
     dense, or the axis of :class:`Blocks`), and whether it has a Laplacian.
 
-    In the Jacobian of an array that a loop slices or stacks, the axis of the steps comes before that of the directions.
-    :class:`Blocks` are along another axis than that of the steps.
+    In the Jacobian of an array that a loop slices or stacks, the axis of the steps is first, and the axis of the
+    directions second. The axis of :class:`Blocks` is never the axis of the steps.
     """
 
     __slots__ = ("count", "weighted")

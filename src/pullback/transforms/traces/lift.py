@@ -41,8 +41,8 @@ class Fed(NamedTuple):
       programs: the transformed programs.
       test: the transformed program that decides whether a loop continues; None if the operation has none.
       groups: the operands, by group: the values of each group, followed by their extras.
-      forward, marks, results: the forward transformation, and the marks of the operands and of the results. None for
-        another transformation, which has no extras.
+      forward, marks, results: the forward transformation, and the marks of the operands and of the results. For a
+        transformation that adds no extras they are None and empty.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -175,9 +175,9 @@ class Forward:
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of an element that a step of a loop takes, from the mark of the array that :meth:`row` returned.
+        """The mark (which extras, such as a tangent, a value has) of the slice of an array that a step of a loop takes.
 
-        A mark says what extras, such as a tangent, a value has. In the array's extras, the axis of the steps is first.
+        ``mark`` is the mark of the array; in its extras, the axis of the steps is first, as :meth:`row` arranges.
         """
         return mark
 
@@ -464,6 +464,9 @@ def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **pa
 def batch_of_programs(
     p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of an operation whose programs each run for all examples together: batch the programs."""
+    """The batching rule of an operation that holds programs: batch the programs, and apply the operation to batches.
+
+    Return the results, and the position of the mapped axis in each, or None.
+    """
     outs = lifted(p, Mapped(axis), list(zip(args, dims, strict=True)), params)
     return [x for x, _ in outs], [d for _, d in outs]

@@ -20,9 +20,10 @@ def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl
 
 
 def typed_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Change each of ``atoms`` that is the literal of a Python number in ``args`` to the dtype of the other operands.
+    """Convert the literals of Python numbers, in place, to the dtype of the operation's other operands.
 
-    Raise OverflowError if that dtype cannot hold the number.
+    ``atoms`` are the variables and literals of the operands ``args``. Raise OverflowError if the dtype cannot hold a
+    number.
     """
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     integer = dtypes.is_integer(dtype)

@@ -18,7 +18,7 @@ class PartialEvaluation(NamedTuple):
     """A jaxpr that was split in two.
 
     Attributes:
-      known: from the known inputs to the known results, followed by the residuals that are not among them.
+      known: from the known inputs to the known results, followed by the other residuals.
       unknown: from the residuals, followed by the unknown inputs, to the unknown results.
       unknown_outputs: for each result of the original jaxpr, whether ``unknown`` returns it.
       residual_avals: the types of the residuals.
@@ -105,7 +105,7 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Split equations into known and unknown ones; add the results of the unknown ones to ``unknown_vars``."""
+    """Return the equations independent of ``unknown_vars``, and the dependent ones, whose results join this set."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:

@@ -309,9 +309,9 @@ class Scope(Outside):
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
-        """The inputs that the program has for references.
+        """The inputs of the program that are the contents of references.
 
-        Those of references that are only read come first, followed by those of references whose content is a result.
+        References that are only read come first, followed by references whose new content is a result.
         """
         return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
@@ -614,7 +614,10 @@ def write_all(refs: Sequence[RefCell], values: Sequence[Any]) -> None:
 
 
 def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefCell] = ()) -> None:
-    """Raise if a reference is passed twice, or is passed to a function that also closes over it."""
+    """Raise if a reference occurs twice in the arguments ``refs`` of a function, or also in ``closed_over``.
+
+    ``closed_over`` are the references that the function closes over. ``name`` names the function in error messages.
+    """
     passed: dict[int, RefCell] = {}
     for ref in refs:
         if id(ref) in passed:

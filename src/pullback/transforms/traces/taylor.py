@@ -377,7 +377,8 @@ def _by_rule(
 ) -> Coefficient | None:
     """Return the function that computes the coefficients of an operation, by its Taylor rule or as a product.
 
-    None if the operation has no Taylor rule and is no product of two operands.
+    None if the operation has no Taylor rule and is no product of two operands. ``results`` are the operation's results,
+    as tracers.
     """
     rule = taylor.of(primitive)
     if rule is not None:
@@ -398,8 +399,8 @@ def _linear(
 ) -> Coefficient | None:
     """Return the function that computes the coefficients of a linear operation.
 
-    None if the operation is not jointly linear in the operands that depend on the curve's parameter; ``own`` flags
-    these.
+    None if the operation is not jointly linear in the operands that ``own`` flags, which depend on the curve's
+    parameter. ``results`` are the operation's results, as tracers.
     """
     moving = [i for i, is_own in enumerate(own) if is_own]
     part = linear_part(primitive, moving, len(operands), params)
@@ -471,9 +472,9 @@ def _small_together(
 
 
 def _zeros(x: Any) -> Any:
-    """The operand to pass instead of ``x`` if its coefficient is zero: zeros.
+    """Return zeros like ``x``, to pass as the coefficient of an operand ``x`` whose coefficient is ``ZERO``.
 
-    An integer or boolean, in which no operation is linear, is returned unchanged.
+    Return an array of integers or booleans unchanged, as no operation is linear in it.
     """
     if not isinstance(x, Array):
         return 0

@@ -41,7 +41,7 @@ def transpose_flat(
     """Transpose a linear function: return a cotangent for each input, ``ZERO`` if no result depends on it.
 
     Args:
-      trace, run, avals: see :func:`linear_program`.
+      trace, run, avals: a new trace to record the function with; the function, of flat arrays; the types of its inputs.
       cotangents: a cotangent, or ``ZERO``, for each result.
       add: adds two cotangents of a variable.
     """
