@@ -335,7 +335,7 @@ def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:
 
 
 def _positions(static: str, values: Sequence[Any]) -> set[int]:
-    """Parse and check the positions of static arguments."""
+    """Parse the positions of static arguments, such as "0,2", and check that each is an index into ``values``."""
     fixed = set()
     for text in static.split(",") if static.strip() else ():
         if not re.fullmatch(r"\s*\d+\s*", text) or int(text) >= len(values):

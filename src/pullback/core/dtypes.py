@@ -570,7 +570,7 @@ observe("explicit_x64_dtypes", _note_allowed)
 def _has_wide() -> bool | None:
     """Whether promotion may return dtypes of 64 bits: True if ``enable_x64`` is on, False if not.
 
-    None if ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``: only where an operand has 64 bits.
+    None means only where an operand has 64 bits: ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``.
     """
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 

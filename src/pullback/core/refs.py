@@ -101,7 +101,7 @@ class Outside:
     """
 
     def begin(self, trace: Any) -> None:
-        """Prepare for the tracing of a program."""
+        """Prepare for the tracing of a program by ``trace``, such as by adding inputs to it."""
 
     def inputs(self) -> list[Any]:
         """Return the additional inputs of the program, which follow the others."""

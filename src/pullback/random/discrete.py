@@ -269,7 +269,7 @@ def permutation(
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """Return the scalar ``array`` as an int; raise if it is no integer: the argument ``what``, passed as ``x``."""
+    """Return the scalar ``array`` as an int; errors name the argument, ``what``, and the user's value for it, ``x``."""
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
