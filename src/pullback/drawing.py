@@ -491,7 +491,7 @@ def _show_params(params: dict[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for an attribute in which a backslash is special."""
+    """Double the backslashes of text for a Graphviz attribute, in which a backslash is special."""
     return text.replace("\\", "\\\\")
 
 

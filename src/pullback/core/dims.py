@@ -308,7 +308,7 @@ class Dim:
     __repr__ = __str__
 
     def evaluate(self, sizes: Mapping[Variable, Size]) -> Size:
-        """Its value where the variables have the given ``sizes``."""
+        """The value of this size where the variables have the given ``sizes``."""
         out: Size = 0
         for monomial, c in self.terms:
             product: Size = c
@@ -323,7 +323,7 @@ class Dim:
         return out
 
     def names(self) -> set[Variable]:
-        """The variables that occur in it."""
+        """The variables that occur in this size."""
         found: set[Variable] = set()
         for monomial, _ in self.terms:
             for f, _ in monomial:
@@ -751,8 +751,8 @@ def partial_solution(
       expected: for each equation, a description of the size, for errors, and its expression in the variables.
       given: the value of each expression.
       who: the caller's name, for errors.
-      divide: ``divide(value, constant, coefficient)`` solves ``constant + coefficient * x == value`` for ``x``; by
-        default with numbers.
+      divide: ``divide(value, constant, coefficient, found)`` solves ``constant + coefficient * x == value`` for ``x``,
+        where ``found`` has the values of the variables in ``constant``; by default with numbers.
     """
     found: dict[Variable, Any] = {}
     left = [(where, size, have) for (where, size), have in zip(expected, given, strict=True) if isinstance(size, Dim)]

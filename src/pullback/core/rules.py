@@ -326,7 +326,7 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
-    """Return the method ``register`` of Primitive with the check wrapped around the rule that it registers."""
+    """Return the method ``register`` of Primitive, changed so that it registers ``check(primitive, rule)``."""
 
     @wraps(register)
     def register_checked(primitive: trace.Primitive, rule: Rule, *args: Any, **kwargs: Any) -> Rule:

@@ -124,7 +124,7 @@ class Primitive:
     def decomposition(self, rule: F) -> F:
         """Register ``rule(*args, **params) -> results``, which computes the operation by others, under any trace.
 
-        It is used where the operation itself has no rule, and provides the lowering if there is no lowering rule.
+        Transformations use it for an operation that lacks the rule that they need, such as a lowering rule.
         """
         self.decomposition_rule = rule
         if self.lowering_rule is None:
@@ -182,7 +182,7 @@ class Primitive:
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names``: named axes that the operation refers to; by default, its programs' axes."""
+        """Register ``rule(params) -> names``: named axes to which the operation refers; by default, its programs'."""
         self.axes_rule = rule
         return rule
 
