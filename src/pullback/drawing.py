@@ -222,7 +222,7 @@ class _End(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """A program that is being drawn: its graph or frame, the source of each variable, and whether it is used."""
+    """A program being drawn: its graph, its frame, the source of each variable, and whether its results are unused."""
 
     graph: Any
     env: dict[Var, list[_End]]
@@ -491,7 +491,7 @@ def _show_params(params: dict[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for an attribute in which a backslash is special."""
+    """Double the backslashes of text for a Graphviz attribute, in which a backslash is special."""
     return text.replace("\\", "\\\\")
 
 
@@ -545,7 +545,7 @@ def render(text: str, kind: str = "svg") -> bytes:
 
 
 def _renderer(kind: str) -> list[str]:
-    """Return the command that renders the graph on its standard input.
+    """Return the command that renders a graph, read from standard input, in the format ``kind``, such as "svg".
 
     ``pygraphviz`` runs in a separate process too: Graphviz has global state, and writes to standard error.
     """

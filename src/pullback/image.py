@@ -212,6 +212,7 @@ def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
     """Multiply an array along an axis by a matrix of weights, given as bands.
 
     A band, (first, last, weights), makes consecutive new elements from the old elements ``first`` to ``last - 1``.
+    ``precision`` is the precision of the products of matrices.
     """
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]

@@ -314,7 +314,7 @@ def _function(text: str) -> Function:
 
 
 def _explained(error: BaseException, module: str) -> str:
-    """Explain why an import failed, with the line unless the module itself was not found."""
+    """Explain why the import of ``module`` failed: name the line that raised, or say that the module was not found."""
     message = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
@@ -335,7 +335,7 @@ def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:
 
 
 def _positions(static: str, values: Sequence[Any]) -> set[int]:
-    """Parse and check the positions of static arguments."""
+    """Parse the positions of static arguments, such as "0,2", and check that each is an index into ``values``."""
     fixed = set()
     for text in static.split(",") if static.strip() else ():
         if not re.fullmatch(r"\s*\d+\s*", text) or int(text) >= len(values):

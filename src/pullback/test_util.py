@@ -273,7 +273,7 @@ def _pushed(point: Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
 
 
 def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
-    """Return the cotangent of the inputs for the cotangent ``direction``; check its type, and ``f_vjp``'s outputs."""
+    """Return the cotangent of the inputs for the outputs' cotangent ``direction``; check its type, and the outputs."""
     out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
     _check_value(point, out, what)
     cts = tuple(pull(point.outputs.tangents(direction, dual=True)))
@@ -294,7 +294,7 @@ def _checked_vector(space: Space, value: Any, dual: bool, what: str) -> Vector:
 
 
 def _check_value(point: Point, out: Any, what: str) -> None:
-    """Check that the value that a derivative returns equals the function's."""
+    """Check that ``out``, the value that a derivative returns, equals the function's; ``what`` names it in errors."""
     space = Space(out)
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
@@ -330,7 +330,7 @@ def _basis(size: int, k: int) -> Vector:
 
 
 def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare columns of the Jacobian, one for each component of the input, or random combinations of them."""
+    """Compare columns of the Jacobian by ``f_jvp``, or random combinations of columns, with numerical differences."""
     size = point.inputs.size
     if size <= COMPONENTS:
         for k in range(size):
@@ -350,7 +350,7 @@ def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -
 
 
 def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare rows of the Jacobian, one for each component of the output, or random combinations of them."""
+    """Compare rows of the Jacobian by ``f_vjp``, or random combinations of rows, with numerical differences."""
     n, m = point.inputs.size, point.outputs.size
     cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))
     names: list[int | None] = list(range(m)) if m <= COMPONENTS else [None] * len(cotangents)

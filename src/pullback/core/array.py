@@ -378,7 +378,7 @@ _signatures_lock = lock(globals(), "_signatures_lock")
 
 
 def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, placement: Any = None) -> Signature:
-    """Return the signature of a type and a placement; equal signatures are the same object."""
+    """Return the signature of a type and placement (a device, a sharding or None); equal signatures are one object."""
     key = (shape, dtype, weak_type, placement)
     reference = _known_signatures.get(key)
     found = None if reference is None else reference()

@@ -37,7 +37,7 @@ def axis_in_scope(name: Any) -> MappedAxis:
 
     Raises:
       UnboundAxisNameError: no axis of this name is in scope (a NameError).
-      ArgumentError: it is mapped in chunks (a TypeError and ValueError).
+      ArgumentError: the axis is mapped in chunks (a TypeError and ValueError).
     """
     axis = state.axes.get(name)
     if axis is None:
@@ -75,16 +75,16 @@ def axis_size(names: Sequence[Any]) -> int:
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether the active reverse mode sums cotangents over the axis ``name``, if their values do not vary along it."""
+    """Whether active reverse mode sums over the axis ``name`` the cotangents of values that do not vary along it."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """A context manager that sums cotangents over the axes ``names``, for values that do not vary along them.
+    """A context manager in which reverse mode sums the cotangents of values that do not vary along the axes ``names``.
 
-    Within it reverse mode also sums over the axes of ``shard_map`` that check which values vary.
+    It sums them over these axes, and over the axes of a ``shard_map`` that checks along which axes values vary.
     """
     for name in names:
         axis_in_scope(name)

@@ -65,7 +65,7 @@ def _from_environment(name: str, default: Any, prefix: str = "PULLBACK_") -> Any
 
 
 class TraceContext:
-    """The values of the switches that programs depend on; equal ones are the same object, so they compare quickly."""
+    """The values of the switches that programs depend on; equal contexts are one object, so they compare quickly."""
 
     __slots__ = ("values",)
 
@@ -182,7 +182,7 @@ class Config(threading.local):
 
     @property
     def jax_platform_name(self) -> str:
-        """The same as ``platforms``."""
+        """The value of the switch ``platforms``, under its older name in JAX."""
         return self.platforms
 
     @property
@@ -295,7 +295,7 @@ def obey_jax_environment() -> dict[str, Any]:
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Call ``observer`` now and when the switch is set: with True for the whole process, with False for one thread."""
+    """Call ``observer`` when the switch ``name`` is set, with True if for all threads; and now, with True."""
     _observers[name] = observer
     observer(True)
 
@@ -604,7 +604,7 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     [0 3 0 3]
 
     Raises:
-      ArgumentError: another kind (a ValueError).
+      ArgumentError: another name (a ValueError).
     """
     return override("default_prng_impl", new_val)
 

@@ -71,7 +71,7 @@ class SymbolicScope:
             self.at_least_zero.append(gap)
 
     def _rewrite(self, a: Size, b: Size) -> None:
-        """Record an equation ``a == b``: if ``a`` is one variable or function, later sizes have ``b`` instead."""
+        """Record ``a == b``: later sizes have ``b`` instead of ``a``, if ``a`` is a single variable or function."""
         factor = a.single_factor() if isinstance(a, Dim) else None
         if factor is None:
             return
@@ -200,7 +200,7 @@ class Dim:
         return Dim.of(scope, {((factor, 1),): 1}) if found is None else found
 
     def single_factor(self) -> Factor | None:
-        """The factor, if the size consists of a single one; else None."""
+        """The variable or function that the size consists of; None if it is a number, a sum, a product or a power."""
         if len(self.terms) == 1:
             monomial, coefficient = self.terms[0]
             if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -308,7 +308,7 @@ class Dim:
     __repr__ = __str__
 
     def evaluate(self, sizes: Mapping[Variable, Size]) -> Size:
-        """Its value where the variables have the given ``sizes``."""
+        """The value of this size where the variables have the given ``sizes``."""
         out: Size = 0
         for monomial, c in self.terms:
             product: Size = c
@@ -323,7 +323,7 @@ class Dim:
         return out
 
     def names(self) -> set[Variable]:
-        """The variables that occur in it."""
+        """The variables that occur in this size."""
         found: set[Variable] = set()
         for monomial, _ in self.terms:
             for f, _ in monomial:
@@ -478,7 +478,8 @@ def _by_constraints(size: Size, depth: int) -> float:
     """A lower bound of a size from the constraints of its scope, -inf if they imply none.
 
     A constraint says that some size ``c`` is at least zero. If ``size`` is a positive multiple of ``c`` plus a rest, a
-    lower bound of the rest is one of ``size``; the rest is bounded in at most ``depth`` steps of this kind.
+    lower bound of the rest is also a lower bound of ``size``; the rest is bounded in at most ``depth`` steps of this
+    kind.
     """
     from fractions import Fraction  # for symbolic sizes only
 
@@ -742,16 +743,16 @@ def _check(text: str, scope: SymbolicScope, found: Mapping[Variable, Size], who:
 def partial_solution(
     expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str, divide: Any = None
 ) -> tuple[dict[Variable, Any], set[Variable]]:
-    """Solve for the variables that occur in an equation that is linear in one unknown variable.
+    """Solve equations between sizes for variables, one at a time, as long as an equation is linear in one unknown.
 
-    Return the values of these variables, and the set of the other variables.
+    Return the values of the variables found, and the set of the others.
 
     Args:
-      expected: for each size its description, for errors, and its expression in the variables.
-      given: the values of the sizes.
+      expected: for each equation, a description of the size, for errors, and its expression in the variables.
+      given: the value of each expression.
       who: the caller's name, for errors.
-      divide: ``divide(value, constant, coefficient)`` solves ``constant + coefficient * x == value`` for ``x``; by
-        default with numbers.
+      divide: ``divide(value, constant, coefficient, found)`` solves ``constant + coefficient * x == value`` for ``x``,
+        where ``found`` has the values of the variables in ``constant``; by default with numbers.
     """
     found: dict[Variable, Any] = {}
     left = [(where, size, have) for (where, size), have in zip(expected, given, strict=True) if isinstance(size, Dim)]

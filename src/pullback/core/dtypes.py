@@ -176,7 +176,7 @@ def key_field(dtype: DType) -> str:
 
 
 def key_words(dtype: DType) -> int:
-    """How many words a key has."""
+    """The number of words, of 32 bits each, in a random key of this dtype."""
     return dtype.itemsize // 4
 
 
@@ -568,9 +568,9 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether promotion may return dtypes of 64 bits: True if ``enable_x64`` is on, False if not.
+    """Whether promotion may return dtypes of 64 bits: True if ``enable_x64`` is on, else False.
 
-    None if ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``: only where an operand has 64 bits.
+    If ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``, None: it may if an operand has 64 bits.
     """
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 

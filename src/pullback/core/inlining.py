@@ -18,7 +18,7 @@ A checkpoint has no such rule: it has to be computed again."""
 
 
 def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
-    """Return an equal program that inlines each operation with a rule of ``kind``, which returns its inner program.
+    """Inline each operation that has a rule of ``kind``: replace it by the program that the rule returns.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr

@@ -67,7 +67,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``, or, if it is an evaluating trace, this thread's own, which its switches selected."""
+    """Return ``trace``, or, if it is an evaluating trace, the evaluating trace that this thread's switches selected."""
     return state.bottom if trace.is_bottom else trace
 
 
@@ -210,7 +210,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
     Raises:
       ConcretizationTypeError: the value is traced (a TypeError).
-      LostDerivativeError: the value is being differentiated, and what ``force`` makes of it would have no derivative.
+      LostDerivativeError: the value is being differentiated, and the result of ``force`` would have no derivative.
 
     >>> concrete_or_error(int, 3.0, "a size")
     3

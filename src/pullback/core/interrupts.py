@@ -69,7 +69,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
 
 @functools.cache
 def imported(name: str) -> Any:
-    """Import and return a module without interruption by signals: to import a C++ module again after one crashes.
+    """Import and return a module, uninterrupted by signals: repeating an interrupted import of a C++ module crashes.
 
     Raises:
       ImportError: it is not installed.

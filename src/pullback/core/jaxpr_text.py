@@ -79,7 +79,7 @@ def show_jaxpr(jaxpr: Any, names: VariableNames, indent: str) -> list[str]:
 
 
 def _show_origin(eqn: Any, names: VariableNames) -> str:
-    """Return the named scopes and source location of an equation as a comment, as the flags in ``names`` request."""
+    """Return a comment with an equation's named scopes and source location, if the flags in ``names`` request them."""
     info = eqn.source_info
     scope = f" # {info.name_stack}" if names.name_stack and info.name_stack else ""
     return f"{scope} # from {info}" if names.source_info else scope

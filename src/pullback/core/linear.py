@@ -239,7 +239,7 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in those of ``args`` that are ``LinearVar``.
 
-    ``linear_in``: the positions in which it is jointly linear, or ``"each"`` if in each while the others are constant.
+    ``linear_in``: the positions in which it is jointly linear, or ``"each"``: linear in any one, the others constant.
     """
     if linear_in == "each":
         count = 0
@@ -251,7 +251,7 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
-    """Return the cotangents of a node's operands, each summed over ``reduced`` axes along which it is constant."""
+    """Transpose a node for its cotangent ``ct``; sum over ``reduced`` axes along which an operand does not vary."""
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]

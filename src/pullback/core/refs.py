@@ -101,14 +101,14 @@ class Outside:
     """
 
     def begin(self, trace: Any) -> None:
-        """Prepare for the tracing of a program."""
+        """Prepare for the tracing of a program by ``trace``, such as by adding inputs to it."""
 
     def inputs(self) -> list[Any]:
-        """Return the additional inputs of the program, which follow the others."""
+        """Return the additional inputs of the program, to append to the inputs of the traced function."""
         return []
 
     def results(self) -> list[Any]:
-        """Return the additional results of the program, which follow the others."""
+        """Return the additional results of the program, to append to the results of the traced function."""
         return []
 
 

@@ -126,7 +126,7 @@ def _show(x: Any) -> str:
 
 
 def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
-    """Convert the operands of a rule to arrays; Python numbers take the dtype that promotion with the others yields."""
+    """Convert the operands of a rule to arrays; Python numbers take the dtype of promotion with the other operands."""
     if all(isinstance(x, (Array, LinearVar)) for x in operands):
         return operands
     arrays = [x if isinstance(x, LinearVar) or type(x) in SCALARS else as_array(x) for x in operands]
@@ -139,7 +139,7 @@ def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
-    """Set the types of tangents that are tracers of a linear program from their primals, since inference takes time."""
+    """Give tangents that are tracers of a linear program the types of their primals, which saves an inference."""
     for x, t in zip(primals, tangents, strict=True):
         if type(t) is LinearTracer and t.variable._aval is None:
             aval = typeof(x)
@@ -150,7 +150,7 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 
 def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``function(*args, **kwargs)``, without silencing NumPy's warnings, which a rule's caller has done."""
+    """Return ``function(*args, **kwargs)``: replaces ``state.silently`` where NumPy's warnings are silenced already."""
     return function(*args, **kwargs)
 
 
@@ -326,7 +326,7 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
-    """Return the method ``register`` of Primitive with the check wrapped around the rule that it registers."""
+    """Return the method ``register`` of Primitive, changed so that it registers ``check(primitive, rule)``."""
 
     @wraps(register)
     def register_checked(primitive: trace.Primitive, rule: Rule, *args: Any, **kwargs: Any) -> Rule:

@@ -124,7 +124,7 @@ class Primitive:
     def decomposition(self, rule: F) -> F:
         """Register ``rule(*args, **params) -> results``, which computes the operation by others, under any trace.
 
-        It is used where the operation itself has no rule, and provides the lowering if there is no lowering rule.
+        Transformations use it for an operation that lacks the rule that they need, such as a lowering rule.
         """
         self.decomposition_rule = rule
         if self.lowering_rule is None:
@@ -158,7 +158,7 @@ class Primitive:
         Args:
           rule: takes and returns what the jvp rule does.
           results_by_direction: whether the primal results depend on the tangents, by a choice that the operation is
-            free to make. The rule is then not used for several tangents of one result.
+            free to make. The rule is then used only where each value has a single tangent.
         """
         self.directional_rule = rule
         self.results_by_direction = results_by_direction
@@ -182,7 +182,7 @@ class Primitive:
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names`` of the named axes that it refers to; by default, those of its programs."""
+        """Register ``rule(params) -> names``: named axes to which the operation refers; by default, its programs'."""
         self.axes_rule = rule
         return rule
 
@@ -200,13 +200,13 @@ class Primitive:
     def record(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, a custom way to record the operation on a tape.
 
-        It records the linear results and computes the others; or returns None to have all recorded.
+        The rule records the linear results and computes the others; if it returns None, all are recorded as usual.
         """
         self.record_rule = rule
         return rule
 
     def dce(self, rule: F) -> F:
-        """Register ``rule(used_results, eqn) -> eqn``, an equation of the flagged results; None drops it."""
+        """Register ``rule(used_results, eqn) -> eqn``: reduce an equation to flagged results; None drops it."""
         self.dce_rule = rule
         return rule
 
@@ -296,7 +296,7 @@ class Trace:
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Return the results of an operation; a user's interpreter computes them with the parent current."""
+        """Return the results of an operation: call ``process_primitive``, a user's method, with the parent current."""
         outer, state.trace = state.trace, self.parent
         try:
             return self.process_primitive(primitive, args, params)
@@ -555,7 +555,7 @@ def check_result(x: Any) -> None:
 
 
 def live_trace(trace: Trace) -> Trace | None:
-    """Return the active trace that accepts tracers of ``trace``: itself, or one that reruns its function; or None."""
+    """Return ``trace`` if it is active, else the trace that reruns its function and accepts its tracers, or None."""
     if trace.live:
         return trace
     current = state.trace

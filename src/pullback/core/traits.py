@@ -64,10 +64,10 @@ TRAITS: dict[str, Trait[Any]] = {}
 
 
 def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the traits of a new operation, and return those that are declared.
+    """Check that the keywords of a new operation ``name`` are known traits, and return them as a dictionary.
 
     Raises:
-      ArgumentError: there is no such trait (a ValueError).
+      ArgumentError: a keyword is no trait (a ValueError).
     """
     for trait in traits:
         if trait not in TRAITS:

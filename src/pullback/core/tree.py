@@ -68,7 +68,7 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 
 @functools.lru_cache(1024)
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
-    """Return the keys of a flat dictionary in the order of its leaves, and its structure."""
+    """Return ``names``, the keys of a flat dictionary, in the order of its leaves, and its structure."""
     keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
     return keys, _sorted(treedef)
 

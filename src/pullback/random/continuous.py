@@ -109,7 +109,7 @@ def _between(u: Any, low: Any, high: Any) -> Any:
 
 
 def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
-    """Draw uniform numbers from the constant ``low`` to 1."""
+    """Draw uniform numbers from the constant ``low`` to 1, by the key ``words``."""
     return above(unit(words, shape, dtype), dtype, low)
 
 

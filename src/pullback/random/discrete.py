@@ -269,7 +269,7 @@ def permutation(
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """Return the scalar ``array`` as an int; raise if it is no integer: the argument ``what``, passed as ``x``."""
+    """Return the scalar ``array`` as an int; errors name the argument, ``what``, and the user's value for it, ``x``."""
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
@@ -370,8 +370,8 @@ def _with_replacement(key: Words, shape: Shape, population: int, p: Any) -> Any:
 def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: str | None) -> Any:
     """Draw ``draws`` distinct indices below ``population``, with the probabilities ``p``, or equal ones if it is None.
 
-    They are the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014). ``mode`` is the
-    precision mode of the noise.
+    With ``p``, the indices of the greatest elements of log p plus Gumbel noise are drawn (Vieira 2014); without, the
+    first indices in a random order. ``mode`` is the precision mode of the noise.
     """
     if p is None:
         return slicing.slice(_shuffled_range(key, population), (0,), (draws,))

@@ -159,7 +159,7 @@ class ReuseRun(Interpretation):
         return [*carry, *stacked]
 
     def _test(self, loop: Loop, carry: Sequence[Any]) -> None:
-        """Follow the keys through the test of a loop, if it has a test."""
+        """Follow the keys ``carry`` of a loop's carry through the test of the loop, if it has a test."""
         if loop.test is not None:
             self.run(loop.test, [*loop.test_consts, *carry])
 
@@ -171,7 +171,7 @@ def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 
 def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return ``x``, the keys of an array, for an array of ``shape`` with the same elements or some of these.
+    """Return the keys of an array of ``shape`` whose elements all come from an array with the keys ``x``.
 
     If the shapes differ, each element may be any of the keys. ``x`` is a ``Keys``, or None for an array of no keys.
     """
@@ -219,7 +219,7 @@ _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.co
 
 
 def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return the keys of each result of an operation that moves elements, by moving the numbers of the keys likewise.
+    """Return the keys of each result of an operation that moves elements: apply it to arrays of the keys' numbers.
 
     If it is not known where elements move to, each element of a result may be any key of the operands. Return None if
     no operand has keys.
@@ -314,7 +314,7 @@ def _is_key(x: Any) -> bool:
 
 
 def _account(outs: Sequence[Any], found: Any) -> None:
-    """Record the keys of results, which ``found`` lists."""
+    """Record the keys of results. ``found`` has a ``Keys`` or None for each result, or is None if there are no keys."""
     for x, keys in zip(outs, found or (), strict=False):
         if isinstance(keys, Keys) and _is_key(x):
             _remember(x, _fitted(keys, x.shape))

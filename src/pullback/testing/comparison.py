@@ -28,7 +28,7 @@ def finite_and_beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
 
 
 def stacked(rows: list[Vector], width: int) -> Vector:
-    """Stack rows of ``width`` elements to a matrix; there may be no rows."""
+    """Stack rows of ``width`` elements to a matrix; without rows, its shape is (0, ``width``)."""
     return np.stack(rows) if rows else np.zeros((0, width))
 
 
@@ -159,7 +159,7 @@ class Comparison:
         return int(rows[i]), int(columns[k])
 
     def _component(self, row: int, column: int) -> tuple[str, float, float]:
-        """Find a derivative, of a result element by an argument element, that makes the entry (row, column) wrong.
+        """Find a wrong derivative, of one result element by one argument element, that makes entry (row, column) wrong.
 
         Return its name, its expected value, and its value by the rule.
         """

@@ -84,7 +84,7 @@ class Space:
             yield values.reshape(x.shape).astype(x.dtype)
 
     def tangents(self, vector: Vector, dual: bool = False) -> Any:
-        """Return the tree of tangents, or with ``dual`` of cotangents, that has these coordinates."""
+        """Return the tree of tangents, or with ``dual`` of cotangents, that has the coordinates ``vector``."""
         arrays = self._arrays(vector, dual)
         return tree.unflatten(self.treedef, [t if t.dtype == dtypes.float0 else as_array(t) for t in arrays])
 

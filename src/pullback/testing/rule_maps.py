@@ -73,7 +73,7 @@ class Rule:
 
     @staticmethod
     def name_in(owner: CustomFunction, value: bool = False) -> str:
-        """Return the name of the rule and its line, for messages.
+        """Return the name and line of this kind of rule of the function ``owner``, for messages.
 
         With ``value``, name the rule that computes the results instead: of a ``custom_vjp`` function, the forward rule.
         """

@@ -75,8 +75,8 @@ def check_rule(
         the errors that rounding explains.
       linear: whether a backward rule must be linear in the cotangent, which forward mode needs. False allows one that
         clips, for example; its derivative is not compared if it is not linear.
-      derivative: whether the rules must return the function's true derivative. False is for those that are meant to
-        return another one. The defaults of both are true. A dictionary ``f.rule_check`` may give other defaults for
+      derivative: whether the rules must return the function's true derivative. False is for rules that return another
+        derivative on purpose. The defaults of both are true. A dictionary ``f.rule_check`` may give other defaults for
         these four, which the switch ``check_custom_rules`` heeds too.
 
     Raises:
