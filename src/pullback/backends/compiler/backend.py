@@ -36,8 +36,8 @@ class Executable(Protocol):
 
     Attributes:
       run: ``run(buffers)`` starts it, and returns the buffers of its results.
-      execute, collect, handlers: ``collect(execute(buffers), handlers)`` does the same without a Python frame of
-        Pullback's, for the fast path of ``jit``.
+      execute, collect, handlers: the steps of ``run``, ``collect(execute(buffers), handlers)``, for the fast path of
+        ``jit``; ``handlers`` has for each result the runtime's function that wraps it.
       loaded: the runtime's own object for the program.
       in_shardings, out_shardings: over several devices, the shardings of inputs and results.
     """
@@ -93,7 +93,7 @@ class Store(Protocol):
         """Delete a key, and all keys that begin with it and a slash."""
 
     def close(self, reachable: bool) -> bool:
-        """Close the connection to the service, contacting it only if ``reachable``; return whether it answered."""
+        """Close the connection; return whether the service confirmed it. It is contacted only if ``reachable``."""
 
 
 @dataclass(frozen=True)
@@ -252,8 +252,8 @@ class Backend(Protocol):
         of ``hlo/module.py``: the program of each device, and the shardings of operands and results.
 
         Returns:
-          The text that refers to the callback in the program, where ``hlo.PARTITIONED`` is called, and an object that
-          must live until the program is compiled; its ``error`` is the exception that the callback raised.
+          The text that names the callback in the program's custom call of the target ``hlo.PARTITIONED``; and an
+          object that must live until the program is compiled, whose ``error`` is the exception of the callback.
         """
 
     def tree_registry(self) -> Any:

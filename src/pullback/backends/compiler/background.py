@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A job for a background thread, which runs it with the switches of the thread that made it.
+    """A job for a background thread, which runs it with the configuration of the thread that made it.
 
     Attributes:
       done: whether it has ended.
@@ -42,7 +42,7 @@ class Job(Generic[T]):
         self.result: T | None = None
 
     def run(self) -> None:
-        """Run the job in this thread, and replace the thread's switches with those of the thread that made the job."""
+        """Set this thread's configuration to the configuration of the thread that made the job, and run the job."""
         work = self._work
         assert work is not None
         switches = vars(config)

@@ -82,7 +82,7 @@ class _Library:
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
-        """The flags that jaxlib's ``array_result_handler`` takes after type and sharding: two in 0.10, one in 0.12."""
+        """The arguments of jaxlib's ``array_result_handler`` after type and sharding: one True, in 0.10 two."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
 
 
@@ -619,7 +619,8 @@ class Executable:
 
     Attributes:
       device: the device, or the devices of a mesh, on which it runs.
-      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it, and returns its results.
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it, and returns its results;
+        ``handlers`` has for each result the runtime's function that wraps it.
       run: ``run(buffers)`` starts the program and returns its results too. First it frees Python tracebacks
         that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
@@ -749,8 +750,8 @@ class _CollectiveLock:
 class _MultiProcessRun:
     """A runner of a program over the devices of several processes, which waits for the results.
 
-    Since it waits, a failed run raises its error in the call. If a process is lost, the program may never end in the
-    other processes: they raise an error, and leave it running.
+    Since it waits, the call raises the error of a failed run. If a process is lost, the program may never end in the
+    other processes: their calls raise an error, and the program is left running.
     """
 
     __slots__ = ("collect_all", "loaded", "processes")
@@ -1080,7 +1081,11 @@ def functions_of(
 def _renamed(
     module: Any, entry: str, unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """Rename a module's functions by ``unique``, ``main`` to ``unique(entry)``; results as of :func:`functions_of`."""
+    """Rename a module's functions by ``unique``, which makes new names; ``main`` becomes ``unique(entry)``.
+
+    Returns:
+      The new name of ``main``, the lines of each function, and the sizes and names of each mesh's axes, by mesh name.
+    """
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
     operations = list(module.body.operations)

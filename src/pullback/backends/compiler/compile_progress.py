@@ -68,7 +68,7 @@ _advised = False
 
 
 def _advice() -> str:
-    """A hint to the switch ``tiered``, which avoids waiting for the compiler; empty if it is on or was named before."""
+    """Suggest the switch ``tiered``, which avoids waiting for the compiler; empty if on or suggested before."""
     global _advised
     if _advised or config.tiered != "off":
         return ""

@@ -314,7 +314,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _files(directory: str) -> Iterator[tuple[os.DirEntry[str], bool, os.stat_result]]:
-    """Yield the cache's files in a directory, by their names: the entry, whether it is temporary, and its status."""
+    """Yield the files of a directory with names of the cache: the entry, whether it is temporary, and its status."""
     ours = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{16}\.tmp)?")
     with os.scandir(directory) as entries:
         for entry in entries:

@@ -67,7 +67,7 @@ class Repeat(NamedTuple):
 
 
 def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline the calls of a program if the result has at least ``FEWEST`` and at most ``MOST`` equations."""
+    """Inline the calls of a program; return it unchanged unless this yields ``FEWEST`` to ``MOST`` equations."""
     count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
@@ -248,7 +248,7 @@ class _Search:
         return np.cumsum(change)
 
     def copies(self, start: int, stop: int) -> list[Repeat]:
-        """Find and mark as covered the copies of a stretch outside of earlier regions; empty if fewer than two."""
+        """Return the copies of a stretch outside of earlier regions, and mark them covered; empty if fewer than two."""
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
         covered = np.concatenate([[0], np.cumsum(self.covered)])

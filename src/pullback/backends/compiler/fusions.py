@@ -77,10 +77,10 @@ def _is_elementwise(eqn: Eqn) -> bool:
 
 
 def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
-    """Whether an upper bound of ``cost(eqns, results).code`` is at most ``most``.
+    """Whether an upper bound of ``cost(eqns, results).code``, the cost of compiling, is at most ``most``.
 
-    The code is an estimate of its size. This takes a seventh of the time of :func:`cost`. The bound exceeds the cost:
-    it counts equal loops separately, and an operation again for each chain of uses to the result of its loop.
+    The bound takes a seventh of the time of :func:`cost`. It exceeds the cost, since it counts equal loops separately,
+    and counts an operation again for each chain of uses to the result of its loop.
     """
     code, unwritten = 0, dict[Any, int]()  # the latter: the cost of each variable that is not written to memory
     for eqn in eqns:

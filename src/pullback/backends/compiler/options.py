@@ -84,7 +84,7 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The operations to run in the compiler's library, products or reductions, for a program without loops."""
+    """The option's value that lets the library compute matrix products, or reductions, of a program without loops."""
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT

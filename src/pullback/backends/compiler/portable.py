@@ -94,7 +94,10 @@ _Shardings = tuple[Sequence[NamedSharding | None], Sequence[NamedSharding | None
 def _written(
     module: Module, closed: ClosedJaxpr, platforms: Sequence[str], shardings: _Shardings
 ) -> tuple[Module, list[Function]]:
-    """Write a function for each platform into ``module``; return the module and the functions."""
+    """Write a function for each platform into ``module``; return the module and the functions.
+
+    ``shardings`` is a pair: the shardings of the inputs, and of the results.
+    """
     module.portable = True
     functions = []
     for platform in platforms:

@@ -168,7 +168,7 @@ def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]
 
 
 def _instructions(text: str) -> dict[str, dict[str, str]]:
-    """For each instruction in a program's text, the names of its operation and of the operations fused in it."""
+    """For each instruction in a program's text, its operation (``op_name``), and those fused in it (``op_names``)."""
     own: dict[str, str] = {}
     calls: dict[str, str] = {}
     inside: dict[str, list[str]] = {}

@@ -329,7 +329,7 @@ class _Shardings:
 
 
 def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
-    """Compile a program with ``inspect_array_sharding`` or custom partitioning: the compiler calls Python functions."""
+    """Compile a program with ``inspect_array_sharding`` or custom partitioning, whose callbacks the compiler calls."""
     module = lowered.module
     text = module.text(locations=True)
     living: list[Any] = []

@@ -397,7 +397,9 @@ def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
 
 
 def joined(first: Devices, second: Devices, what: str) -> Devices:
-    """Merge the devices that two operands of a program are committed to; ``what`` names the operands in the error.
+    """The devices of a program with operands committed to ``first`` and ``second``, which must be the same devices.
+
+    A device and a mesh of this one device agree: the result is the mesh's. ``what`` names the operands in the error.
 
     Raises:
       IncompatibleDevicesError: the devices differ (a RuntimeError and ValueError).

@@ -20,7 +20,7 @@ HOST = (1, 0)
 
 
 def is_exchangeable(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype can be exchanged: DLPack has it, and so has NumPy or the runtime."""
+    """Whether arrays of a dtype can be exchanged by DLPack: through NumPy, or through the runtime for bfloat16."""
     return _is_numpy_dtype(dtype) or dtype.name == "bfloat16"
 
 
@@ -46,7 +46,12 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
 
 
 def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """Implement ``__dlpack__`` of an array: a read-only capsule if ``max_version`` allows it, else a copy's capsule."""
+    """Implement ``__dlpack__`` of an array: a read-only capsule if ``max_version`` allows it, else a copy's capsule.
+
+    Raises:
+      ExchangeError: ``stream`` is not None; ``dl_device`` is not the CPU; DLPack lacks the dtype; ``copy`` is False,
+        but a copy is necessary.
+    """
     if stream is not None:
         raise ExchangeError(f"__dlpack__: arrays in CPU memory have no streams, got stream={stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != HOST:

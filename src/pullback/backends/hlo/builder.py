@@ -100,7 +100,7 @@ _name_of = attrgetter("name")
 
 
 class Quotient(Value):
-    """The quotient of floats, which a further division hides behind a barrier, see :meth:`Builder.divide`."""
+    """A quotient of floats. If another division uses it, a barrier keeps the compiler from merging the divisions."""
 
     __slots__ = ()
 

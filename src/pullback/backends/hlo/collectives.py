@@ -85,7 +85,7 @@ def all_reduce(element: str) -> Callable[..., Any]:
 def all_gather(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
 ) -> Any:
-    """The lowering rule of ``all_gather``."""
+    """Lower ``all_gather``: join ``x`` of ``axis_size`` devices along ``dimension``, a new axis unless ``tiled``."""
     if not tiled:
         x = hlo.reshape(x, (*x.shape[:dimension], 1, *x.shape[dimension:]))
     shape = (*x.shape[:dimension], x.shape[dimension] * axis_size, *x.shape[dimension + 1 :])
@@ -96,7 +96,10 @@ def all_gather(
 def reduce_scatter(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
 ) -> Any:
-    """The lowering rule of ``reduce_scatter``."""
+    """Lower ``reduce_scatter``: sum over ``axis_size`` devices, each of which gets a slice along ``dimension``.
+
+    Unless ``tiled``, the slice has size 1, and this axis is removed.
+    """
     shape = (*x.shape[:dimension], x.shape[dimension] // axis_size, *x.shape[dimension + 1 :])
     rows = _rows(hlo, axes, groups)
     out = _across(hlo, "reduce_scatter", x, shape, "add", rows, f"scatter_dimension = {dimension} : i64")
@@ -107,7 +110,10 @@ def all_to_all(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, split_axis: int, concat_axis: int, groups: Groups,
     tiled: bool,
 ) -> Any:  # fmt: skip
-    """The lowering rule of ``all_to_all``."""
+    """Lower ``all_to_all``: send slices along ``split_axis`` to ``axis_size`` devices, and concatenate those received.
+
+    Unless ``tiled``, ``split_axis`` is removed, and ``concat_axis`` is a new axis.
+    """
     split, concat = split_axis, concat_axis
     if not tiled:  # a new axis of size 1 at the position where the shards will be concatenated
         rest = (*x.shape[:split], *x.shape[split + 1 :])
@@ -127,7 +133,7 @@ def all_to_all(
 
 
 def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int, int]]) -> Any:
-    """The lowering rule of ``ppermute``."""
+    """Lower ``ppermute``: copy ``x`` by ``perm``, pairs (source, target) of indices along ``axes``; zeros otherwise."""
     rows = _rows(hlo, axes, None)
     pairs = [[row[source], row[target]] for row, (source, target) in itertools.product(rows, perm)]
     channel = f"channel_handle = #stablehlo.channel_handle<handle = {next(hlo.module.channels)}, type = 1>"
@@ -138,7 +144,7 @@ def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int,
 
 
 def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
-    """The lowering rule of ``axis_index``."""
+    """Lower ``axis_index``: the index of the device along the one mesh axis in ``axes``."""
     mesh = _mesh(hlo, axes)
     (name,) = axes
     if len(hlo.module.manual_axes) < len(mesh.axis_names):

@@ -152,7 +152,10 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
-    """Register a function, or a dictionary of handlers by stage, as a custom-call target; jaxlib also gets ``more``."""
+    """Register a function, or a dictionary of handlers by stage, as the custom-call target ``name`` of a platform.
+
+    jaxlib's function receives ``api_version``, the version of the call's interface, and the keyword arguments ``more``.
+    """
     _registered(
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
     )

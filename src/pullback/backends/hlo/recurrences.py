@@ -72,7 +72,7 @@ def cumulate(
 
 
 def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int, reverse: bool) -> Value:
-    """Accumulate by reducing, for each element, the window that ends at it."""
+    """Accumulate from ``start`` along an axis: reduce, for each element, the window that ends (or begins) at it."""
     ones, size = [1] * x.ndim, [1] * x.ndim
     padding = [[0, 0] for _ in x.shape]
     size[axis] = x.shape[axis]
@@ -124,7 +124,7 @@ def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value
 
 
 def _shifted(hlo: Builder, x: Value, axis: int, shift: int) -> Value:
-    """Shift ``x`` along an axis by ``shift`` elements, and fill with zeros."""
+    """Shift ``x`` along an axis by ``shift`` elements, to larger indices if positive; fill the gap with zeros."""
     low = [shift if i == axis else 0 for i in range(x.ndim)]
     attributes = (
         f"edge_padding_low = {integers(low)}, edge_padding_high = {integers([-n for n in low])}, "

@@ -193,9 +193,10 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
 def _along_axis(
     x: tuple[int, ...], indices: tuple[int, ...], axis: int
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
-    """Plan a gather along ``axis``, where ``x`` and ``indices`` are shapes that broadcast along all other axes.
+    """Plan a gather along ``axis`` of an operand of shape ``x``, with indices of shape ``indices``.
 
-    Where ``indices`` has size 1, the windows are as wide as the operand, and the axis is removed from the indices.
+    The shapes broadcast along all other axes. Windows contain the whole of each other axis along which ``indices``
+    has size 1; such an axis is removed from the indices.
 
     Returns:
       The dimension numbers of the gather, the sizes of the windows, and the axes of the indices that remain.
@@ -213,9 +214,10 @@ def _along_axis(
 
 
 def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
-    """Count the elements of each row of ``x`` below (``left``) or not above (``right``) each value of the same row.
+    """For each value, count the elements of its (sorted) row of ``x`` below it (``left``) or not above it (``right``).
 
-    A binary search adds 2**k to the count if the last of the next 2**k elements belongs to it, for falling k.
+    A binary search, for falling k, adds 2**k to the count if the last of the next 2**k elements is below the value, or
+    not above it.
     """
     shape, count = values.shape, x.shape[-1]
     zero = hlo.splat(0, shape, _INT32)

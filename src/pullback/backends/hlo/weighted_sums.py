@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Function:
-    """A function of a program: its operations, and flags (constant, repeated, ...) of its parameters and results."""
+    """A function of a program: its operations, and bit flags (constant, repeated along an axis, ...) of its values."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name
@@ -114,7 +114,8 @@ def _analyse(function: _Function, functions: dict[str, _Function]) -> tuple[bool
     """Propagate flags (constant, repeated, ...) through a function and to the parameters of functions that it calls.
 
     Returns:
-      Whether it broadcasts a sum of products with a repeated factor, and whether a called function got new flags.
+      Whether the function broadcasts a sum of products that have a factor repeated along an axis, and whether a
+      called function got new flags.
     """
     extended = False
     known = dict(zip(function.parameters, function.parameter_flags, strict=True))

@@ -31,9 +31,9 @@ class IndexLayout(NamedTuple):
         none), and the offsets to add to the component (None for none).
       order: the permutation of the operand's axes that puts the advanced axes first; None if they are first.
       slices: the slices of the other axes of the operand.
-      to_result: the permutation of the axes of rows to their order in the result, whose other axes have size 1.
+      to_result: the permutation of the axes of rows to their order in the result, which may have more axes, of size 1.
       from_result: the inverse permutation.
-      packed: the shape of the result without these other axes.
+      packed: the shape of the result without the axes that rows lack.
       shape: the shape of the result.
       mask_shape: the shape of the result with size 1 for window axes.
       take_axis: the one indexed axis if ``np.take`` can do the gather; None otherwise.

@@ -261,7 +261,7 @@ def minimum(x: Any, y: Any) -> Any:
 def _without_zeros(out: Any) -> bool:
     """Whether the result of ``maximum`` or ``minimum`` has no zeros, whose signs would need a correction.
 
-    Each call of these runs this, so it must be fast. For few elements ``count_nonzero`` is four times as fast as
+    These functions call it each time, so it must be fast. For few elements ``count_nonzero`` is four times as fast as
     ``all``; for many elements a comparison with 0 is twice as fast.
     """
     if out.dtype.kind in "iubc":
@@ -272,7 +272,7 @@ def _without_zeros(out: Any) -> bool:
 
 
 def _with_sign_of_zeros(out: Any, x: Any, y: Any, both: np.ufunc) -> Any:
-    """Correct zeros where both operands are zero: -0.0 if ``both`` combines their sign bits to True."""
+    """Correct ``out`` where ``x`` and ``y`` are zero: -0.0 if ``both`` maps their sign bits to True, else 0.0."""
     if np.ndim(y) == 0 and y:
         return out
     zero = out.dtype.type(0)
@@ -500,7 +500,7 @@ def erfc(x: Any) -> Any:
 
 
 def _corrected(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
-    """Correct values ``out`` with the factor exp(-x**2), at x > 1: ``error(x)`` is the exponent's rounding error."""
+    """Correct ``out``, which has a factor like exp(-x**2), where x > 1; ``error(x)`` is the rounding error of x**2."""
     return np.where(x > 1, out - out * error(x), out)
 
 

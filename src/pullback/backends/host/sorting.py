@@ -141,7 +141,10 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Add ``x`` at ``indices``, without repeats if ``unique``, to zeros that have ``size`` elements along ``axis``."""
+    """Add ``x`` at ``indices`` along ``axis`` to an array of zeros that has ``size`` elements along this axis.
+
+    ``unique`` promises that no index occurs twice.
+    """
     shape = np.broadcast_shapes(x.shape, indices.shape)
     x = np.broadcast_to(x, shape)
     out_shape = (*shape[:axis], size, *shape[axis + 1 :])

@@ -113,7 +113,7 @@ class State:
     was_member: bool = False
 
     def left(self) -> Membership | None:
-        """End the membership of the process, and return it."""
+        """End the membership of the process; return the former membership, None if there was none."""
         member, self.member = self.member, None
         return member
 

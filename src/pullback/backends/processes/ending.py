@@ -92,9 +92,9 @@ def leave() -> None:
 def _interrupted(others: set[int | None]) -> list[threading.Thread]:
     """Raise ``SystemExit`` in the threads that are within Pullback's calls; return the threads that still run.
 
-    ``others`` are the identifiers of threads to leave alone. Afterwards the switch interval is a second, so that no
-    other thread gets the GIL, and enters C++, unless this thread waits. A thread that began to wait for the GIL before
-    still uses the old interval: so each check of the threads comes after the old interval has passed.
+    ``others`` are the identifiers of threads to leave alone. Python's switch interval stays at one second, so that no
+    other thread gets the GIL, and enters C++, unless this thread waits. Threads that are already waiting for the GIL
+    request it after the old interval: so this thread lets the old interval pass before it checks the threads.
     """
     end = time.monotonic() + SECONDS
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -166,9 +166,8 @@ _PAUSE = {
 class _Asleep:
     """An object whose deletion, when Python clears ``sys``, waits until all threads of a list are asleep.
 
-    jaxlib waits for its compiler in steps of 0.2 s. After each it takes the GIL, to see whether the user interrupts it.
-    During Python's shutdown, that puts the thread to sleep; a moment later, when Python has freed its thread states,
-    the thread would crash.
+    A thread that waits for the compiler takes the GIL every 0.2 s, to see whether the user interrupts it. If it does so
+    during Python's shutdown, it is put to sleep; if it does so when Python has freed its thread states, it crashes.
 
     Raises:
       OSError: the system does not show the system calls of threads.

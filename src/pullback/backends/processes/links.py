@@ -199,7 +199,7 @@ class Coordinator(_End):
         await answers
 
     def _objection(self, hello: dict[str, Any]) -> str | None:
-        """The reason to refuse a process that wants to join; None to accept it."""
+        """The reason to refuse a process that sent ``hello`` to join; None to accept it."""
         number, count = hello.get("process"), hello.get("processes")
         if hello.get(_HELLO) != 1:
             return "it speaks another version of Pullback's protocol: the processes must run the same release"
@@ -513,8 +513,13 @@ class Link(_End):
         """Wait for an operation of several processes.
 
         Args:
-          ready: ``ready(seconds)`` waits up to so many seconds, and returns whether the operation is done.
-          what, of, grace: as of :meth:`result`, with the same error.
+          ready: ``ready(seconds)`` waits at most ``seconds``, and returns whether the operation is done.
+          what: the name of the operation, for the error.
+          of: the processes involved; None for all.
+          grace: seconds to wait after a process is gone.
+
+        Raises:
+          ProcessLostError: a process is gone (a RuntimeError).
         """
         begin = time.monotonic()
         while not ready(0.05):
@@ -523,7 +528,7 @@ class Link(_End):
                 raise self.lost(what)
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
-        """The exception for an error in an operation of several processes: ProcessLostError if one of them is gone."""
+        """Return ProcessLostError for the operation ``what`` if one of its processes ``of`` is gone, else ``error``."""
         end = time.monotonic() + GRACE  # the message may still be on its way
         while not any(of is None or i in of for i in self.gone):
             if time.monotonic() > end:
