@@ -68,7 +68,10 @@ from pullback.primitives.rules import jvp_zero
 
 
 def svd(x: Any, *, full_matrices: bool = False, by_qr: bool = False) -> list[Any]:
-    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows."""
+    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows.
+
+    ``by_qr`` selects LAPACK's QR algorithm instead of divide and conquer.
+    """
     out: list[Any] = svd_p.bind(x, full_matrices=full_matrices, vectors=True, by_qr=by_qr)
     return out
 
