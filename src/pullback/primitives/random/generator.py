@@ -47,7 +47,7 @@ def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any],
 
 @rng_bit_generator_p.impl
 def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Draw bits by NumPy for small sizes, where compiling would take longer: 10,000 words take 0.5 ms."""
+    """Draw bits by NumPy if they are few, since compiling would take longer; otherwise by a compiled operation."""
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
     if (

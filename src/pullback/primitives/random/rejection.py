@@ -260,7 +260,7 @@ def _along_first(x: Any, like: Any) -> Any:
 
 
 def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
-    """Draw a sample of the gamma distribution of parameter ``a`` from each key, or its logarithm."""
+    """Draw a sample (its logarithm, if ``log_space``) of the gamma distribution of parameter ``a`` from each key."""
     return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
 
 

@@ -224,7 +224,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
-        """The tangent of the first extreme element of each window."""
+        """Return the extreme of each window, and as its tangent the tangent of the first element that equals it."""
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         positions = window_positions_p.bind(x, windows=windows, largest=largest)
@@ -446,7 +446,7 @@ def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> An
 
     Args:
       ct: the cotangent of each window.
-      positions: the row-major position in each window of its element.
+      positions: for each window the row-major position, within the window, of the element that gets the cotangent.
       windows: the windows.
       shape: the shape of the operand, and of the result.
     """

@@ -79,9 +79,9 @@ _SPLIT = 5.0
 
 
 def _i0e_of_singles(x: Any) -> Any:
-    """Compute i0e in single precision: exp(-abs(x)) times a polynomial in x**2 up to 5, beyond a polynomial in 5 / x.
+    """The scaled Bessel function i0e in single precision, by polynomials with positive coefficients: no terms cancel.
 
-    All coefficients are positive, so that nothing cancels.
+    For abs(x) up to 5 it is exp(-abs(x)) times a polynomial in x**2, and beyond sqrt(t) times a polynomial in t = 5 / abs(x).
     """
     size = abs(x)
     near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
