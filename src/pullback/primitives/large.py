@@ -43,7 +43,7 @@ def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
 
 
 def compiled(primitive: Primitive, host: Rule, values: Any, params: dict[str, Any]) -> Any:
-    """Evaluate an operation on the host ``values`` with the compiler, or by the rule ``host`` where that fails."""
+    """Compile and run an operation on ``values``; if the compiler fails, evaluate it by the NumPy rule ``host``."""
     from pullback.backends.compiler.one_operation import evaluate
 
     try:
