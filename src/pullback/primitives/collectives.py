@@ -540,9 +540,9 @@ operand does not vary; None if no sum is needed."""
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
     """Transpose ``dot_general`` for the operand, ``x`` or ``y``, that is linear.
 
-    The cotangent must be summed over the mapped axes ``reduced`` along which that operand does not vary. One
-    contraction computes products and sums, without storing a product for each index. The result is None if there are no
-    axes to sum over.
+    Its cotangent must be summed over the axes in ``reduced`` along which this operand has equal values. One contraction
+    computes products and sums, without storing a product for each index. The result is None if there are no axes to
+    sum over.
     """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying

@@ -128,7 +128,7 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """The fill value for out-of-bounds elements: NaN, True, the least signed or the greatest unsigned integer."""
+    """The fill value of ``dtype``: NaN if inexact, True, the least signed integer, or the greatest unsigned integer."""
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):

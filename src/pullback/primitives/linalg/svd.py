@@ -275,8 +275,8 @@ def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = Fa
     Args:
       x: the matrices.
       known: the singular values and vectors of ``x``, if the caller has them.
-      turned: whether the rule rotates the vectors of equal singular values among themselves. Then it is unknown to
-        which of these vectors the tangent of a singular value belongs.
+      turned: whether the rule rotates the vectors of equal singular values among themselves. The tangents
+        of these values are then NaN, since the matching of values and vectors is unknown.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out

@@ -433,7 +433,7 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 
 
 def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
-    """Draw random bits by XLA's generator."""
+    """Draw random unsigned integers of ``bit_width`` bits by XLA's generator."""
     dtype = np.dtype(f"u{bit_width // 8}")
     return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
 

@@ -70,7 +70,7 @@ class Windows(NamedTuple):
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows over a result's cotangent whose sums are the cotangent of an operand of ``shape``."""
+        """The windows with which a sum of the result's cotangent is the cotangent of an operand of ``shape``."""
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())

@@ -345,7 +345,7 @@ def _complex_square(z: Any) -> Any:
 
 
 def _near_one(z: Any) -> list[Any]:
-    """Scale a complex number by the power of two next to its larger part; return it and the exponent."""
+    """Divide a complex number by the power of two next to its larger part; return the quotient and the exponent."""
     x, y = real(z), imag(z)
     info = dtypes.finfo(x.dtype)
     bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
