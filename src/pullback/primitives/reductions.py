@@ -96,7 +96,7 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """Make a rule that emits ``operation``, "maximum" or "minimum", of two elements, or ``primitive`` of complex ones."""
+    """Make a rule that emits ``operation``, "maximum" or "minimum", or ``primitive`` for two complex elements."""
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):

@@ -353,7 +353,7 @@ masked_scatter_mul_p = masked_by_amending(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:
-    """Make the jvp rule of a scatter of extremes: the mean of the tangents of all elements equal to the extreme."""
+    """Make the jvp rule of a scatter by minimum or maximum: the mean of the tangents of all elements equal to it."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals

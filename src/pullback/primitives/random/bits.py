@@ -234,7 +234,7 @@ _HALF_KEY = np.dtype(np.float64)
 
 @random_wrap_p.lowering
 def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Emit keys of two words as 64-bit integers, of four words as complex numbers, whose bits survive moves."""
+    """Emit the conversion of words to keys: two words to a 64-bit integer, four to a complex number with their bits."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
         return hlo.bitcast(words, shape, dtype)

@@ -76,7 +76,7 @@ _LARGEST_BY_NUMPY = 20_000
 
 @rng_bit_generator_p.batch
 def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """Batch as JAX does: draw all bits from the first key, and change only the first of the keys."""
+    """Batch as JAX does: draw the bits of all examples from the first key, and return the other keys unchanged."""
     keys = shapes.moveaxis(args[0], dims[0], 0)
     shape = (axis.size, *params["shape"])
     if not axis.size:

@@ -388,7 +388,7 @@ def _ndtri_at_ends(p: Any, inside: Any) -> Any:
 
 @formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
-    """The inverse of the normal density at the quantile ``q`` of the probability ``p``.
+    """The reciprocal of the normal density at ``q``, the quantile of the probability ``p``.
 
     It is computed from the tail probability and erfcx(abs(q) / √2), since q² would amplify the rounding of q.
     """
