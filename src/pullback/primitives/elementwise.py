@@ -541,7 +541,7 @@ def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
 
 
 def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
-    """The Taylor series of ``x**number`` in ``dtype``, by squaring; ``number`` holds integers of ``bits`` bits."""
+    """The Taylor series of ``x**number`` in ``dtype``, by squaring; ``number`` holds integers below 2**bits."""
     number = real_part(number)
     result, power = Series([shapes.full((), 1, dtype)]), x
     for i in range(bits):

@@ -188,7 +188,7 @@ def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
 
 
 def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
-    """The derivative of the cofactors of square matrices, once along each of one or more directions (a mixed one).
+    """The mixed derivative of the cofactors of square matrices, once along each of one or more directions.
 
     Args:
       t: the first direction (..., n, n).
