@@ -66,7 +66,7 @@ def works_on_last(p: Primitive, *counts: int | Callable[[Params], int]) -> None:
 
 
 def works_along(p: Primitive, name: str, *, several: bool = False, broadcasts: bool = False) -> None:
-    """Declare that an operation works along some axes, separately for each index of the others, and keeps their order.
+    """Declare that an operation works along some axes, separately for each index of the other axes, and moves no axis.
 
     Args:
       p: the operation; all operands have the same number of axes.

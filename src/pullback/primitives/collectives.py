@@ -294,7 +294,7 @@ reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
 
 
 def _check_size(axes: Names, size: int, groups: Groups) -> None:
-    """Raise if the axes are in scope and their sizes differ from the sizes recorded in the program."""
+    """Raise if the axes are in scope, and do not have the ``size`` (within a group) that the program records."""
     found = [state.axes[name].size for name in axes if name in state.axes]
     if len(found) == len(axes) and math.prod(found) != size * (len(groups) if groups else 1):
         of = f"{len(groups)} groups of " if groups else ""
@@ -305,7 +305,7 @@ def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], 
     """Register the abstract evaluation of ``p``, a collective that changes the size of an array axis.
 
     ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result: ``dimension`` is the array axis,
-    and ``axis_size`` is the size of the named axes.
+    ``axis_size`` is the size of the named axes, and ``tiled`` keeps the array axis instead of adding or removing it.
     """
 
     @p.abstract_eval
@@ -521,7 +521,10 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Sum a cotangent over the axes in ``reduced`` along which it may differ, except axes with keys in ``wanted``."""
+    """Sum ``ct`` over the axes in ``reduced`` along which it may differ, except axes whose keys are in ``wanted``.
+
+    ``wanted`` holds the keys of the axes along which the operand of this cotangent may differ.
+    """
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
@@ -537,9 +540,9 @@ operand does not vary; None if no sum is needed."""
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
     """Transpose ``dot_general`` for the operand, ``x`` or ``y``, that is linear.
 
-    The cotangent must be summed over the mapped axes ``reduced`` along which that operand does not vary. One
-    contraction computes products and sums, without storing a product for each index. The result is None if there are no
-    axes to sum over.
+    Its cotangent must be summed over the axes in ``reduced`` along which this operand has equal values. One contraction
+    computes products and sums, without storing a product for each index. The result is None if there are no axes to
+    sum over.
     """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying
@@ -553,9 +556,8 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
 def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
     """Transpose the operation ``node``; sum each cotangent over the mapped axes along which its operand does not vary.
 
-    A value varies along a named axis if it may differ between indices, which its type says. If it varies, each index
-    has a cotangent of its own. The cotangent ``ct`` first gets a type that varies where the result does: the types then
-    tell the axes to sum over.
+    A value varies along a named axis if its type says that it may differ between indices: each index then has a
+    cotangent of its own. The cotangent ``ct`` of the result is first converted to the type of the result.
     """
     primitive, args, params = node.primitive, node.args, node.params
     assert primitive is not None

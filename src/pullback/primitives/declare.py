@@ -126,8 +126,8 @@ def host_fused(
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
     """Declare an elementwise operation by a formula of other operations, with derivative rules of its own.
 
-    It is for derivatives whose formula has guards, such as a factor that replaces an infinite one: the value of a guard
-    is right, but its derivative is wrong. So each order of derivative is declared with its own formula.
+    It is for derivatives whose formula has guards, such as a selection that avoids 0 times infinity. A guarded formula
+    has the right value, but a wrong derivative. So each order of derivative is declared with its own formula.
 
     Args:
       name: the name in jaxprs and errors.

@@ -142,7 +142,7 @@ def _div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """The difference of two Taylor coefficients, or of two linear values; each may be ``ZERO``."""
+    """``x - y`` for Taylor coefficients or tangents, each of which may be the symbolic zero ``ZERO``."""
     return x if y is ZERO else neg(y) if x is ZERO else sub(x, y)
 
 
@@ -487,9 +487,9 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
 
 def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
-    """Extend ``slope``, the series of s = y' / x' for y = x**exponent, to ``count`` coefficients.
+    """Append Taylor coefficients to ``slope``, the series of s = y' / x' for y = x**exponent, up to ``count``.
 
-    They follow from x s = exponent y. ``powers`` is the series of y, and ``divisor`` is the value of x.
+    The coefficients follow from x s = exponent y. ``powers`` is the series of y, and ``divisor`` is the value of x.
     """
     for k in range(len(slope.known), count):
         rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
@@ -532,7 +532,7 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
 
 
 def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
-    """Return the exponents that are small integers (0 for others), a mask of these, and the bits of the largest."""
+    """Return small integer exponents (0 for others), the mask of these, and the bit length of the largest."""
     exponent_re = real_part(exponent)
     is_small = and_p.bind(ge_p.bind(exponent_re, 0), lt(exponent_re, 1 << _BITS))
     is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(exponent_re), exponent.dtype)))
@@ -541,7 +541,7 @@ def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
 
 
 def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
-    """The series of ``x`` to integer powers in an array ``number``, of at most ``bits`` bits, by repeated squaring."""
+    """The Taylor series of ``x**number`` in ``dtype``, by squaring; ``number`` holds integers below 2**bits."""
     number = real_part(number)
     result, power = Series([shapes.full((), 1, dtype)]), x
     for i in range(bits):
@@ -553,9 +553,10 @@ def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
 
 
 def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
-    """Make a function that returns the coefficient of order k of a power, corrected where the base is zero.
+    """Make a function of k and the coefficient of order k of ``x**exponent`` that corrects it where ``x`` is zero.
 
-    There it is 0 for k below the exponent, and not finite for k above it. ``where_zero`` is the mask of these elements.
+    There it is 0 for k below the exponent, and not finite for k above it. ``base`` is the value of the series ``x``,
+    and ``where_zero`` is the mask of the elements to correct.
     """
     base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
     exponent_re = real_part(exponent)

@@ -114,7 +114,7 @@ def unwrapped(x: Any) -> Any:
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of arrays from ``function``, which is written for formulas; of formulas it returns formulas."""
+    """Make ``function``, of formulas (arrays with operators), accept arrays too; it then returns arrays."""
 
     def of_arrays(*xs: Any, **params: Any) -> Any:
         out = function(*map(wrapped, xs), **params)

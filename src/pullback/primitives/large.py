@@ -20,12 +20,12 @@ from pullback.core.trace import Primitive, Rule
 
 
 def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
-    """Wrap the host rule of ``primitive``, to compile the operation where an operand is large.
+    """Wrap the host rule of ``primitive``, to compile and run the operation instead if an operand is large.
 
     Args:
       primitive: the operation, whose host rule is registered already.
-      least: the least number of elements of an operand for which it is compiled.
-      matrices: the least number of matrices in that operand, which the compiled routines divide among the cores.
+      least: the number of elements from which on an operand is large.
+      matrices: the number of matrices that it must hold too, since compiled routines divide them among the cores.
     """
     host = primitive.host_rule
     assert host is not None
@@ -43,7 +43,7 @@ def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
 
 
 def compiled(primitive: Primitive, host: Rule, values: Any, params: dict[str, Any]) -> Any:
-    """Evaluate an operation on the host ``values`` with the compiler, or by the rule ``host`` where that fails."""
+    """Compile and run an operation on ``values``; if the compiler fails, evaluate it by the NumPy rule ``host``."""
     from pullback.backends.compiler.one_operation import evaluate
 
     try:

@@ -36,7 +36,7 @@ def made(x: Any) -> Any:
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:
-    """Convert operands to arrays, except Python numbers whose default dtype is the dtype of the first array operand."""
+    """Convert operands to arrays; a Python number stays if its default dtype is the dtype of the first array."""
     arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
     dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
     return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]

@@ -152,12 +152,12 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def convolution(product: Callable[[Any, Any], Any], x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The coefficient of order k of a bilinear ``product`` of series: the sum of its terms from ``x[first]`` on."""
+    """The sum of ``product(x[j], y[k - j])`` for j from ``first`` to k: order k of a bilinear product of series."""
     return total(product(a, b) for a, b in _terms(x, y, k, first))
 
 
 def of_product(x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The coefficient of order k of the elementwise product of series: the sum of its terms from ``x[first]`` on."""
+    """The sum of ``x[j] * y[k - j]`` for j from ``first`` to k: order k of the elementwise product of series."""
     return of_square(x, k, first) if x is y else _convolved(x, y, k, first, k)
 
 

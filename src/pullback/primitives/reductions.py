@@ -96,7 +96,7 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """Make a rule that emits "maximum" or "minimum" (``operation``) of two elements; complex ones use ``primitive``."""
+    """Make a rule that emits ``operation``, "maximum" or "minimum", or ``primitive`` for two complex elements."""
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):
@@ -107,7 +107,7 @@ def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
 
 
 def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
-    """The largest (or smallest) value of a dtype: the minimum (or maximum) over no elements."""
+    """The largest value of a dtype if ``largest``, else the smallest: the minimum, or maximum, over no elements."""
     if dtypes.is_bool(dtype):
         return np.bool_(largest)
     if dtypes.is_integer(dtype):

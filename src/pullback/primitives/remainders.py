@@ -20,7 +20,7 @@ from pullback.primitives.elementwise import abs, and_p, div, eq_p, floor_p, lt, 
 
 
 def is_above(rest: Any, y: Any) -> Any:
-    """Whether the quotient rounded towards zero, with remainder ``rest``, is one above the quotient rounded down."""
+    """Whether the truncated quotient is one above the floor; ``rest`` is its remainder, and ``y`` the divisor."""
     return and_p.bind(ne_p.bind(lt(rest, 0), lt(y, 0)), ne_p.bind(rest, 0))
 
 

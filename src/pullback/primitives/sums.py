@@ -116,7 +116,7 @@ def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
 
 
 def combined(operation: Element, hlo: Any, a: Any, b: Any) -> Any:
-    """Emit the operation ``operation`` of two elements ``a`` and ``b``."""
+    """Emit ``operation``, the name of a StableHLO operation or a lowering rule, for two elements ``a`` and ``b``."""
     return operation(hlo, a, b) if callable(operation) else hlo.elementwise(f"stablehlo.{operation}", a, b)
 
 

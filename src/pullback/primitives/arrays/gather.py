@@ -90,9 +90,9 @@ def as_weak_as(x: Any, read: Any) -> Any:
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
-    """Gather with a fill value that is a scalar array, not a number.
+    """Gather windows of ``x``, with a fill value that is an array without axes instead of a number.
 
-    If the fill value is traced, it replaces the out-of-bounds windows by a selection, so that it has a derivative.
+    If it is a tracer, a selection inserts it for the windows out of bounds, so that derivatives flow to it.
     """
     if fill_value.shape:
         raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
@@ -128,7 +128,7 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """The fill value for out-of-bounds elements: NaN, True, the least signed or the greatest unsigned integer."""
+    """The fill value of ``dtype``: NaN if inexact, True, the least signed integer, or the greatest unsigned integer."""
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):
@@ -143,7 +143,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
 ) -> host_indexing.IndexLayout:
-    """Check shapes and dimension numbers of a gather; return the cached layout for computing it on the host."""
+    """Check shapes and dimension numbers of a gather; return the cached index layout that NumPy evaluation needs."""
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)
 

@@ -70,9 +70,9 @@ def _keeps(
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
-    """Declare a scatter, which combines old and new elements by the ufunc ``combine``, or for None replaces the old.
+    """Declare a scatter, which combines old and new elements by the ufunc ``combine``.
 
-    ``combine_p`` is the primitive that compiled programs use for ``combine``.
+    If ``combine`` is None, new elements replace old ones. ``combine_p`` is the primitive of ``combine`` for programs.
     """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
@@ -141,7 +141,7 @@ def _checks(
 
 @functools.lru_cache(maxsize=4096)
 def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
-    """The cached layout of a scatter on the host, after a check of shapes and dimension numbers."""
+    """Check shapes and dimension numbers of a scatter; return the cached index layout that NumPy evaluation needs."""
     _check_shapes(name, shape, indices, updates, numbers)
     return host_indexing.layout(shape, indices, _sizes(shape, updates, numbers), numbers)
 
@@ -213,7 +213,11 @@ def scatter_sub(x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDi
 
 
 def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """Gather the windows of ``x`` that a scatter updates, in the shape of its updates; zeros for dropped ones."""
+    """Gather the windows of ``x`` at which a scatter writes its updates, in the shape of the updates.
+
+    A window whose update the scatter drops is zero. ``params`` are the parameters of the scatter, and ``shape`` is the
+    shape of its operand.
+    """
     if 0 in shape:  # all windows are dropped
         return zeros(updates_shape, x.dtype)
     numbers = params["dimension_numbers"]
@@ -349,7 +353,7 @@ masked_scatter_mul_p = masked_by_amending(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:
-    """Make the jvp rule of a scatter of extremes: the mean of the tangents of all elements equal to the extreme."""
+    """Make the jvp rule of a scatter by minimum or maximum: the mean of the tangents of all elements equal to it."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals

@@ -177,7 +177,7 @@ def out_of_bounds(
       indices: index vectors along the last axis.
       axes: the axis of the array that each component indexes.
       sizes: the window size along each of these axes.
-      mode: the mode of the gather or scatter; ``FILL_OR_DROP`` marks the failure as meant by the user.
+      mode: the mode of the gather or scatter; for ``FILL_OR_DROP`` the failure is marked as intended by the user.
     """
     if not axes:
         return []

@@ -88,7 +88,7 @@ def _contract_wide(x: Any, y: Any, plan: _Plan) -> Any:
 
 
 def _wide(dtype: np.dtype[Any]) -> Any:
-    """The wider dtype to contract operands of ``dtype`` in; None if they need none."""
+    """The wider dtype in which NumPy contracts operands of a narrow ``dtype``; None if ``dtype`` is not narrow."""
     if dtype == np.float16 or dtype.isbuiltin == 2:
         return np.int32 if dtypes.is_integer(dtype) else np.float32
     return None

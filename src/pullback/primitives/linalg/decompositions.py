@@ -53,8 +53,8 @@ def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
     """Apply a routine to the finite matrices; return NaN for other matrices, and where its iteration does not converge.
 
     Args:
-      routine: takes matrices (..., m, n), and returns arrays with the same leading axes. Arrays of integers keep their
-        values for a matrix of zeros instead of NaN. It raises ``LinAlgError`` if it fails for any matrix.
+      routine: takes matrices (..., m, n), and returns arrays with the same leading axes; it raises ``LinAlgError`` if
+        it fails for any matrix. Integer results, which cannot be NaN, are then its results for a matrix of zeros.
       x: the matrices.
     """
     finite = np.isfinite(x)
@@ -256,10 +256,12 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
     """Whether a gradient depends on the arbitrary choice of vectors of a repeated eigenvalue, for each matrix.
 
+    The derivative of eigenvectors is a matrix of rotation angles, one for each pair of vectors.
+
     Args:
-      where: a mask of the undetermined elements of the rotations.
-      by_values: the cotangents of the eigenvalues.
-      by_x: the cotangents of the rotations.
+      where: a mask of the undetermined angles (..., n, n).
+      by_values: the cotangents of the eigenvalues (..., n).
+      by_x: the cotangents of the angles.
 
     Returns:
       Booleans (..., 1, 1): whether ``by_x`` is nonzero at a masked element, or ``by_values`` at an eigenvalue whose

@@ -174,7 +174,7 @@ def _cofactors_by_factors(x: Any) -> Any:
 
 
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
-    """Return a permutation that moves the column with the smallest pivot to the end, and its sign."""
+    """Return the permutation that moves the column of ``x`` with the smallest LU pivot to the end, and its sign."""
     rank, n = len(x.shape), x.shape[-1]
     factors, _, _ = lu(x)
     smallest = reductions.argmin(ops.abs(diagonal(factors)), rank - 2, _INT32)
@@ -188,7 +188,7 @@ def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
 
 
 def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
-    """The derivatives of the cofactors of square matrices, in one or more directions.
+    """The mixed derivative of the cofactors of square matrices, once along each of one or more directions.
 
     Args:
       t: the first direction (..., n, n).
@@ -218,7 +218,7 @@ def _cofactors_along(t: Any, x: Any, *others: Any) -> Any:
 
 
 def _minors(s: Any, directions: Sequence[Any]) -> Any:
-    """The derivatives of the cofactors of diagonal matrices in several directions.
+    """The mixed derivative of the cofactors of diagonal matrices, once along each of several directions.
 
     Args:
       s: the diagonals (..., n), real.

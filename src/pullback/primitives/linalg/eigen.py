@@ -156,8 +156,8 @@ def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False)
     Args:
       x: the matrices.
       known: the eigenvalues and eigenvectors of ``x``, if the caller has them.
-      turned: whether the rule rotates the vectors of equal eigenvalues among themselves. Then it is unknown to which of
-        these vectors the tangent of an eigenvalue belongs.
+      turned: whether the rule rotates the vectors of equal eigenvalues among themselves. The tangents of
+        these eigenvalues are then NaN, since the matching of values and vectors is unknown.
     """
     out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
     return out

@@ -200,7 +200,7 @@ def _coefficients(m: int) -> list[float]:
 
 
 def _pade(m: int, x: Jet, powers: Sequence[Jet]) -> tuple[Jet, Jet]:
-    """Return the odd and the even part of the Padé numerator; ``powers`` are the needed X², X⁴, ..."""
+    """Return the odd and even part of the numerator of the [m/m] Padé approximant of exp; ``powers`` are X², X⁴, ..."""
     c = _coefficients(m)
     if m == 13:
         second, fourth, sixth = powers

@@ -165,7 +165,7 @@ def _bounds(sizes: Any) -> list[Any]:
 
 
 def _of_group(x: Any, start: Any, end: Any) -> Any:
-    """Select the rows from ``start`` to ``end`` in each batch, and zeros for the others."""
+    """Replace all rows of ``x`` by zeros, except rows ``start`` to ``end - 1`` of each batch."""
     rows = iota(_int32, (1, x.shape[1], 1), 1)
     inside = ops.and_p.bind(ops.ge_p.bind(rows, _column(start)), ops.lt(rows, _column(end)))
     return ops.where(inside, x, 0)

@@ -68,7 +68,10 @@ from pullback.primitives.rules import jvp_zero
 
 
 def svd(x: Any, *, full_matrices: bool = False, by_qr: bool = False) -> list[Any]:
-    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows."""
+    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows.
+
+    ``by_qr`` selects LAPACK's QR algorithm instead of divide and conquer.
+    """
     out: list[Any] = svd_p.bind(x, full_matrices=full_matrices, vectors=True, by_qr=by_qr)
     return out
 
@@ -272,8 +275,8 @@ def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = Fa
     Args:
       x: the matrices.
       known: the singular values and vectors of ``x``, if the caller has them.
-      turned: whether the rule rotates the vectors of equal singular values among themselves. Then it is unknown to
-        which of these vectors the tangent of a singular value belongs.
+      turned: whether the rule rotates the vectors of equal singular values among themselves. The tangents
+        of these values are then NaN, since the matching of values and vectors is unknown.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out

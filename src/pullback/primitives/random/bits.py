@@ -234,7 +234,7 @@ _HALF_KEY = np.dtype(np.float64)
 
 @random_wrap_p.lowering
 def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Emit keys of two words as 64-bit integers, of four words as complex numbers, whose bits survive moves."""
+    """Emit the conversion of words to keys: two words to a 64-bit integer, four to a complex number with their bits."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
         return hlo.bitcast(words, shape, dtype)
@@ -433,7 +433,7 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 
 
 def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
-    """Draw random bits by XLA's generator."""
+    """Draw random unsigned integers of ``bit_width`` bits by XLA's generator."""
     dtype = np.dtype(f"u{bit_width // 8}")
     return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
 

@@ -47,7 +47,7 @@ def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any],
 
 @rng_bit_generator_p.impl
 def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Draw bits by NumPy for small sizes, where compiling would take longer: 10,000 words take 0.5 ms."""
+    """Draw bits by NumPy if they are few, since compiling would take longer; otherwise by a compiled operation."""
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
     if (
@@ -76,7 +76,7 @@ _LARGEST_BY_NUMPY = 20_000
 
 @rng_bit_generator_p.batch
 def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """Batch as JAX does: draw all bits from the first key, and change only the first of the keys."""
+    """Batch as JAX does: draw the bits of all examples from the first key, and return the other keys unchanged."""
     keys = shapes.moveaxis(args[0], dims[0], 0)
     shape = (axis.size, *params["shape"])
     if not axis.size:

@@ -260,7 +260,7 @@ def _along_first(x: Any, like: Any) -> Any:
 
 
 def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
-    """Draw a sample of the gamma distribution of parameter ``a`` from each key, or its logarithm."""
+    """Draw a sample (its logarithm, if ``log_space``) of the gamma distribution of parameter ``a`` from each key."""
     return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
 
 
@@ -500,7 +500,7 @@ class _Draws:
         return shapes.reshape(self.loop(step, wide, operands, state, shapes.reshape(waiting, flat))[0], waiting.shape)
 
     def together(self, attempt: Callable[..., Any], operands: Arrays) -> Any:
-        """Draw all numbers of a key repeatedly, until each was accepted once; return the last accepted of each.
+        """Draw all numbers of a key again until each was accepted once; return the last accepted value of each.
 
         Args:
           attempt: ``attempt(u, v, *operands)`` returns numbers from pairs of uniform numbers, and a mask of the

@@ -293,7 +293,7 @@ def _by_kernel(
     ct: Any, lhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of a kernel of ``shape``: convolve the operand with ``ct``; sum over the batch, not features."""
+    """The cotangent of a kernel of ``shape``: convolve ``lhs`` with ``ct``, with batch and feature axes exchanged."""
     (n, c, *xs), (o, i, *ks), (m, f, *ys) = dimension_numbers
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(xs, ks, ys, *geometry):

@@ -197,7 +197,7 @@ def _row_major(hlo: Any, x: Any) -> Any:
 
 
 def _over_more_axes(hlo: Any, x: Any, kind: FftType, lengths: Shape, skipped: int) -> Any:
-    """Emit the complex transform over the axes before the last ``skipped``, at most ``_MOST_AXES`` in each step."""
+    """Emit the complex transform over the axes before the last ``skipped``, three at a time, the compiler's limit."""
     for end in range(len(lengths), 0, -_MOST_AXES):
         here = lengths[max(end - _MOST_AXES, 0) : end]
         stop = len(x.shape) - skipped - (len(lengths) - end)

@@ -70,7 +70,7 @@ class Windows(NamedTuple):
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows over a result's cotangent whose sums are the cotangent of an operand of ``shape``."""
+        """The windows with which a sum of the result's cotangent is the cotangent of an operand of ``shape``."""
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
@@ -224,7 +224,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
-        """The tangent of the first extreme element of each window."""
+        """Return the extreme of each window, and as its tangent the tangent of the first element that equals it."""
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         positions = window_positions_p.bind(x, windows=windows, largest=largest)
@@ -446,7 +446,7 @@ def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> An
 
     Args:
       ct: the cotangent of each window.
-      positions: the row-major position in each window of its element.
+      positions: for each window the row-major position, within the window, of the element that gets the cotangent.
       windows: the windows.
       shape: the shape of the operand, and of the result.
     """

@@ -79,9 +79,10 @@ _SPLIT = 5.0
 
 
 def _i0e_of_singles(x: Any) -> Any:
-    """Compute i0e in single precision: exp(-abs(x)) times a polynomial in x**2 up to 5, beyond a polynomial in 5 / x.
+    """The scaled Bessel function i0e in single precision, by polynomials with positive coefficients: no terms cancel.
 
-    All coefficients are positive, so that nothing cancels.
+    For abs(x) up to 5 it is exp(-abs(x)) times a polynomial in x**2. Beyond, it is sqrt(t) times a polynomial in t,
+    where t = 5 / abs(x).
     """
     size = abs(x)
     near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
@@ -176,7 +177,7 @@ def _fall(x: Any) -> Any:
 
 
 def _cut(x: Any, below: float) -> tuple[Any, Any]:
-    """Return abs(x), and the angle at which Poisson's integral is cut off: where the integrand is exp(-2 ``below``).
+    """Return abs(x), and the angle to cut off Poisson's integral, where its exponential is exp(-2 ``below``).
 
     For small x it is π, the end of the integral.
     """

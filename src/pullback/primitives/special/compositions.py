@@ -206,7 +206,7 @@ def _sinh(x: Any) -> Any:
 
 
 def _product(x: Any, y: Any, finite: Any) -> Any:
-    """``x * y``, and zero where ``x`` is zero, even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
+    """``x * y``, except that a finite number ``finite`` of the same sign replaces ``y`` where ``x`` is zero."""
     return x * where(x == 0, finite, y)
 
 
@@ -339,13 +339,13 @@ def _complex_sign(hlo: Builder, x: Value) -> Value:
 
 
 def _complex_square(z: Any) -> Any:
-    """Square a complex number as (x - y) (x + y), since the compiler flushes tiny products to zero."""
+    """Square x + iy with the real part (x - y) (x + y), since the compiler flushes tiny x² and y² to zero."""
     x, y = real(z), imag(z)
     return complex((x - y) * (x + y), (x + x) * y)
 
 
 def _near_one(z: Any) -> list[Any]:
-    """Scale a complex number by the power of two next to its larger part; return it and the exponent."""
+    """Divide a complex number by the power of two next to its larger part; return the quotient and the exponent."""
     x, y = real(z), imag(z)
     info = dtypes.finfo(x.dtype)
     bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
@@ -555,7 +555,7 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
 
 
 def _reflections(x: Any) -> list[Any]:
-    """Return the positive points r, 1 - r and 1 - x for a negative x with fraction r."""
+    """Return r, 1 - r and 1 - x for a negative x with fraction r: the positive points of a reflection formula."""
     below = floor(x)
     return [x - below, below + 1 - x, 1 - x]
 

@@ -288,7 +288,7 @@ def _wofz(z: Any, *, order: int = 0) -> Any:
 
 
 def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
-    """The derivative of order ``order`` of ``value``, a solution of w' = rest - 2 z w."""
+    """The derivative of order ``order`` at ``z`` of a solution of w' = rest - 2 z w, which has ``value`` there."""
     before: Any = None
     for n in range(order):
         other = rest if n == 0 else before * (-2 * n)
@@ -388,7 +388,7 @@ def _ndtri_at_ends(p: Any, inside: Any) -> Any:
 
 @formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
-    """The inverse of the normal density at the quantile ``q`` of the probability ``p``.
+    """The reciprocal of the normal density at ``q``, the quantile of the probability ``p``.
 
     It is computed from the tail probability and erfcx(abs(q) / √2), since q² would amplify the rounding of q.
     """
@@ -512,7 +512,7 @@ def _host_fresnel(x: Any) -> list[Any]:
 
 
 def _swings(size: Any) -> tuple[Any, Any]:
-    """Return both Fresnel integrals minus 1/2, for large ``size``."""
+    """Return the Fresnel integrals S and C at ``size``, large and positive, each minus 1/2."""
     high = (size.view(np.uint64) & ~np.uint64(0x7FFFFFF)).view(np.float64)
     low = size - high
     angle = np.fmod(np.fmod(high * high, 4) + np.fmod(2 * high * low, 4) + np.fmod(low * low, 4), 4) * (np.pi / 2)

@@ -291,7 +291,10 @@ _scipy_sici = host.special_pair("sici")
 
 @formula
 def _sici(x: Any, *, cosine: bool) -> Any:
-    """Si or Ci: series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions (6.2.19; 6.7.13 in t = exp(u) - 1)."""
+    """The sine integral Si, or Ci if ``cosine``: a series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions.
+
+    They are DLMF 6.2.19, and 6.7.13 with t = exp(u) - 1.
+    """
     size = abs(x)
     near = minimum(size, _SERIES)
     first = 2 if cosine else 1

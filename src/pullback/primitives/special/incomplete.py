@@ -66,7 +66,7 @@ def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """``factor * (exp(x) - 1 - x)``, accurate for small x, which may have a large factor."""
+    """``factor * (exp(x) - 1 - x)``, accurate for small x, and without underflow if the factor is large."""
     if is_double():
         near, terms = abs(x) < 0.5, 16
         far = expm1(where(near, 0, x)) - x

@@ -274,7 +274,7 @@ betainccinv_p = _declare_beta_inverse("betainccinv", upper=True)
 def student_quantile(df: Any, p: Any) -> Any:
     """The quantile of Student's distribution at ``p``.
 
-    It is t with t² / df = (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the tail.
+    It is t with t² / df = (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the smaller of p and 1 - p.
     """
     finite = (df > 0) & (df < math.inf)
     inside = finite & ((p > 0) & (p < 1))

@@ -117,9 +117,10 @@ def _of_positive(s: Series, q: Series) -> Coefficient:
 
 
 def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
-    """The coefficients of the logarithmic derivatives of functions of s, one along a first axis for each offset j.
+    """The coefficients of the logarithmic derivatives of functions of s, one function for each offset j.
 
-    The function is 1 / (s - 1) for j = -1, and else the product s (s + 1) ... (s + j - 1). ``like`` has the dtype.
+    The function is 1 / (s - 1) for j = -1, and else the product s (s + 1) ... (s + j - 1). The offsets are along a new
+    first axis. The dtype is the dtype of ``like``.
     """
     factors = range(-1, offsets[-1])
     signs = np.array([[-(i == -1) if j == -1 else 0 <= i < j for i in factors] for j in offsets])
@@ -138,8 +139,9 @@ def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
 def _zeta(s: Series, q: Series) -> Coefficient:
     """The coefficients from order 1 on of the zeta function, for negative q too if s is a constant integer.
 
-    For negative q the terms are split by the sign of q + i. The negative ones have the absolute values r, r + 1, ...,
-    -q: their sum is the sum from r on minus the sum from 1 - q on.
+    The terms are (q + i)**-s for i = 0, 1, ... . For negative q the first bases q + i are negative, with the absolute
+    values -q, ..., r + 1, r, where r = ceil(q) - q. Up to a sign, the sum of these terms is the sum from r on minus the
+    sum from 1 - q on.
     """
     if is_on_host(q[0]) and not (host_value(q[0]) < 0).any():
         return _of_positive(s, q)
@@ -196,8 +198,8 @@ def _polygamma_taylor(ans: Series, n: Series, x: Series) -> Coefficient | None:
 def _trigamma(x: Series) -> Coefficient:
     """The coefficients from order 1 on of zeta(2, x), the trigamma function.
 
-    Below zero it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square equals -c', with c = pi / tan(pi x), and c**2 +
-    pi**2.
+    Below zero it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square equals -c' and c**2 + pi**2, where
+    c = pi / tan(pi x).
     """
     two = Series([shapes.full((), 2, x[0].dtype)])
     if is_on_host(x[0]) and not (host_value(x[0]) < 0).any():
