@@ -111,6 +111,8 @@ _MAX_CACHED = 1024
 def run_compared(what: str, number: int, functions: Functions, operands: tuple[Any, ...]) -> Any:
     """Run branch ``number`` as ordinary Python, and convert the result to the common types of all branches.
 
+    ``what`` is the operation, for error messages.
+
     Raises:
       ControlFlowError: the branches return different types (a TypeError and ValueError).
     """

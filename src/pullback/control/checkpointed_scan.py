@@ -76,7 +76,10 @@ class _Scan(NamedTuple):
         return [*carry, *ys]
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
-        """Run the scan, saving ``slots`` carries; return results, residuals, and the map of ``perturbed`` tangents."""
+        """Run the scan, saving ``slots`` carries; return results, residuals, and the linear map of the tangents.
+
+        The map takes tangents of the operands that ``perturbed`` flags.
+        """
         consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
         length = self.loop.length

@@ -38,7 +38,7 @@ _INT_MAX = np.iinfo(_INT).max
 
 
 def integer(n: int) -> ArrayImpl:
-    """An int32 scalar, as counters of loops are."""
+    """The number ``n`` as an int32 scalar, the type of loop counters."""
     return scalar_array(_INT.type(n))
 
 
@@ -46,9 +46,9 @@ def integer(n: int) -> ArrayImpl:
 
 
 def repetitions(length: int, free: int) -> int:
-    """The least r so that ``length`` steps can be reversed if no step is computed more than r times.
+    """The least r so that reverse mode of ``length`` steps need not compute any step more than r times.
 
-    One state is saved, and there are ``free`` slots for further states.
+    The first state is saved already; memory for ``free`` further states is left.
     """
     s, r = free + 1, 0
     while comb(s + r, s) < length:
@@ -57,9 +57,9 @@ def repetitions(length: int, free: int) -> int:
 
 
 def steps_to_next_snapshot(length: int, free: int) -> int:
-    """The number of steps to advance before the next state is saved, to reverse ``length`` steps (at least 2).
+    """The best number of steps to run before the next state is saved, for reverse mode of ``length >= 2`` steps.
 
-    The current state is saved, and ``free`` slots for further states are left.
+    The current state is saved already; memory for ``free`` further states is left.
     """
     s, r = free + 1, repetitions(length, free)
     return min(comb(s + r - 1, s), length - comb(s + r - 2, s - 1))
@@ -84,9 +84,10 @@ def _is_large(x: Any, y: Any) -> Any:
 
 
 def _traced_steps_to_next(length: Any, free: Any) -> Any:
-    """The number of steps before the next state is saved, :func:`steps_to_next_snapshot`, for traced arguments.
+    """The number of steps to run before the next state is saved, if ``length`` and ``free`` are traced.
 
-    The result is always from 1 to ``length - 1``; it may not be optimal if the binomial coefficients overflow.
+    ``length`` steps remain, and ``free`` states can still be saved. The result is from 1 to ``length - 1``. It
+    minimises recomputation in reverse mode, unless binomial coefficients overflow.
     """
     s = add(free, 1)
 
@@ -211,10 +212,12 @@ def run_saving(
 def run_saving_best(
     step: Callable[[Any, State, State], tuple[State, State]], state: State, others: State, length: int, slots: int
 ) -> tuple[list[Any], list[Any], Snapshots]:
-    """Run a loop of known length; return the last state and further carried values, and the best states to save.
+    """Run a loop of known length; return the last state, the last further carried values, and the saved states.
+
+    The states are saved so that reverse mode recomputes as few steps as possible.
 
     Args:
-      step: from the number of a step, the state before it and the further carried values, to both after it.
+      step: ``step(i, state, others)`` runs step ``i``, and returns the new ``state`` and ``others``.
       state: the first state.
       others: further carried values, which are not saved.
       length: the number of steps.

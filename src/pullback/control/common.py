@@ -61,7 +61,7 @@ def array_of(x: Any, what: str, name: str) -> Array:
 
 
 def known(x: Any) -> np.ndarray[Any, Any] | None:
-    """The value of an operand, or None if it is traced without a value.
+    """The value of an operand as a NumPy array, or None if it is a tracer whose value is unknown.
 
     Raises:
       UnexpectedTracerError: the operand is a tracer that leaked.
@@ -108,7 +108,7 @@ _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """Find the first subtree that differs between two trees of placeholders, or return None.
+    """Find the first subtree that differs between the trees ``a`` and ``b``, or return None. Leaves do not matter.
 
     Return its name, an expression that begins with ``name``, and the type of the subtree in ``a`` and in ``b``.
     """

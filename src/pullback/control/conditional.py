@@ -363,8 +363,8 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
 def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Branches, Branches, list[bool]]:
     """Split branches by partial evaluation into known and unknown branches of common types.
 
-    A slot is an output of all known branches that carries a residual. Only one branch runs, so that residuals of the
-    same type from different branches share a slot.
+    ``first`` and ``others`` are the branches; ``unknown`` flags their unknown operands. A slot is an output of all
+    known branches for a residual. As only one branch runs, residuals of one type from different branches share a slot.
 
     Returns:
       The known branches, from ``known operands`` to ``known results, slots``; the unknown branches, from ``known

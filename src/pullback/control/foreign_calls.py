@@ -50,7 +50,7 @@ def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -
 
 
 def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    """The batching rule, by ``vmap_method``."""
+    """The batching rule: call the function for each example or for the batch, as the parameter ``vmap_method`` says."""
     method = params["vmap_method"]
     if method is None:
         raise ForeignCallError(

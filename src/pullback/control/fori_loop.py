@@ -181,7 +181,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can represent ``x``; if ``x`` is traced, whether it can represent all of its dtype."""
+    """Whether an integer dtype can represent ``x``; for a traced ``x``, whether it has all values of ``x.dtype``."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

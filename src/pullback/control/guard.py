@@ -77,7 +77,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """The Taylor rule: like the jvp rule, it makes the coefficients of examples that are not needed zero."""
+    """The Taylor rule: propagate Taylor coefficients, ``series``; these become zero for unneeded examples."""
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 

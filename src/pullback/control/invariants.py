@@ -35,7 +35,7 @@ class Hoisted(NamedTuple):
 
 @cached_by_jaxpr
 def hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | None:
-    """Move loop-invariant equations out of a scan; return None if there are none."""
+    """Apply loop-invariant code motion to the step ``closed`` of a scan; return None if it changes nothing."""
     jaxpr = closed.jaxpr
     consts, carry, xs = split_list(jaxpr.invars, num_consts, num_carry)
     carry_outs, y_outs = split_list(jaxpr.outvars, num_carry)

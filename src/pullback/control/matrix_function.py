@@ -229,7 +229,8 @@ def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -
     """The divided differences of order k by the Taylor series about the first node, and bounds of their errors.
 
     ``coefficients`` are the Taylor coefficients at the nodes ``w``. ``use_series`` is a mask of the differences that
-    are needed; the others are meaningless but finite, and the bounds are None. If it is None, all are computed.
+    are needed; the others are then meaningless but finite, and None is returned instead of bounds. With
+    ``use_series`` None, all differences and their bounds are computed.
     """
     first = _broadcast_axes(w, (0,), k + 1)
     distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
@@ -446,10 +447,10 @@ def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool])
 def _of_captured(
     lead: Any, a: Any, directions: Sequence[Any], captured: Any, tangents: Any, function: Scalar, shared: Any
 ) -> list[Any]:
-    """The terms of a tangent that are due to the tangents of the arrays that the scalar ``function`` closes over.
+    """The terms of a jvp that are due to the tangents of the arrays that the scalar ``function`` closes over.
 
-    It is the tangent of the derivative of the matrix function at ``a`` along ``directions``. ``lead`` are the sizes of
-    the leading axes; ``shared`` says which captured arrays are the same for all matrices.
+    The jvp is of the derivative of the matrix function at ``a`` along ``directions``. ``lead`` are the sizes of the
+    leading axes; ``shared`` says which captured arrays are the same for all matrices.
     """
     if all(t is ZERO for t in tangents):
         return []
@@ -525,8 +526,8 @@ def _by_captured_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: 
 def _swapped(t: Any, ct: Any) -> tuple[Any, Any]:
     """Return the transposes of a direction and of a cotangent, to exchange their roles.
 
-    The derivative along ``t``, paired with ``ct``, equals the derivative along the transpose of ``ct``, paired with
-    that of ``t``.
+    The inner product of the derivative along ``t`` with ``ct`` is that of the derivative along the transpose of ``ct``
+    with the transpose of ``t``.
     """
     return matrix_transpose(t), matrix_transpose(ct)
 

@@ -28,7 +28,10 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """The index of ``platform`` in ``platforms``; if it is absent, their number if ``default`` is True, else raise."""
+    """The index of the function for ``platform``. Functions have the order of ``platforms``; the default is last.
+
+    If ``platform`` is absent, select the default function. Raise if there is none (``default`` is False).
+    """
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:
             return platforms.index(name)

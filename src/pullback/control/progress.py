@@ -46,7 +46,7 @@ class Bar:
         self.tick = for_all(self._tick)
 
     def _start(self, total: Any) -> None:
-        """Show the bar, before the first step."""
+        """Show the bar for ``total`` steps, before the first step; ``total`` may be traced."""
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
@@ -59,7 +59,7 @@ class Bar:
     # Callbacks
 
     def _show(self, total: Any) -> None:
-        """Draw a new bar."""
+        """Replace the bar by a new bar for ``total`` steps."""
         from tqdm.auto import tqdm
 
         if self._bar is not None:

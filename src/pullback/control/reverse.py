@@ -179,7 +179,8 @@ by_residuals_p = linear_operation("while_transpose_derivative")
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
     """The record rule of ``while``: record the linear part of the loop on a tape, and evaluate the rest.
 
-    Raise if the condition depends on values in which the loop must be linear.
+    Return the results; or None if all are linear, for the caller to record the entire loop. Raise if the condition
+    depends on values in which the loop must be linear.
     """
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
     own, consts, init = While(**params).split(linear)

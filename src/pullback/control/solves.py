@@ -196,10 +196,11 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Find the values that the user's solver closes over, and make them arguments of ``run``; return these values.
+        """Trace the user's solver for ``captured`` and ``b``; return the values that it closes over.
 
-        The context holds them, as they may belong to a transformation that ends before differentiation. ``which`` is
-        their index there: 0 for the solver, 1 for the transpose's. The solver is traced for ``captured`` and ``b``.
+        ``run`` becomes a function that reads these values from the context, since they may belong to a transformation
+        that ends before differentiation. ``which`` is the index of their list there: 0 for the solver of the equation,
+        1 for the solver of the transposed equation.
         """
         if self.solve is None:
             return []
@@ -233,8 +234,8 @@ class Solver:
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
         """Return the solution for the right-hand side ``b``, by an operation that is linear in ``b``.
 
-        ``captured`` is the context of the call. The transpose of the operation is the solver ``other``. ``like`` is a
-        tree with the types of the result; if it is None, the solver is traced to find them.
+        ``captured`` is the context of the call. The transpose of the operation calls the solver ``other``. ``like`` is
+        a tree with the types of the result; if it is None, the solver is traced to find them.
         """
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:

@@ -189,7 +189,7 @@ class Exported:
         return _FORMATS[format](chain)
 
     def has_vjp(self) -> bool:
-        """Whether it has a reverse-mode derivative: False only if it was read from bytes without one."""
+        """Whether the function has a reverse-mode derivative: False only if bytes without one were read."""
         return self._make_vjp is not None
 
     def vjp(self) -> Exported:

@@ -46,10 +46,10 @@ def is_jax(data: bytes) -> bool:
 
 
 def unpack(data: bytes) -> list[dict[str, Any]]:
-    """Read the attributes of a function, its derivative, the derivative of that, and so on, from a file of JAX's.
+    """Read the attributes of a function, of its derivative, of its second derivative, ..., from bytes in JAX's format.
 
     Raises:
-      ExportError: the bytes are no such file, are damaged, or use an unsupported feature (a ValueError).
+      ExportError: the bytes are in another format, are damaged, or use an unsupported feature (a ValueError).
     """
     fields: dict[str, Any] | None = jax_tables.read(data)
     chain = []
@@ -129,7 +129,7 @@ def _aval(fields: dict[str, Any], scope: SymbolicScope, name: str) -> ShapedArra
 
 
 def _tree(fields: dict[str, Any] | None) -> Any:
-    """Convert a tree structure in a file of JAX's to nested lists, as Pullback serialises tree structures."""
+    """Convert a tree structure from JAX's format to nested lists, the form of Pullback's own format."""
     if fields is None or not 0 <= fields["kind"] < len(_NODES):
         raise ExportError("deserialize: a tree is missing, or of an unknown kind: the bytes are damaged")
     kind, children = _NODES[fields["kind"]], [_tree(child) for child in fields["children"]]

@@ -157,7 +157,7 @@ class custom_partitioning:
         return flat.result(custom_partitioning_p.bind(*arrays, call_jaxpr=closed, partitioning=partitioning))
 
     def _split_arguments(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
-        """Split the arguments into static and dynamic ones; return both, and a function of the dynamic arguments."""
+        """Return the static and the dynamic arguments, and the user's function of the dynamic arguments alone."""
         bound = source.signature(self.fun).bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:

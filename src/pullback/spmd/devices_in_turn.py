@@ -140,7 +140,7 @@ class ShardTracer(Tracer):
 
 
 class _DeviceTrace(Trace):
-    """A trace that evaluates the function for one device, and computes collectives together with the others."""
+    """A trace that evaluates the function for one device, and at collectives waits for the other devices."""
 
     __slots__ = ("device", "turns")
     transformation = "shard_map"

@@ -215,7 +215,10 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """The position of the mapped axis in each of ``outs`` by ``out_axes``; None if all devices share the result."""
+        """The mapped axis of each result by ``out_axes``; None if all devices share the result.
+
+        ``flat`` is the function of flat arguments that returned the leaves ``outs``.
+        """
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:
@@ -237,7 +240,7 @@ class PmapFunction(OwnsPrograms):
         return found
 
     def _within(self, args: Any, kwargs: Any, fixed: dict[int, Any]) -> Any:
-        """Map the function by ``vmap``, on the device that an enclosing ``pmap`` has chosen.
+        """Call the function within another ``pmap``: map it by ``vmap``, on the single device that runs this call.
 
         ``fixed`` maps positions of static arguments to their values.
         """

@@ -282,7 +282,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule of ``checkify``: the devices return their failures along a new axis, and the first is selected."""
+    """The rule for ``checkify``: stack the devices' failed checks along a new axis, and select the first."""
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])

@@ -184,7 +184,7 @@ _Axes = tuple[str, list[Any], tuple[int, ...]]
 
 
 def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[Sequence[int]]) -> list[_Axes]:
-    """Expand ``BATCHING`` in mappings, and check them against the arrays' shapes.
+    """Replace ``BATCHING`` in mappings by an entry for each leading axis, and check them against the arrays' shapes.
 
     ``what`` is "operand" or "result". Return for each array its name, the factors of its axes, and its shape.
     """

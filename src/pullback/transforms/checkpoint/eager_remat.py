@@ -105,7 +105,7 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under a trace that replaces tracers; its recomputation replaces them in the same way."""
+    """Run a checkpointed call under a trace that replaces tracers; recomputation replaces the same tracers."""
 
     def again(*values: Any) -> list[Any]:
         return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)
@@ -150,7 +150,7 @@ def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """Run a checkpointed call under a trace of forward mode whose parents include one of reverse mode.
 
-    It becomes a checkpointed call, under the parent, of the function from values and tangents to values and tangents.
+    The parent trace runs a checkpointed call of the function's jvp, which takes and returns primals and tangents.
     """
     own, primals, tangents = _unzipped(trace, operands)
     has_tangent: list[bool] = []
@@ -200,7 +200,7 @@ def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], ta
 def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """Run a checkpointed call under a trace of ``vmap`` whose parents include one of reverse mode.
 
-    It becomes a checkpointed call, under the parent, of the mapped function.
+    The parent trace runs a checkpointed call of the mapped function.
     """
     pairs = [trace.value_of(x) for x in operands]
     dims = [d for _, d in pairs]

@@ -151,7 +151,7 @@ def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
     """Find where a variable or literal comes from, also through equations that only call a program.
 
     Returns:
-      The position of the input that it is; or a description of the operation that computes it; or None for a constant.
+      The position of an input; or a description of the operation that computes the value; or None for a constant.
     """
     bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):

@@ -62,8 +62,8 @@ def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
 def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The rule for ``checkify`` of an equation that calls a function with custom rules.
 
-    The function and its rules return the same arrays of failures before their results. These arrays can represent the
-    checks of the function; one further check represents all checks that occur only in rules.
+    The function and its rules return arrays for the first failed check before their results, in one layout. It has
+    each check of the function, and one check that represents all checks that occur only in the rules.
     """
     closed: ClosedJaxpr = params["call_jaxpr"]
     rules: CustomCall = params["rules"]
@@ -152,7 +152,7 @@ class _AfterZeros(LinearMap):
 
 
 def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
-    """Convert the failures of a rule (None: no checks) to another layout.
+    """Convert the failures of a rule (None: no checks) to the layout ``layout``.
 
     The last check of ``layout`` represents all checks that the layout lacks.
     """

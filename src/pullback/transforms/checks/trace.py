@@ -65,7 +65,7 @@ The parameter ``checks`` is the table of checks. The first operand may have batc
 
 
 class CheckTrace(Trace):
-    """Passes operations to its parent, and collects their failures.
+    """A trace that passes operations to its parent, and collects their failures.
 
     Attributes:
       errors: the kinds of failures that it collects.
@@ -120,7 +120,7 @@ class CheckTrace(Trace):
     # Failures
 
     def add(self, failures: Failures) -> None:
-        """Add the failures of a program or an operation."""
+        """Append the failures of a program or an operation to ``found``, unless they are known not to matter."""
         if self.failed:
             return
         code = _known(failures.code)
@@ -269,7 +269,7 @@ def _location_text(location: source.Location | None) -> str:
 
 
 def _only(code: Any, selected: Sequence[bool]) -> Any:
-    """Replace the numbers of checks that are not selected by 0."""
+    """Replace entries of ``code``, numbers of checks from 1, by 0 (no failure) unless ``selected`` flags the check."""
     if all(selected):
         return code
     keep = scalar_array(np.zeros((), bool))

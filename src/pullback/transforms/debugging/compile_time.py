@@ -101,7 +101,7 @@ def _new() -> list[Tracer]:
 
 
 def check() -> None:
-    """Raise if a new tracer has outlived its transformation.
+    """Raise if a tracer has outlived its transformation, and was not reported before.
 
     Raises:
       UnexpectedTracerError: the message describes the first such tracer, with the line that made it.

@@ -72,7 +72,7 @@ def _not_finite(value: Any) -> list[str]:
 
 
 def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation; raise if a result has a value that is checked for."""
+    """Evaluate an operation; raise if a result has NaNs or infinities, whichever this thread checks for."""
     out = evaluate.process(primitive, args, params)
     for i, x in enumerate(out if primitive.multiple_results else (out,)):
         found = _found(x._value)
@@ -91,10 +91,10 @@ watch_by("numbers", lambda: Watcher(_checked, watches=True))
 
 
 def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
-    """Return a function that runs a compiled program and checks its results.
+    """Return a function that runs a compiled program, and raises if a result has NaNs or infinities.
 
     Args:
-      program: the program, without donation, since a second run may need the inputs.
+      program: the program. It donates no input, since a second run finds the operation that is to blame.
     """
     closed: ClosedJaxpr = program.lowered.closed
     placements = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
@@ -116,9 +116,10 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
-    """Run a compiled program again, one operation after the other, to find the operation that produced ``what``.
+    """Run a compiled program again, one operation after the other, to find the operation that produced a NaN.
 
-    Return the error, which names the operation if it was found. ``name`` is the name of the compiled function.
+    Return the error, which names the operation if it was found. ``name`` is the name of the compiled function, and
+    ``what`` is ``NaN`` or ``an infinity``.
     """
     returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom

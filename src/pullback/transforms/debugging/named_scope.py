@@ -40,7 +40,7 @@ def named_scope(name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _scope(name: str) -> Iterator[None]:
-    """A block within a named scope."""
+    """A context manager that puts the operations of its block in the named scope ``name``."""
     outer = state.scope
     state.scope = Scope(name).within(outer)
     try:

@@ -160,7 +160,7 @@ class Call:
         return out
 
     def _refusal(self, i: int, error: OperandError) -> OperandError:
-        """The error for leaf ``i``, which is no array."""
+        """Extend ``error``, raised as leaf ``i`` is no array, by the leaf's name and the advice to make it static."""
         return type(error)(
             f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} An argument that is no array must be declared "
             "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."

@@ -143,7 +143,10 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """The placement of each leaf of the arguments: by ``in_shardings``, or else its own; None if not committed."""
+        """The placement of each leaf of the arguments: requested by ``in_shardings``, otherwise its current placement.
+
+        It is None for a leaf without a request that is not committed.
+        """
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
@@ -616,9 +619,9 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
 
 
 def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Complete the requested placements of results, for results that are inputs which ``in_shardings`` moved.
+    """Complete the requested placements of results, for results that are inputs of the program.
 
-    If no placement was requested for it, this result stays where the input was moved to.
+    If ``in_shardings`` moved the input, and no placement is requested for the result, the result stays there.
 
     Args:
       jaxpr: the program.

@@ -62,7 +62,7 @@ def _stop(frame: FrameType) -> None:
 
 
 def _stop_later(frame: FrameType, ordered: bool) -> None:
-    """Record a callback that stops in the debugger, with the values of the variables of ``frame``."""
+    """Record a callback, ordered if ``ordered``, that stops in the debugger with the variables' values of ``frame``."""
     variables = dict(frame.f_locals)
     traced = {name: x for name, x in variables.items() if _has_values_later(x)}
     filename, line = frame.f_code.co_filename, frame.f_lineno

@@ -99,7 +99,7 @@ class HostFunction:
 
 
 class Looped:
-    """A host function that calls another for each example of a batch, with the mapped axis first.
+    """A host function that calls another host function for each example of a batch, along axis 0.
 
     Attributes:
       avals: the types of its results.

@@ -110,8 +110,8 @@ def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[Sha
 def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
     """Transpose a program.
 
-    ``linear`` says in which inputs it is linear. The transpose takes the cotangents that ``nonzero`` flags; the others
-    are zero.
+    ``linear`` flags the inputs in which the program is linear. ``nonzero`` flags the results whose cotangents the
+    transpose takes; the other cotangents are zero.
     """
     smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
     return transpose_jaxpr(smaller, linear)
