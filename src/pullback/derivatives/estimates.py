@@ -196,9 +196,9 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     of_q = _mapped(product, q.T, chunk_size)
 
     def rest(key: Any) -> Any:
-        """Return one sample of the trace or the diagonal of (1 - Q Q^T) A, from one random vector of signs.
+        """Return one sample of the trace or the diagonal of (1 - Q Q^T) A, from a vector of signs drawn with ``key``.
 
-        The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the vector is projected
+        A is the matrix. The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the vector is projected
         on both sides of A, which reduces the variance.
         """
         v = random.rademacher(key, (n,), dtype)

@@ -150,7 +150,7 @@ FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
 def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that registers a function as ``lax.<name>`` instead of the function declared so far.
+    """Return a decorator that replaces the declared function ``lax.<name>`` by the function that it decorates.
 
     The new function gets the docstring of the replaced one, with the Args section ``arguments``.
     """

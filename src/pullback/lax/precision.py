@@ -146,7 +146,10 @@ def apply(name: str, algorithm: DotAlgorithm, contract: Callable[[Any, Any], Any
 
 
 def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
-    """Split ``x`` into ``count`` components of a dtype, the largest first; their sum is nearly ``x``."""
+    """Split ``x`` into ``count`` components of the dtype ``kind``, the largest first; their sum is nearly ``x``.
+
+    With "any" for ``kind``, ``x`` must have floats of 8 bits, and is the only component.
+    """
     if kind == "any":
         if not (dtypes.is_float(x.dtype) and x.dtype.itemsize == 1):
             raise DtypeError(f"lax.{name}: this precision takes floats of 8 bits, got {dtypes.short_name(x.dtype)}")

@@ -241,7 +241,8 @@ def _merged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 def _spread_sizes(sizes: Any, lead: tuple[int, ...], groups: int, inside: int) -> Any:
     """Broadcast group sizes to the leading axes; return an array (product of ``lead``, ``groups``).
 
-    The sizes are multiplied by ``inside``, the number of rows to which each index of the axis in groups corresponds.
+    ``groups`` is the number of groups. The sizes count indices along the axis in groups; they are multiplied by
+    ``inside``, the number of rows at each index, and so count rows.
     """
     if sizes.shape not in ((groups,), (*lead, groups)):
         raise ShapeError(

@@ -437,7 +437,7 @@ def matrix_rank(
 
 
 def _rank(sizes: Any, bound: Any) -> Any:
-    """The number of singular values of each matrix that exceed its bound."""
+    """The number of singular values ``sizes`` of each matrix that exceed its ``bound``."""
     return reductions.sum(ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,))), -1)
 
 

@@ -206,7 +206,10 @@ def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, 
 
 
 def _letters(name: str, sublists: Sequence[Any]) -> Callable[[Any], str]:
-    """Return a function from lists of names and Ellipsis to subscripts, whose letters sort as the names do."""
+    """Return a function that converts a list of axis names, which may hold Ellipsis, to a string of subscripts.
+
+    Each name in ``sublists`` gets a letter; the letters sort as the names do. ``name`` is the function, for errors.
+    """
     try:
         known = sorted({i for sublist in sublists for i in sublist if i is not Ellipsis})
         letter = {name: _letter(i) for i, name in enumerate(known)}
@@ -401,7 +404,7 @@ def _swapped(a: Any, b: Any, dimension_numbers: Any) -> Any:
 
 
 def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
-    """Return the operation ``combine`` with ``product`` instead of ``dot_general``; a multiplication is unchanged."""
+    """Replace ``dot_general`` by ``product`` in ``combine``, a contraction; return a plain multiplication unchanged."""
     if not isinstance(combine, partial):
         return combine  # type: ignore[no-any-return]
     numbers = combine.keywords["dimension_numbers"]

@@ -460,7 +460,7 @@ def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
     """Broadcast arrays of indices to the shape ``batch``, and stack them to index vectors along a new last axis.
 
     Args:
-      columns: for each component an array of indices, and the position in ``batch`` before which its axes end.
+      columns: for each component an array of indices, and the number of leading axes of ``batch`` at which they end.
       batch: the sizes of the other axes of the result.
     """
     if all(isinstance(c, np.ndarray) for c, _ in columns):

@@ -216,14 +216,15 @@ class IndexUpdateRef:
         return write(scatter.scatter, self.array, self.index, out, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
-        """Return ``x[index]`` for the index of this update, where ``x`` has the shape of the updated array."""
+        """Read ``x`` at the index of this update; ``x`` has the shape of the updated array, and ``flags`` are as for it."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 
 def _most(counts: Any, low: Any) -> int:
     """An upper bound of how often an update selects one element.
 
-    It is the largest of ``counts`` if these are concrete, and otherwise the number of index vectors in ``low``.
+    ``counts`` holds how often each element is selected. The bound is its maximum if it is concrete, and otherwise the
+    number of index vectors of the update, from its lowered index ``low``.
     """
     known = counts.concrete() if isinstance(counts, Tracer) else counts
     if known is not None and is_on_default_device(known):

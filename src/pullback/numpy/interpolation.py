@@ -60,7 +60,10 @@ def _vector(x: Any) -> Any:
 
 
 def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """Map ``x`` and the points into one period; sort the points, and add one more on either side."""
+    """Map ``x`` and the points ``xp`` into one period; sort the points, and add one more at either end.
+
+    Return the new ``x`` and ``xp``, and the values ``fp`` in the order of the points.
+    """
     period = ops.abs(ops.convert_element_type(inexact_operand("interp", period), x.dtype))
     x, xp = ufuncs.remainder(x, period), ufuncs.remainder(xp, period)
     order = sorting.argsort(xp)

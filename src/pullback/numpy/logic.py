@@ -72,7 +72,7 @@ def _comparison(
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
-    """Compare an integer array with an int that its dtype cannot hold; return None if the dtype holds it.
+    """Compare an integer array by ``primitive`` with an int that its dtype cannot hold; return None if it holds it.
 
     ``array`` is the array, either ``a`` or ``b``, and the other of the two is the int.
     """

@@ -96,7 +96,10 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive) -> Any:
-    """Combine a reduced array with ``initial``, if any, and restore its axes if ``keepdims``."""
+    """Combine a reduced array with the number ``initial``, unless it is None, by the primitive ``combine``.
+
+    With ``keepdims`` restore the reduced ``axes``, with size one.
+    """
     if initial is not None:
         first = operand(name, initial)
         if first.shape:
@@ -562,7 +565,7 @@ def _cumulate(
 
 
 def _cumulated(function: Any, x: Any, axis: int) -> Any:
-    """Cumulative sums or products; for booleans, whether any or all elements so far are true."""
+    """Cumulative sums or products, by ``function``; for booleans, whether any or all elements so far are true."""
     if not dtypes.is_bool(x.dtype):
         return function(x, axis)
     of_integers = prims.cummax if function is prims.cumsum else prims.cummin

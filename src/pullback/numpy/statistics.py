@@ -360,7 +360,10 @@ def _interpolated(x: Any, fractions: Any, method: str, skip_nan: bool) -> Any:
 
 
 def _position(q: Any, end: Any, method: str) -> Any:
-    """The positions of quantiles among sorted elements, counted from zero; ``end`` is the last position."""
+    """The positions of the quantiles ``q`` (fractions) among sorted elements, which may be fractional.
+
+    Positions count from zero to ``end``. ``method`` is as in ``np.quantile``.
+    """
     if method in ("averaged_inverted_cdf", "closest_observation"):
         return q * (end + 1) - (1 if method.startswith("averaged") else 1.5)
     a, b = _CONTINUOUS.get(method, (1, 1))

@@ -651,7 +651,7 @@ def spacing(x: ArrayLike, /) -> Array:
 def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
     """The distance from a float16 ``x``, with the exponent bits ``exponent``, to the next larger float16.
 
-    It is the number with the bits ``gap``, the distance above ``abs(x)``, but half of it for negative powers of two.
+    ``gap`` holds the bits of the distance above ``abs(x)``. For a negative power of two the distance is half as large.
     """
     gap = ops.bitcast_convert_type(gap, x.dtype)
     power = ops.eq(ops.and_p.bind(ops.bitcast_convert_type(x, np.dtype(np.uint16)), np.uint16(0x3FF)), 0)

@@ -30,7 +30,10 @@ _REVERSED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> Any:
-    """Return the transform ``name``, such as "idstn", over ``axes`` cut or padded to ``lengths``; both may be None."""
+    """Return the transform ``name``, such as "idstn", over ``axes``, cut or padded to ``lengths``.
+
+    Without ``lengths`` axes keep their sizes. Without ``axes`` transform all, or as many last axes as ``lengths`` has.
+    """
     sine, inverse = "dst" in name, name.startswith("i")
     x = strong(inexact_operand(name, x))
     if type not in _INVERSE:

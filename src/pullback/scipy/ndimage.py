@@ -102,7 +102,10 @@ _PADDING = 12
 
 
 def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -> Any:
-    """Evaluate the spline at ``points``, in the common dtype of the points and the image."""
+    """Evaluate the spline of degree ``order`` through the elements of the image ``x``, in the common dtype of both.
+
+    ``points`` holds the coordinates along each axis, ``mode`` is the boundary mode, and ``cval`` the constant outside.
+    """
     dtype = dtypes.promote_types(x.dtype, points[0].dtype)
     c = ops.convert_element_type(x, dtype)
     cval = ops.convert_element_type(inexact_operand("map_coordinates", cval), dtype)

@@ -114,7 +114,7 @@ def times(which: Rows, rows: Rows) -> Rows:
 
 
 def everything(rows: Sequence[Rows], count: int) -> Rows:
-    """Return the dependence of ``count`` elements, each on all inputs that occur in the matrices ``rows``."""
+    """Return a matrix of ``count`` equal rows: the union of all rows of the matrices ``rows``."""
     columns = np.unique(np.concatenate([r.indices for r in rows]))
     check_size(len(columns) * count)
     return rows_of(np.arange(count + 1) * len(columns), np.tile(columns, count), (count, rows[0].shape[1]))
@@ -126,7 +126,7 @@ def kron(factors: Sequence[Rows]) -> Rows:
 
 
 def _kron(a: Rows, b: Rows) -> Rows:
-    """Return the Kronecker product of two matrices, five times as fast as SciPy's for the sizes that loops need."""
+    """Return the Kronecker product of two matrices, faster than SciPy's if no row of ``a`` has two True elements."""
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     lengths = np.diff(a.indptr)
     if lengths.max(initial=0) > 1:

@@ -315,8 +315,8 @@ evaluates the function twice, and reverse mode stores residuals."""
 def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
     """Colour both columns and rows, so that each element is read from a product of columns or of rows.
 
-    ``other`` is the number of colours that columns alone, or rows alone, need. Return None if colouring both saves too
-    few of them; with ``other`` None, always return the colours.
+    ``rows`` is the pattern as a matrix, and ``other`` the number of colours that columns alone, or rows alone, need.
+    Return None if colouring both saves too few colours; with ``other`` None, always return the colours.
     """
     most = None if other is None else int(WORTH_BOTH * other)
     # Each product has at most one element of a row, or of a column.
@@ -440,7 +440,7 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Return the trees of an acyclic colouring, and for each edge the position in the products to read for it.
+    """Return for each edge of an acyclic colouring the position of its entry in the products; and the trees.
 
     Each element is an edge from its row to its column. An element on the diagonal is a separate edge. A vertex
     belongs to one tree for each colour of its neighbours; an extra vertex joins all trees, so that one search traverses

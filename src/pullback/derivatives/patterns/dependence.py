@@ -157,8 +157,8 @@ def _all_move(eqn: Eqn) -> bool:
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Propagate dependence on inputs through operations that only move elements.
 
-    The operation is applied to arrays of the elements' numbers: each number in the result is that of the element that
-    moved there.
+    The operation is applied to arrays of numbers, one for each element of the operands. Each number in a result names
+    the element that moved there, whose dependence the result's element gets.
     """
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None

@@ -171,10 +171,7 @@ class At:
 
 
 def _changes(x: Any) -> bool:
-    """Whether a leaf is traced, since it is an array or a float; other leaves are static.
-
-    This is for leaves that are not differentiated.
-    """
+    """Whether a leaf that is not differentiated is an array or a float, and so is traced; other leaves are static."""
     return isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in (float, complex)
 
 
@@ -319,7 +316,7 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Raise if a product of the derivative with the elements ``data`` differs from a jvp of the function ``at``."""
+        """Raise unless the sparse matrix of the elements ``data`` times a random vector agrees with a jvp at ``at``."""
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count
@@ -378,7 +375,7 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
 
 
 def check_results(fun: Any, name: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise an error, by the public function ``name``, unless all results of ``fun`` (types ``avals``) are real."""
+    """Raise an error of the public function ``name`` unless all results of ``fun``, of types ``avals``, are real."""
     for a in avals:
         if not dtypes.is_inexact(a.dtype) or dtypes.is_complex(a.dtype):
             raise NotDifferentiableError(

@@ -57,7 +57,7 @@ def largest_first(neighbours: Any) -> Any:
 
 
 def smallest_last(neighbours: Any) -> Any:
-    """Return vertices in the reverse of the order in which they are removed: fewest remaining neighbours first.
+    """Remove the vertex with the fewest remaining neighbours until none is left; return them, the last removed first.
 
     Matula and Beck 1983, *Smallest-last ordering and clustering and graph coloring algorithms*.
     """
@@ -73,8 +73,8 @@ def _by_degree(neighbours: Any, largest: bool) -> Any:
     """Order vertices greedily by their number of neighbours in the graph ``neighbours``.
 
     The next vertex has the fewest neighbours that are not in the order yet; or if ``largest``, the most neighbours that
-    are in it already. Vertices of equal number are in a bucket, so that each step is cheap. A vertex whose number
-    changes is added to its new bucket; its stale entry in the old bucket is skipped.
+    are in it already. Vertices with equally many of these neighbours share a bucket, so that each step is cheap. A
+    vertex whose number changes is added to its new bucket; its stale entry in the old bucket is skipped.
     """
     count = neighbours.shape[0]
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()

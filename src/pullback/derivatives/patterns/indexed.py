@@ -24,7 +24,7 @@ def _known(indices: Sequence[Any]) -> bool:
 
 
 def _zeros(eqn: Eqn, first: int) -> list[Any]:
-    """Return arrays of zeros of the types of an equation's operands from position ``first`` on, for unknown indices."""
+    """Return zeros of the types of an equation's operands from number ``first`` on, instead of unknown indices."""
     return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.invars[first:]]
 
 

@@ -89,7 +89,8 @@ def _differences(rows: Any, position: Any) -> Any:
 def _weights(differences: Any, count: int) -> Any:
     """Find integers w, one for each axis, with which no column of ``w @ differences`` is a multiple of ``count``.
 
-    Then ``w @ coordinates`` modulo ``count`` is a colouring. Return None if there are no such weights.
+    Then ``w @ coordinates`` modulo ``count`` is a colouring of the columns with ``count`` colours. Return None if there
+    are no such weights.
     """
     axes = len(differences)
     if count**axes > MOST_WEIGHTS:

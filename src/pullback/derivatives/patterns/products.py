@@ -92,7 +92,7 @@ def _narrow(positions: Any, size: int) -> Any:
 def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
     """Return the Jacobian's products with the seeds of ``count`` colours of columns, by forward mode, as one vector.
 
-    The seed of a colour is 1 at the columns of this colour, and 0 at others.
+    The seed of a colour is 1 at the columns of this colour, and 0 at others; ``chunk`` products are computed at a time.
     """
     avals = [typeof(x) for x in primals]
 
@@ -106,7 +106,7 @@ def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
     """Return the products of the seeds of ``count`` colours of rows with the Jacobian, by reverse mode, as one vector.
 
-    The seed of a colour is 1 at the rows of this colour, and 0 at others.
+    The seed of a colour is 1 at the rows of this colour, and 0 at others; ``chunk`` products are computed at a time.
     """
     outs, program = linearize_flat(fun, run, primals, [True] * len(primals))
     avals = [typeof(x) for x in outs]

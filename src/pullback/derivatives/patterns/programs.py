@@ -51,7 +51,7 @@ class PatternRun(Interpretation):
     Attributes:
       width: the number of inputs.
       steps: the number of operations that may still be evaluated in unrolled loops.
-      varies: whether a rule combined a tangent with a value that varies between the steps of a loop.
+      varies: whether a rule combined a dependence matrix with a constant that varies between the steps of a loop.
     """
 
     def __init__(self, width: int, steps: int = 100_000) -> None:
@@ -185,7 +185,7 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
     Args:
       closed: a program that is linear in some of its inputs.
       operands: the abstract value of each input.
-      width: the number of inputs that tangents may depend on.
+      width: the number of columns of the matrices: of the elements of the whole program's inputs.
     """
     with np.errstate(all="ignore"):
         outs = PatternRun(width).run(closed, operands)
@@ -199,13 +199,13 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
 
 
 class PatternStep(NamedTuple):
-    """The action of one loop step on tangents, as boolean matrices, if all steps act alike.
+    """The dependence of the results of one loop step on its tangents, the operands that depend on inputs.
 
     Attributes:
       tangents: for each constant, carry and scanned input whether it is a tangent.
       carry: the dependence of the next carry on the tangents among the constants, this carry and the scanned inputs.
       ys: for each stacked result this dependence, or if it depends on no tangent, its abstract value.
-      same: whether all steps act alike, as far as is known.
+      same: whether these matrices are known to be the same for all steps.
     """
 
     tangents: list[bool]
@@ -256,7 +256,7 @@ state instead of all."""
 
 # long: one formula and its many named terms
 def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> list[Any]:
-    """Return the abstract results of a loop whose steps act alike on tangents, by products of the step's matrices.
+    """Return the abstract results of a loop whose steps have equal dependence matrices, by products of these.
 
     The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` depends on constants and scanned
     inputs. All carries together are ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S applies A and shifts by one

@@ -266,8 +266,8 @@ def _on_elements(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
     """Return a rule for operations that are linear in one operand, whose position ``choose`` returns.
 
-    The rule returns the slices of the result that may be nonzero. It takes those of the operand, and applies the
-    operation to each.
+    The rule applies the operation to each slice of this operand that may be nonzero, and returns the slices of the
+    result.
     """
 
     def rule(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:

@@ -53,7 +53,7 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return the dependence of the last operands, one for each result, as that of the results."""
+    """Let each result depend on the inputs of one operand: the last operands correspond to the results, in order."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -92,7 +92,7 @@ def _sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
-    """Return the dependence matrix of the sums over ``axes`` of an array with the dependence ``rows`` and a shape."""
+    """Return the dependence matrix of the sums over ``axes`` of an array of this shape with the dependence ``rows``."""
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
 
@@ -367,9 +367,9 @@ def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
 
 
 def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
-    """Return the dependence of an operation that mixes all elements along ``axes`` of an array of the shape ``shape``.
+    """Return the dependence matrix of an operation that mixes all elements along ``axes`` of an array.
 
-    ``to`` is the shape of the result, if the sizes of these axes change.
+    ``rows`` and ``shape`` are the dependence matrix and the shape of the array. ``to`` is the shape of the result, if the sizes of these axes change.
     """
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]

@@ -210,7 +210,7 @@ class _Batched(JAXSparse):
     def _mapped_shape(self, shape: Shape, n_dense: int) -> Shape:
         """Return ``shape`` with the batch axes that ``vmap``, ``scan`` and Jacobians added to the data and indices.
 
-        Batch axes that they have removed are dropped from the shape.
+        Drop the batch axes that they have removed. If there are not ``n_dense`` dense axes, return ``shape`` unchanged.
         """
         leaves = [getattr(self, field) for field in self._names]
         if not all(hasattr(x, "shape") and hasattr(x, "dtype") for x in leaves):

@@ -384,9 +384,10 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
 
 
 def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
-    """Number the distinct ``indices`` (sorted, after axes of sizes ``batch``) of the elements that ``known`` marks.
+    """Number the distinct indices of the elements that ``known`` marks, separately for each batch index.
 
-    Return a mask with a True element for each distinct index, and for each element the number of its index.
+    ``indices`` are sorted, with the axes (*batch, elements, n). Return a mask with a True element for each distinct
+    index, and for each element the number of its index.
     """
     nse = indices.shape[-2]
     if not nse:

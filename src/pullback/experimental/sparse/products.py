@@ -383,8 +383,8 @@ def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
 def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]) -> tuple[Any, Any, bool]:
     """View an array as a matrix whose rows and columns are the indices along the axes ``rows`` and ``columns``.
 
-    Return the data (e, *dense), the row and column of each element (e, 2), and whether row and column are swapped in
-    it. The indices of a matrix are returned unchanged, since the host caches facts about their order with them.
+    Return the data (e, *dense), the row and column of each element (e, 2), and whether each such pair is (column, row)
+    instead. The indices of a matrix are returned unchanged, since the host caches facts about their order with them.
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]

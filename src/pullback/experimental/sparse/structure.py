@@ -346,7 +346,7 @@ def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequ
       data: the new data, without the removed axes.
       indices: its indices along all sparse axes.
       gone: the sparse axes to remove, counted from the first sparse axis.
-      dims: all axes to remove, which include these.
+      dims: all axes to remove, both sparse and others, counted from the first axis.
     """
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]

@@ -335,7 +335,7 @@ def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _estimated_error(t: Any, smallest: Any) -> Any:
-    """Return SciPy's estimate of the relative error, from the smallest divisor of :func:`_parlett`."""
+    """Return SciPy's estimate of the relative error of Parlett's recurrence for ``t``, from its smallest divisor."""
     epsilon = float(np.finfo(dtypes.to_real(t.dtype)).eps)
     if t.shape[0] == 0:
         return creation.array(epsilon, dtypes.to_real(t.dtype))

@@ -223,7 +223,10 @@ def _trend(name: str, type: Any) -> str:
 
 
 def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
-    """Return the factor that converts squared Fourier transforms to a "density" or a "spectrum" (``scaling``)."""
+    """Return the factor that converts squared Fourier transforms of windowed samples to a spectrum.
+
+    ``scaling`` is "density", per unit of frequency for the sampling frequency ``fs``, or "spectrum", for the power.
+    """
     if scaling == "density":
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
     if scaling == "spectrum":

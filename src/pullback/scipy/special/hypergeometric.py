@@ -133,7 +133,8 @@ def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
     """Jvp rule by x, the last operand, of M(a, b, x) and F(a, b; c; x).
 
     The derivative is a factor times the function with all parameters increased by one (DLMF 13.3.15, 15.5.1). ``t`` is
-    the tangent of x.
+    the tangent of x. If the function is itself a derivative, of the given ``orders`` by its operands, the order by x is
+    increased instead.
     """
     p = hyp1f1_p if len(operands) == 3 else hyp2f1_p
     if any(orders):

@@ -197,7 +197,10 @@ def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Array]
 
 
 def _unnormalised(n: int, dtype: Any) -> Any:
-    """Return the factors that undo the normalisation: sqrt(4π / (2n + 1) (n + m)! / (n - m)!)."""
+    """Return a table of sqrt(4π / (2k + 1) (k + m)! / (k - m)!), with rows m and columns k up to ``n``; 0 for m > k.
+
+    These factors undo the normalisation of the Legendre functions of degree k and order m.
+    """
     table = [
         [
             math.sqrt(4 * math.pi / (2 * k + 1) * math.perm(k + order, 2 * order)) if order <= k else 0.0

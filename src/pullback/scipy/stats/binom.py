@@ -24,7 +24,10 @@ def _log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 def _beta(primitive: Any) -> Any:
-    """Turn a beta distribution function into a formula of k, n and p, since P(X > k) is betainc(k + 1, n - k, p)."""
+    """Return a formula of k, n and p: the ``primitive``, such as ``betainc``, at k + 1, n - k and p.
+
+    It is a binomial probability: P(X > k) is betainc(k + 1, n - k, p), and P(X <= k) its complement.
+    """
     return lambda k, n, p: primitive.bind(ops.add(k, 1), ops.sub(n, k), p)
 
 

@@ -72,7 +72,10 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
 
 
 def _singular(difference: Any, cov: Any) -> Any:
-    """The log density for singular covariances, by their nonzero eigenvalues and rank."""
+    """The log density for singular covariances, by their nonzero eigenvalues; -inf outside of the span of their vectors.
+
+    ``difference`` is the point less the mean.
+    """
     values, vectors = pnp.linalg.eigh(cov)
     largest = pnp.max(pnp.abs(values), -1, keepdims=True)
     least = 1e6 * float(pnp.finfo(values.dtype).eps) * largest

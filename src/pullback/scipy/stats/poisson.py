@@ -27,7 +27,10 @@ def _log_mass(k: Any, mu: Any) -> Any:
 
 
 def _gamma(primitive: Any) -> Any:
-    """Turn a gamma distribution function into a formula of k and mu, since P(X > k) is gammainc(k + 1, mu)."""
+    """Return a formula of k and mu: the ``primitive``, such as ``gammainc``, at k + 1 and mu.
+
+    It is a Poisson probability: P(X > k) is gammainc(k + 1, mu), and P(X <= k) its complement.
+    """
     return lambda k, mu: primitive.bind(ops.add(k, 1), mu)
 
 

@@ -22,7 +22,7 @@ _HUGE = 1e60
 
 
 def _square_ratio(y: Any, df: Any) -> tuple[Any, Any]:
-    """Return y² / df and whether it is huge; where it is huge, return 1 instead of it."""
+    """Return y² / df, and whether its root exceeds the dtype's limit; where it does, the first result is 1."""
     ratio = ops.div(y, ops.sqrt(df))
     huge = ops.gt(ops.abs(ratio), _limit(y))
     ratio = where(huge, 1, ratio)

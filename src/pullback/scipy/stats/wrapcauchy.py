@@ -28,13 +28,16 @@ def _cdf(y: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, c: Any) -> Any:
-    """The survival function _cdf(2 pi - y, c), with sin(pi - y / 2) as sin(y / 2), since 2 pi is rounded."""
+    """The survival function at ``y``: the distribution function at 2π - y.
+
+    Its sin(π - y / 2) is computed as sin(y / 2), which is exact where a rounded 2π is not.
+    """
     half = ops.mul(y, 0.5)
     return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), ops.neg(_cos(half))), 1 / math.pi)
 
 
 def _log(x: Any, rest: Any) -> Any:
-    """log(x), computed from ``rest``, which is 1 - x, where that is below a half."""
+    """log(x), computed from ``rest``, which is 1 - x, where ``rest`` is below a half."""
     near = ops.lt(rest, 0.5)
     return ops.where(near, log1p(ops.neg(ops.where(near, rest, 0))), log(ops.where(near, 1, x)))
 
