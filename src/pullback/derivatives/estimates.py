@@ -198,8 +198,8 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     def rest(key: Any) -> Any:
         """Return one sample of the trace or the diagonal of (1 - Q Q^T) A, from a vector of signs drawn with ``key``.
 
-        A is the matrix. The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the vector is projected
-        on both sides of A, which reduces the variance.
+        A is the matrix. The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the
+        vector is projected on both sides of A, which reduces the variance.
         """
         v = random.rademacher(key, (n,), dtype)
         if trace:

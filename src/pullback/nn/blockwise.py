@@ -175,7 +175,8 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
 def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, Any]:
     """``scan`` over ``count`` iterations of ``step(carry, i, elements)``, where i counts them.
 
-    ``elements`` are the slices with index i of the arrays ``xs``, along their first axes. The result is the final carry, and the stacked results.
+    ``elements`` are the slices with index i of the arrays ``xs``, along their first axes. The result is the final
+    carry, and the stacked results.
     """
     return scan(lambda c, x: step(c, x[0], x[1:]), carry, (slicing.iota(INT, (count,), 0), *xs))
 

@@ -155,7 +155,8 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
     """Pad an axis in a reflecting ``mode`` whose padding is a linear function of the elements, as for odd reflection.
 
-    The elements are multiplied by the matrix to which ``np.pad`` pads the identity. ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
+    The elements are multiplied by the matrix to which ``np.pad`` pads the identity. ``pair`` holds the widths before
+    and after the axis, and ``option`` is NumPy's ``reflect_type``.
     """
     n = x.shape[axis]
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]

@@ -216,7 +216,7 @@ class IndexUpdateRef:
         return write(scatter.scatter, self.array, self.index, out, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
-        """Read ``x`` at the index of this update; ``x`` has the shape of the updated array, and ``flags`` are as for it."""
+        """Read ``x`` at the index of this update; ``x`` has the shape of the updated array."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 

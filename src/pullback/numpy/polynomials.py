@@ -54,7 +54,7 @@ def _trimmed(name: str, x: Any) -> Any:
 
 
 def _nonzero_positions(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any]:
-    """The positions of the nonzero elements of a vector; if it is traced, raise an error that advises ``option=instead``."""
+    """The positions of the nonzero elements of a vector; an error for a traced one advises ``option=instead``."""
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
         raise ConcretizationTypeError(

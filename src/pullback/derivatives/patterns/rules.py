@@ -369,7 +369,8 @@ def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
 def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
     """Return the dependence matrix of an operation that mixes all elements along ``axes`` of an array.
 
-    ``rows`` and ``shape`` are the dependence matrix and the shape of the array. ``to`` is the shape of the result, if the sizes of these axes change.
+    ``rows`` and ``shape`` are the dependence matrix and the shape of the array. ``to`` is the shape of the result, if
+    the sizes of these axes change.
     """
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]

@@ -414,7 +414,7 @@ def _reach(c: Any, x: Any) -> Any:
 
 @formula
 def _jv(nu: Any, x: Any) -> Any:
-    """J_nu(x), for negative orders by DLMF 10.2.3; for negative x by 10.11.1 if the order is an integer, otherwise NaN."""
+    """J_nu(x): negative orders by DLMF 10.2.3; negative x by 10.11.1 for integer orders, otherwise NaN."""
     x = stop_gradient(x)
     negative = stop_gradient(nu) < 0
     size = where(negative, -nu, nu)

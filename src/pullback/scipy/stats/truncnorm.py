@@ -45,7 +45,7 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """Return the log probability ``value``; if it is near 0, compute it from ``rest``, the log probability of the complement."""
+    """Return the log probability ``value``; if it is near 0, from ``rest``, that of the complement."""
     near = ops.gt(value, -0.1)
     return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
 
