@@ -49,7 +49,7 @@ class PatternRun(Interpretation):
     constant its elements, or ``UNKNOWN``.
 
     Attributes:
-      width: the number of inputs.
+      width: the number of columns of the matrices, one for each element of the inputs to differentiate by.
       steps: the number of operations that may still be evaluated in unrolled loops.
       varies: whether a rule combined a dependence matrix with a constant that varies between the steps of a loop.
     """

@@ -72,7 +72,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
 
 
 def _singular(difference: Any, cov: Any) -> Any:
-    """The log density for singular covariances, by their nonzero eigenvalues; -inf outside of their span.
+    """The log density for singular covariances, by the nonzero eigenvalues; -inf outside of their eigenspaces.
 
     ``difference`` is the point less the mean.
     """
