@@ -185,7 +185,7 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
     Args:
       closed: a program that is linear in some of its inputs.
       operands: the abstract value of each input.
-      width: the number of columns of the matrices: of the elements of the whole program's inputs.
+      width: the number of columns of the matrices, one for each element of the inputs to differentiate by.
     """
     with np.errstate(all="ignore"):
         outs = PatternRun(width).run(closed, operands)
