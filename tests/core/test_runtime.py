@@ -9,8 +9,9 @@ import pytest
 
 import pullback
 import pullback.export
+from pullback.core import dtypes
 from pullback.core import runtime as module
-from pullback.core.runtime import Runtime, provides, runtime
+from pullback.core.runtime import Event, Runtime, provides, runtime
 
 SOURCE = Path(pullback.__file__).parent
 
@@ -45,3 +46,25 @@ def test_nothing_is_assigned_into_imported_modules_and_classes() -> None:
                 found.append(f"{path.relative_to(SOURCE)}: {name}.{attribute}")
     assert found == []
     assert module.runtime is runtime
+
+
+def test_an_event_calls_its_listeners_in_order() -> None:
+    heard: list[tuple[str, int]] = []
+    event = Event()
+    event.append(lambda x: heard.append(("first", x)))
+    event.append(lambda x: heard.append(("second", x)))
+    event(3)
+    assert heard == [("first", 3), ("second", 3)]
+
+
+def test_a_listener_of_small_integers_is_called_once_and_may_request_one() -> None:
+    calls: list[str] = []
+
+    def prepare() -> None:
+        calls.append("prepared")
+        dtypes.canonicalize_dtype("int4")
+
+    runtime.small_integers_requested.append(prepare)
+    dtypes.canonicalize_dtype("int4")
+    dtypes.canonicalize_dtype("uint2")
+    assert calls == ["prepared"]

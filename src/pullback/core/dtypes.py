@@ -320,8 +320,8 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
         name = parsed.name if dtype is parsed else repr(dtype)
         raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}")
     if parsed.name in _SMALL_INTEGERS:
-        runtime.small_integers_requested()
-        runtime.small_integers_requested.clear()  # they prepare once, and most processes never ask
+        while runtime.small_integers_requested:  # each listener prepares once, and may request such a dtype itself
+            runtime.small_integers_requested.pop()()
     if kind in "0k" or parsed.name in _EXTENDED:
         return parsed
     # By name, since int64 has two codes, "l" and "q", and the other byte order is the same type to us.

@@ -23,7 +23,7 @@ class Runtime:
     """Functions that the core calls, and other modules define with :func:`provides`; and events, as attributes.
 
     Attributes:
-      small_integers_requested: a dtype of 2 or 4 bits is requested, perhaps not for the first time.
+      small_integers_requested: a dtype of 2 or 4 bits is requested; each listener is called once, and removed.
       node_registered: ``(class, node)``: a class was registered as a node of trees.
       forked: this process is the child of a fork, and its parent had used the library.
       several_devices_used: a second device comes into use.

@@ -51,8 +51,10 @@ def _comparable(x: Any) -> Any:
 
 
 def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
-    """The k largest elements along an axis and their indices; NaN is the largest, 0 > -0, and equal elements keep their
-    order."""
+    """The k largest elements along an axis, and their positions.
+
+    NaN is above all numbers, and 0 above -0. Of equal elements the first comes first.
+    """
     if axis != x.ndim - 1:
         values, indices = top_k(np.moveaxis(x, axis, -1), k=k, axis=x.ndim - 1)
         return [np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)]
@@ -63,7 +65,9 @@ def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
 
 
 def _top_k_of_few(x: Any, k: int) -> Any:
-    """The positions of the k largest elements of each row, by a bound that few elements reach; None if many reach it.
+    """The positions of the k largest elements of each row, by a bound that few elements reach.
+
+    None if it would not pay: if rows are short, or many elements reach the bound; or if an element is NaN.
 
     The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest maximum is a
     lower bound of the row's k-th largest element. One pass finds the maxima, and another the few elements that reach
@@ -86,10 +90,8 @@ def _top_k_of_few(x: Any, k: int) -> Any:
         return None
     column = np.arange(at.size) - np.repeat(np.cumsum(counts) - counts, counts)
     found = _descending_keys(rows[row, at - row * n])
-    keys, positions = (
-        np.full((len(rows), width), np.iinfo(found.dtype).max, found.dtype),
-        np.full((len(rows), width), n),
-    )
+    keys = np.full((len(rows), width), np.iinfo(found.dtype).max, found.dtype)
+    positions = np.full((len(rows), width), n)
     keys[row, column], positions[row, column] = found, at - row * n
     return _smallest(keys, positions, k).reshape(*x.shape[:-1], k)
 
