@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pullback
-import pullback.export
+import pullback.export.exported
 from pullback.core import dtypes
 from pullback.core import runtime as module
 from pullback.core.runtime import Event, Runtime, provides, runtime

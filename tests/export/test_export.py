@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -443,3 +444,18 @@ def test_forward_mode_is_refused() -> None:
 def test_checks_that_there_are_not(text: str) -> None:
     with pytest.raises(ArgumentError, match=r"make one by DisabledSafetyCheck.platform\(\) or .custom_call\(name\)"):
         export.DisabledSafetyCheck(text)
+
+
+def test_sizes_of_a_file_are_numbers_in_a_process_that_made_none(tmp_path: Path) -> None:
+    shape = export.symbolic_shape("b, 2")
+    exported = export.export(jit(lambda x: x * 2))(pullback.ShapeDtypeStruct(shape, "float32"))
+    (tmp_path / "exported").write_bytes(exported.serialize())
+    code = """
+import sys
+import pullback
+from pullback import export
+read = export.deserialize(bytearray(open(sys.argv[1], "rb").read()))
+print(pullback.eval_shape(lambda x: pullback.numpy.asarray(x.shape[0]) * 2, read.in_avals[0]).shape)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "exported")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "()\n"

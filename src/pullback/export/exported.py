@@ -22,6 +22,7 @@ from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
 from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
 from pullback.export.container import MARK, pack, unpack
+from pullback.primitives import sizes as sizes  # registers the conversion of symbolic sizes to arrays
 from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
