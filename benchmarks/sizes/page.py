@@ -98,7 +98,7 @@ def _draw(results: Sequence[Result]) -> None:
 
     groups = list(_groups(results))
     figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(groups) + 1), layout="constrained")
-    axes.boxplot([[v for v, _ in known] for *_, known in groups], vert=False, whis=(5, 95), widths=0.6)
+    axes.boxplot([[v for v, _ in known] for *_, known in groups], orientation="horizontal", whis=(5, 95), widths=0.6)
     axes.set_yticks(
         range(1, len(groups) + 1), [f"{kind}, {size:,}, of {PEERS[peer]} ({len(k)})" for kind, peer, size, k in groups]
     )
