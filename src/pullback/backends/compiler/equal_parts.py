@@ -221,7 +221,7 @@ class _Search:
         return (int(self._sums[stop]) - int(self._sums[start])) * int(self._inverses[start]) % _WORD
 
     def periods(self) -> list[int]:
-        """The most frequent distances from a short sequence of equations to its next occurrence, in order of frequency."""
+        """The distances from short sequences of equations to their next occurrences, the most frequent first."""
         hashes = self.windows(_STRETCH)
         order = np.argsort(hashes, kind="stable")
         again = hashes[order][1:] == hashes[order][:-1]

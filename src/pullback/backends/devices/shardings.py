@@ -191,7 +191,7 @@ class Sharding:
         return self == other or self._layout(ndim) == other._layout(ndim)
 
     def _layout(self, ndim: int) -> Any:
-        """A key for comparisons: equal for shardings that divide arrays of rank ``ndim`` alike over the same devices."""
+        """A key for comparisons: equal for shardings that divide arrays of rank ``ndim`` alike over equal devices."""
         raise NotImplementedError
 
     def with_memory_kind(self, kind: str) -> Sharding:

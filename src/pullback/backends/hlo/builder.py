@@ -76,12 +76,7 @@ def tensor_type(shape: Shape, dtype: DType) -> str:
 
 
 class Value:
-    """A value within a function: the result of an operation, or an argument of the function.
-
-    Attributes:
-      name: the name in the text, such as ``%3``.
-      shape, dtype: the shape and dtype.
-    """
+    """A value in a function: the result of an operation, or an argument. ``name`` stands for it in the text."""
 
     __slots__ = ("dtype", "name", "shape")
 
@@ -184,9 +179,8 @@ class Builder:
 
     Attributes:
       module: the module, which collects functions and host callbacks.
-      results: the types of the results of the current equation.
-      operands: within ``shard_map`` the types of that equation's operands, with the mesh axes along which they vary;
-        otherwise empty.
+      results: the types of the current equation's results.
+      operands: in ``shard_map`` the types of its operands, with the mesh axes along which they vary; else empty.
       source_loc: the text that ends each line, which refers to the user's source line.
       sizes: the values of the variables in symbolic sizes, int32 scalars.
       order: the token of the last effect, on which the next effect depends; None before the first.
@@ -300,10 +294,9 @@ class Builder:
         return self.elementwise("stablehlo.remainder", self.broadcast(x, shape), self.broadcast(y, shape))
 
     def _integer_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
-        """Write the quotient or remainder of integers.
+        """Write the integer quotient or remainder. For a zero divisor these are -1 and ``x``, as in machine code.
 
-        A quotient by zero is -1, and a remainder by zero is ``x``, as in machine code. Zeros in the divisor are first
-        replaced with 1, because the compiler crashes when it folds a division of constants by zero.
+        Zeros in the divisor become 1 first: the compiler crashes when it folds a division of constants by zero.
         """
         known = y.number if type(y) is Constant else self.elements.get(y)
         x, y = self.broadcast(x, shape), self.broadcast(y, shape)
@@ -345,15 +338,7 @@ class Builder:
         attributes: str = "",
         regions: Sequence[str] = (),
     ) -> list[Value]:
-        """Write an operation with any number of results.
-
-        Args:
-          name: the name with its dialect, such as ``stablehlo.sort``.
-          operands: its operands.
-          results: the shape and dtype of each result.
-          attributes: text such as ``dimension = 0 : i64``.
-          regions: the texts of its regions, as returned by :meth:`region`.
-        """
+        """Write an operation with any number of results. ``regions`` are texts that :meth:`region` returned."""
         names, types = self._operands(operands)
         self.count += 1
         out = f"%{self.count}"
@@ -377,12 +362,10 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """Write the text of a region.
+        """Write the text of a region, whose arguments have the shapes and dtypes ``types``.
 
-        Args:
-          types: the shape and dtype of each argument of the region.
-          body: takes the arguments, and returns the results. It may use values of the enclosing function.
-          terminator: the operation that returns the results.
+        ``body`` takes the arguments and returns the results. It may use values of the enclosing function. The text ends
+        with ``terminator``, the operation that returns the results from the region.
         """
         outer, self.lines = self.lines, []
         order = self.order
@@ -432,10 +415,7 @@ class Builder:
         return found
 
     def variable_size(self, name: Variable) -> Value:
-        """The value of a variable in symbolic sizes.
-
-        If no argument's shape determines the variable, it becomes an additional argument of the function.
-        """
+        """The value of a variable in symbolic sizes: computed from the arguments' shapes, or an additional argument."""
         found = self.sizes.get(name)
         if found is None:
             found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
@@ -443,11 +423,7 @@ class Builder:
         return found
 
     def captured(self, x: Any) -> Value:
-        """The value of a captured array, or of a variable in symbolic sizes.
-
-        A small array is written into the program. A larger one, or one that is committed to a device, becomes an
-        additional argument of the function; in a portable program all arrays are written.
-        """
+        """A captured array: written into the program if it is small, else an additional argument of the function."""
         if type(x) is Variable:
             return self.variable_size(x)
         is_committed = isinstance(x, CommittedArray)
@@ -545,10 +521,7 @@ class Builder:
         return self.op("stablehlo.compare", [x, y], x.shape, np.dtype(bool), attributes)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """An array of the elements of ``yes`` where the condition holds, and of ``no`` elsewhere.
-
-        A scalar condition selects one of the arrays.
-        """
+        """The elements of ``yes`` where ``condition`` is True, else of ``no``; a scalar condition selects one array."""
         return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
 
     def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
@@ -578,14 +551,7 @@ class Builder:
         return self.op("stablehlo.concatenate", operands, shape, first.dtype, f"dimension = {dimension} : i64")
 
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
-        """Reduce axes by a binary operation, such as ``stablehlo.add``.
-
-        Args:
-          name: the name of the operation.
-          x: the operand.
-          start: the number with which the reduction starts.
-          axes: the axes to reduce.
-        """
+        """Reduce ``axes`` by the operation ``name``, such as ``stablehlo.add``, beginning with the number ``start``."""
         scalar = ((), x.dtype)
         body = self.region([scalar, scalar], lambda a, b: [self.elementwise(name, a, b)])
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
@@ -594,14 +560,9 @@ class Builder:
         return self.multi_result("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
     def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
-        """Write a computation whose result is ``amend(usual)`` if any element of ``rare`` is True, else ``usual``.
+        """Write a computation of ``amend(usual)`` if any element of the boolean ``rare`` is True, else of ``usual``.
 
         It is a loop of at most one step, because the compiler would compute both branches of a conditional.
-
-        Args:
-          rare: a boolean array.
-          usual: the usual result.
-          amend: computes the other result from ``usual``.
         """
         boolean = np.dtype(bool)
         kinds = [((), boolean), (usual.shape, usual.dtype)]
@@ -684,7 +645,7 @@ class Builder:
         )
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """Write a call of another function of the module; the arrays that the callee captured become further operands."""
+        """Write a call of another function of the module; arrays that the callee captured become further operands."""
         return self.raw_call(function, [*operands, *[self.captured(x) for x in function.captured]])
 
     def raw_call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
@@ -728,13 +689,7 @@ class Builder:
         return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
-        """Finish a function that takes its arguments as one tuple, add it to the module, and return it.
-
-        Args:
-          name: the name of the function.
-          outs: the results.
-          attributes: text that each call of the function has.
-        """
+        """Finish a function with one tuple of arguments and results ``outs``; each call has ``attributes``, a text."""
         arguments = self.arguments()
         kind = f"tuple<{self._operands(arguments)[1]}>"
         loads = [
@@ -753,14 +708,13 @@ class Builder:
         in_shardings: Sequence[NamedSharding | None] = (),
         out_shardings: Sequence[NamedSharding | None] = (),
     ) -> Function:
-        """Finish the function ``main``, add it to the module, and return it.
+        """Finish ``main``, whose arguments and results have the dtypes in which devices store elements.
 
-        Its arguments and results have the dtypes in which devices store elements. In a portable program, this holds for
-        random keys alone.
+        In a portable program only random keys are converted to such a dtype.
 
         Args:
           outs: the results.
-          aliases: the index of each donated argument, and the index of the result that reuses its memory.
+          aliases: the index of each donated argument, and of the result that reuses its memory.
           in_shardings: the sharding of each argument, None where the compiler may decide; empty if all are None.
           out_shardings: the sharding of each result, in the same form.
         """

@@ -38,7 +38,7 @@ def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, i
 
 
 def _divide_evenly(hlo: Builder, sizes: Sequence[Any]) -> bool:
-    """Whether all ``sizes`` are multiples of the program's number of devices; False for one device or symbolic sizes."""
+    """Whether all ``sizes`` are multiples of the program's number of devices; False for one device, and if symbolic."""
     several = hlo.module.size
     return several > 1 and not any_symbolic(sizes) and all(n % several == 0 for n in sizes)
 
