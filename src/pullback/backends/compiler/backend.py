@@ -40,7 +40,7 @@ class Executable(Protocol):
       loaded: the runtime's own object for the program.
       run: ``run(buffers)`` starts the program, and returns the buffers of its results.
       execute: ``execute(buffers)`` starts the program, and returns the runtime's results. The fast path of ``jit``
-        calls it, and then ``collect``, instead of ``run``.
+        calls ``execute`` and ``collect`` instead of ``run``.
       collect: ``collect(results, handlers)`` converts the runtime's results to buffers.
       handlers: the functions of the runtime that ``collect`` applies, one for each result.
     """
@@ -280,7 +280,7 @@ class Backend(Protocol):
         """Register a callback that receives the tiling of a value (its division among devices) during compilation.
 
         Returns:
-          The bytes by which the program refers to the callback, and an object that must live until it is compiled.
+          The bytes by which the program refers to the callback, and an object to keep alive until compilation ends.
         """
 
     def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
@@ -359,7 +359,7 @@ class Backend(Protocol):
         """Load the compiled program from bytes of :meth:`serialize`."""
 
     def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
-        """Serialise the compiler's options, with ``overrides`` of some of them, for the cache key."""
+        """Serialise the compiler's options, with ``overrides`` instead of some defaults, for the cache key."""
 
     def version(self, device: Device) -> str:
         """The versions of the compiler and of the runtime of a device."""

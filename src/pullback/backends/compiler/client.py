@@ -687,7 +687,11 @@ class Executable:
         executables.add(self)
 
     def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Run a program that calls Python functions, wait for its end, and raise the exception of such a function."""
+        """Run a program that calls Python functions, and wait for its end.
+
+        Returns:
+          The results. If a Python function raised an exception, it is raised here.
+        """
         try:
             if isinstance(self.device, Device):
                 results = self.loaded.execute_sharded(buffers, with_tokens=True)
@@ -1142,10 +1146,10 @@ def profiler() -> Any:
 
 
 def inspection(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-    """Register a callback that receives the tiling of a value (its division among devices) when a program is compiled.
+    """Register a callback that receives the tiling of a value (its division among devices) during compilation.
 
     Returns:
-      The bytes by which the program refers to the callback, and an object that must live until the program is compiled.
+      The bytes by which the program refers to the callback, and an object to keep alive until compilation ends.
     """
 
     def inspect(sharding: Any) -> None:
@@ -1226,7 +1230,7 @@ def tree_registry() -> Any:
 def register_lapack() -> None:
     """Let CPU programs call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
 
-    The routines are SciPy's, which is imported. JAX in the same process may register the same functions under these
+    The routines are those of SciPy, which this function imports. An installed JAX may register them under the same
     names too: the runtime refuses only different functions.
     """
     lapack = imported("jaxlib.cpu._lapack")

@@ -197,7 +197,7 @@ _HALF = 16
 def _environment(device: Device) -> bytes:
     """A digest of the compiler, the device and the machine.
 
-    The device belongs to it because a compiled program runs only on the device for which it was compiled.
+    It depends on the device, because a compiled program runs only on the device for which it was compiled.
     """
     facts = (
         _FORMAT,

@@ -53,7 +53,7 @@ class Repeat(NamedTuple):
     Attributes:
       start, stop: the indices in the program of the copy's first equation, and of the equation after its last.
       function: the region as a program, which all copies share.
-      key: a key of the function, equal for equal functions of programs numbered by the same table (:class:`Kinds`).
+      key: a key of the function: equal functions have equal keys if the same table (:class:`Kinds`) numbers equations.
       operands: the operands of the call of ``function`` that replaces the copy.
       results: the variables of the program that this call defines.
     """
@@ -142,11 +142,14 @@ def _operand_key(a: Atom) -> Any:
 
 
 def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
-    """Find the regions of a program that are worth outlining, and return their copies in program order.
+    """Find the regions of a program that are worth outlining (turning into functions).
 
     Args:
       jaxpr: the program.
       kinds: the table that numbers equations; the equations of ``jaxpr`` are added to it.
+
+    Returns:
+      All copies of these regions, in program order.
     """
     if len(jaxpr.eqns) < FEWEST or fusions.is_small(jaxpr.eqns, jaxpr.outvars, WORTH):
         return []

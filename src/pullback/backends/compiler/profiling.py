@@ -149,7 +149,10 @@ def _write_perfetto(path: Path) -> None:
 
 
 def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the user's names for the instructions of the programs in memory whose names are in ``modules``.
+    """Find the user's names for the instructions of compiled programs.
+
+    Args:
+      modules: the names of programs; other programs in memory are left out.
 
     Returns:
       For each pair (program name, instruction name) the names of the user's operations, in the form of

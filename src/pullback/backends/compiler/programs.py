@@ -284,13 +284,13 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
 
 def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> None:
-    """Log that a program was loaded or compiled.
+    """Log that a program was loaded or compiled, and how long it took.
 
     Args:
       where: ``"loaded"`` or ``"compiled"``.
       lowered: the program.
-      start: the time at which this began; the message says how long it took.
-      missing: the reason why the cache did not have the program; None if there is none.
+      start: the time at which loading or compiling began, by ``time.perf_counter``.
+      missing: the reason why the cache did not have the program; None if it had.
     """
     took, why = time.perf_counter() - start, "" if missing is None else f": {missing}"
     import logging
@@ -377,7 +377,7 @@ def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any
 
 
 class _PartitionCallback:
-    """A callback that the compiler calls for custom partitioning: it converts the tilings, and calls ``partition``.
+    """The compiler's callback for custom partitioning: it converts tilings to shardings, and calls ``partition``.
 
     Args:
       mesh: the mesh of the program.
@@ -399,7 +399,7 @@ class _PartitionCallback:
 
 
 class _ShardingObserver:
-    """A callback that the compiler calls for ``inspect_array_sharding``: it converts the tiling, and calls the user's.
+    """The compiler's callback for ``inspect_array_sharding``: it converts a tiling to a sharding for ``callback``.
 
     Args:
       mesh: the mesh of the program.

@@ -248,7 +248,7 @@ def cpu_count() -> int:
 
 
 def _check_cpu_count(value: Any) -> None:
-    """Raise an error if a value of ``num_cpu_devices`` is invalid, or if the CPU is in use with another number."""
+    """Raise an error if a value of ``num_cpu_devices`` is invalid, or differs from that of a CPU already in use."""
     if type(value) is not int or value < -1 or value == 0:
         raise ArgumentError(f"num_cpu_devices must be a positive integer, or -1 for the default, got {value!r}")
     if "cpu" in forks.used and value not in (-1, cpu_count()):

@@ -33,7 +33,7 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
 
     Args:
       x: the array.
-      copy: True to copy the elements, False to refuse a conversion of the dtype; None to convert only if necessary.
+      copy: True to copy the elements always, None to copy them if the dtype must be converted, False to refuse that.
 
     Raises:
       ExchangeError: ``copy`` is False, but the dtype must be converted.

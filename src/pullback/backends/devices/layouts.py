@@ -88,7 +88,7 @@ def row_major(ndim: int, sharding: Any) -> Format:
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Check that a layout is row-major and has no tiles, as Pullback's arrays.
+    """Check that a layout is that of Pullback's arrays: row-major, without tiles.
 
     Args:
       layout: a ``Layout`` or ``Format``. Any other value passes.

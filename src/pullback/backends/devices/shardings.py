@@ -162,7 +162,7 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        """The devices of this process that hold shards, by rising number. Orbax reads arrays onto them."""
+        """The devices of this process that hold shards, in the order of their numbers. Orbax reads arrays onto them."""
         return tuple(sorted(self.addressable_devices, key=lambda d: d.id))
 
     @property
@@ -191,7 +191,7 @@ class Sharding:
         return self == other or self._layout(ndim) == other._layout(ndim)
 
     def _layout(self, ndim: int) -> Any:
-        """A key for comparisons: equal for shardings that divide arrays of rank ``ndim`` alike over equal devices."""
+        """A key that shardings share if they divide arrays of rank ``ndim`` alike over the same devices."""
         raise NotImplementedError
 
     def with_memory_kind(self, kind: str) -> Sharding:
@@ -221,7 +221,7 @@ class SingleDeviceSharding(Sharding):
       memory_kind: None or ``"device"``.
 
     Raises:
-      ShardingError: it is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device (a ValueError and TypeError).
 
     >>> import pullback
     >>> SingleDeviceSharding(pullback.devices()[0])
@@ -274,7 +274,7 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
       memory_kind: None or ``"device"``.
 
     Raises:
-      ShardingError: it is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device (a ValueError and TypeError).
 
     >>> import pullback
     >>> make_single_device_sharding(pullback.devices()[0])
@@ -288,7 +288,7 @@ class NamedSharding(Sharding):
 
     Args:
       mesh: a :class:`Mesh`; an :class:`AbstractMesh` is for types only.
-      spec: a :class:`PartitionSpec` of names of its axes.
+      spec: a :class:`PartitionSpec` of names of the mesh's axes.
       memory_kind: None or ``"device"``.
 
     Raises:

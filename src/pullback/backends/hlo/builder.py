@@ -180,7 +180,7 @@ class Builder:
     Attributes:
       module: the module, which collects functions and host callbacks.
       results: the types of the current equation's results.
-      operands: in ``shard_map`` the types of its operands, with the mesh axes along which they vary; else empty.
+      operands: in ``shard_map``, the types of this equation's operands, with the mesh axes of each; otherwise empty.
       source_loc: the text that ends each line, which refers to the user's source line.
       sizes: the values of the variables in symbolic sizes, int32 scalars.
       order: the token of the last effect, on which the next effect depends; None before the first.
@@ -237,7 +237,7 @@ class Builder:
     dense = staticmethod(dense)
 
     def inline(self, function: Callable[..., Any], *values: Value) -> Any:
-        """Trace a Python function, and write its operations here. Lowering rules use it to call other operations.
+        """Trace a Python function, and write its operations into this one, for lowering rules that call operations.
 
         Args:
           function: takes arrays, and returns an array or a list, using operations of ``pullback.primitives``.
@@ -415,7 +415,7 @@ class Builder:
         return found
 
     def variable_size(self, name: Variable) -> Value:
-        """The value of a variable in symbolic sizes: computed from the arguments' shapes, or an additional argument."""
+        """The value of a variable in symbolic sizes: from the arguments' shapes if possible, else an extra argument."""
         found = self.sizes.get(name)
         if found is None:
             found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
@@ -423,7 +423,7 @@ class Builder:
         return found
 
     def captured(self, x: Any) -> Value:
-        """A captured array: written into the program if it is small, else an additional argument of the function."""
+        """A captured array: a constant if small and uncommitted, or in a portable program, else an extra argument."""
         if type(x) is Variable:
             return self.variable_size(x)
         is_committed = isinstance(x, CommittedArray)
@@ -689,7 +689,7 @@ class Builder:
         return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
-        """Finish a function with one tuple of arguments and results ``outs``; each call has ``attributes``, a text."""
+        """Finish a function that returns ``outs`` and takes its arguments as one tuple; calls have ``attributes``."""
         arguments = self.arguments()
         kind = f"tuple<{self._operands(arguments)[1]}>"
         loads = [

@@ -29,7 +29,7 @@ _SAME = re.compile(
 
 
 def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
-    """Return the update of an in-place operation, so that it is computed before the operation overwrites memory.
+    """Return the update of an in-place operation, in memory that the operation does not overwrite.
 
     If ``update`` may be computed from the memory of ``x``, it is first written to memory of its own. Otherwise it is
     returned unchanged.

@@ -211,7 +211,8 @@ def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[
     Args:
       hlo: the builder.
       indices: integers, with index vectors along the last axis.
-      limits: the largest valid index for each component of an index vector. The dtype of ``indices`` bounds it.
+      limits: the largest valid index for each component of an index vector. A limit above the maximum of the indices'
+        dtype becomes this maximum.
       dtype: the dtype of the result.
     """
     most = int(np.iinfo(indices.dtype).max)
@@ -228,7 +229,7 @@ def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
 
 
 def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Clamp each component of the index vectors to the range from 0 to its limit, so that windows are inside."""
+    """Clamp each component of the index vectors from 0 to its limit: the windows are then inside the operand."""
     if _known_inside(hlo, indices, limits):
         return indices
     zero = hlo.splat(0, indices.shape, indices.dtype)
