@@ -35,11 +35,14 @@ class Executable(Protocol):
     """A compiled program.
 
     Attributes:
-      run: ``run(buffers)`` starts it, and returns the buffers of its results.
-      execute, collect, handlers: the steps of ``run``, ``collect(execute(buffers), handlers)``, for the fast path of
-        ``jit``; ``handlers`` has for each result the runtime's function that wraps it.
+      in_shardings, out_shardings: the shardings of the inputs and of the results; empty for a program on one device.
+      device: the device, or the devices of a mesh, on which the program runs.
       loaded: the runtime's own object for the program.
-      in_shardings, out_shardings: over several devices, the shardings of inputs and results.
+      run: ``run(buffers)`` starts the program, and returns the buffers of its results.
+      execute: ``execute(buffers)`` starts the program, and returns the runtime's results. The fast path of ``jit``
+        calls ``execute`` and ``collect`` instead of ``run``.
+      collect: ``collect(results, handlers)`` converts the runtime's results to buffers.
+      handlers: the functions of the runtime that ``collect`` applies, one for each result.
     """
 
     in_shardings: list[Any]
@@ -62,10 +65,10 @@ class Executable(Protocol):
 
 
 class Service(Protocol):
-    """The coordination service of several processes.
+    """The service by which several processes find each other and exchange values.
 
     Attributes:
-      port: the port of the loopback interface on which it listens.
+      port: the port of the loopback interface on which the service listens.
     """
 
     port: int
@@ -84,16 +87,23 @@ class Store(Protocol):
     """A key-value store that several processes share."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Set a key that has no value yet."""
+        """Store ``value`` under ``key``, which has no value yet."""
 
     def get(self, key: str, process: int) -> bytes:
-        """Wait until ``process`` has set a key, and return the value; ProcessLostError if that process is gone."""
+        """Wait until ``process`` has set ``key``, and return the value; ProcessLostError if that process is gone."""
 
     def delete(self, key: str) -> None:
-        """Delete a key, and all keys that begin with it and a slash."""
+        """Delete ``key``, and all keys that begin with ``key`` and a slash."""
 
     def close(self, reachable: bool) -> bool:
-        """Close the connection; return whether the service confirmed it. It is contacted only if ``reachable``."""
+        """Close the connection to the coordination service.
+
+        Args:
+          reachable: whether the service can be reached. If not, it is not contacted.
+
+        Returns:
+          Whether the service confirmed that the connection is closed.
+        """
 
 
 @dataclass(frozen=True)
@@ -102,9 +112,9 @@ class Group:
 
     Attributes:
       process: the number of this process.
-      processes: how many there are.
+      processes: the number of processes.
       port: the port of the loopback interface at which this process reaches the coordination service.
-      host: this machine's address, for the other processes.
+      host: the address by which the other processes reach this machine.
       seconds: how long to wait for the other processes.
       visible: the numbers of the machine's devices that this process uses; None for all.
       link: a :class:`pullback.backends.processes.links.Link`, which knows which processes are gone.
@@ -128,13 +138,17 @@ class Backend(Protocol):
         """The number of devices of a platform; BackendError if the platform is unknown."""
 
     def device_ids(self, platform: str, process: int | None = None) -> list[int]:
-        """The numbers of the devices of all processes, or of one process; BackendError if the platform is unknown."""
+        """The numbers of the devices of ``process``, or of all processes if it is None.
+
+        Raises:
+          BackendError: the platform is unknown.
+        """
 
     def process_of(self, platform: str, number: int) -> int:
         """The number of the process that a device belongs to."""
 
     def bound(self, device: Device) -> Any:
-        """The runtime's own object for a device; BackendError if the runtime does not have it."""
+        """The runtime's own object for a device; BackendError if the runtime does not have the device."""
 
     def client(self, platform: str = "cpu") -> Any:
         """The runtime's client of a platform."""
@@ -148,7 +162,15 @@ class Backend(Protocol):
     # Buffers
 
     def put(self, value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
-        """Put a NumPy value on a device; with ``copy`` the caller may change the value afterwards."""
+        """Put a NumPy value on a device, and return the buffer.
+
+        Args:
+          value: the elements.
+          aval: the type of the elements.
+          device: the target.
+          copy: whether to copy the value, so that the caller may change it afterwards; otherwise the buffer may share
+            the value's memory.
+        """
 
     def move(self, buffer: Buffer, device: Device) -> Buffer:
         """Copy a buffer to another device."""
@@ -165,21 +187,30 @@ class Backend(Protocol):
     def put_shards(
         self, shards: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
-        """An array over several devices, from a NumPy shard for each device of this process.
+        """Put a NumPy shard on each device of this process, and return the whole array over several devices.
 
-        The shards are in storage form: in the dtype that devices use for elements of ``dtype``.
+        Args:
+          shards: a shard for each device of this process, in the dtype in which devices store elements of ``dtype``.
+          shape, dtype: of the whole array.
+          sharding: how the array is divided among the devices.
         """
 
     def shards(self, buffer: Buffer) -> list[Buffer]:
         """The shards of a buffer over several devices: a buffer for each device of this process."""
 
     def shard_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-        """The elements of each shard that this process holds, in the dtype in which devices store them."""
+        """The elements of each shard of a buffer that this process holds, in the dtype in which devices store them."""
 
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
-        """A buffer over several devices, from its shards on each device of this process."""
+        """Make a buffer over several devices from its shards.
+
+        Args:
+          buffers: the shard on each device of this process.
+          shape, dtype: of the whole array.
+          sharding: how the array is divided among the devices.
+        """
 
     def device_of(self, buffer: Buffer) -> Device:
         """The device that holds a buffer."""
@@ -191,7 +222,11 @@ class Backend(Protocol):
         """Start copying the elements of a buffer to the host."""
 
     def wait(self, buffer: Buffer) -> None:
-        """Wait until the elements of a buffer are computed; AllocationError or ExecutionError if the program failed."""
+        """Wait until a buffer is computed.
+
+        Raises:
+          AllocationError, ExecutionError: the program that computes the buffer failed.
+        """
 
     # Programs
 
@@ -203,14 +238,17 @@ class Backend(Protocol):
         callbacks: Sequence[Callable[..., Any]] = (),
         in_this_thread: bool = False,
     ) -> Any:
-        """Compile StableHLO text for a device, or for the devices of a mesh; CompilationError if it is refused.
+        """Compile StableHLO text; raises CompilationError if the compiler refuses the program.
 
         Args:
           text: the program.
-          device: the device, or the devices of a mesh.
+          device: the device, or the devices of a mesh, on which the program will run.
           overrides: names and values of the compiler's options.
-          callbacks: the Python functions that the program calls, by their index.
+          callbacks: the Python functions that the program calls; it refers to each by the index in this sequence.
           in_this_thread: whether to compile in this thread, as programs with callbacks of :meth:`partitioning` require.
+
+        Returns:
+          The runtime's own object for the compiled program.
         """
 
     def executable(
@@ -221,15 +259,15 @@ class Backend(Protocol):
         calls_python: bool = False,
         shardings: Any = None,
     ) -> Executable:
-        """The executable for a result of :meth:`compile_text` or :meth:`deserialize`.
+        """Make an :class:`Executable` of the runtime's object for a compiled program.
 
         Args:
-          loaded: that result, the runtime's object.
-          device: the device, or the devices of a mesh, on which it runs.
-          out_avals: the types of its results.
-          calls_python: whether the program calls Python functions, so that each run waits for its end.
-          shardings: over several devices, ``shardings.found(tilings)`` converts the compiler's tilings of inputs and
-            results to shardings.
+          loaded: the runtime's object, a result of :meth:`compile_text` or :meth:`deserialize`.
+          device: the device, or the devices of a mesh, on which the program runs.
+          out_avals: the types of the program's results.
+          calls_python: whether the program calls Python functions. If so, each run waits for the end of the program.
+          shardings: for a program over several devices, an object whose ``found(tilings)`` converts the compiler's
+            tilings of inputs and results to shardings; otherwise None.
         """
 
     def hlo_text(self, text: str) -> str:
@@ -239,26 +277,31 @@ class Backend(Protocol):
         """The compiler's estimates of operations and memory traffic for StableHLO text, before optimisation."""
 
     def inspection(self, callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-        """Register a callback that receives the tiling (the division among devices) of a value in compilation.
+        """Register a callback that receives the tiling of a value (its division among devices) during compilation.
 
         Returns:
-          The bytes that refer to the callback in the program, and an object that must live until it is compiled.
+          The bytes by which the program refers to the callback, and an object to keep alive until compilation ends.
         """
 
     def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
         """Register a callback that partitions an operation over devices when the program is compiled.
 
-        The callback takes the tilings (divisions among devices) of operands and of results. It returns a ``Divided``
-        of ``hlo/module.py``: the program of each device, and the shardings of operands and results.
+        Args:
+          divided: the callback. It takes the tilings (divisions among devices) of operands and of results, and returns
+            a ``Divided`` of ``hlo/module.py``: the program of each device, and the shardings of operands and results.
+          platform: the platform of the program.
 
         Returns:
-          The text that names the callback in the program's custom call of the target ``hlo.PARTITIONED``; and an
-          object that must live until the program is compiled, whose ``error`` is the exception of the callback.
+          The text by which the program's custom call of the target ``hlo.PARTITIONED`` names the callback; and an
+          object that must live until the program is compiled. Its ``error`` is the exception that the callback raised.
         """
 
     def tree_registry(self) -> Any:
-        """A registry of pytree nodes, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
-        returns the leaves and an object with ``unflatten(leaves)``."""
+        """Make a registry of classes of pytree nodes.
+
+        Its method ``register_node(class, flatten, unflatten)`` adds a class. Its method ``flatten(tree)`` returns the
+        leaves of a tree, and an object whose ``unflatten(leaves)`` restores the tree.
+        """
 
     # Programs for other processes
 
@@ -266,29 +309,46 @@ class Backend(Protocol):
         """Serialise StableHLO text for other releases of the compiler; CompilationError if that is impossible."""
 
     def from_portable(self, data: bytes) -> Any:
-        """Read bytes of :meth:`to_portable`: an object whose ``str`` is StableHLO; CompilationError if invalid."""
+        """Read bytes of :meth:`to_portable`, and return an object whose ``str`` is StableHLO text.
+
+        Raises:
+          CompilationError: the bytes are invalid.
+        """
 
     def functions_of(
         self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
     ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-        """Read the function ``entry`` and its callees from bytes of :meth:`to_portable`, renamed by ``unique``.
+        """Read a function, and the functions that it calls, from bytes of :meth:`to_portable`.
 
-        The types of ``operands`` replace the function's own, which may be symbolic; ``results`` are its declared types.
+        Args:
+          data: the bytes.
+          entry: the name of the function.
+          operands: the types of the operands. They replace the function's own types, which may be symbolic.
+          results: the types of results that the function declares.
+          unique: takes the name of a function, and returns its new name.
 
         Returns:
-          Its new name, the lines of each function, and the sizes and names of the axes of each mesh, by mesh name.
+          The new name of ``entry``, the lines of each function, and for each mesh its name, sizes and axis names.
         """
 
     def hlo_sharding(self, sharding: Sharding, ndim: int) -> Any:
-        """The runtime's form of a sharding, for arrays of rank ``ndim``."""
+        """Convert a sharding to the runtime's form, for arrays of rank ``ndim``."""
 
     # Processes
 
     def serve(self, processes: int, seconds: float) -> Service:
-        """Start the coordination service, on the loopback; it waits ``seconds`` for all ``processes`` to join."""
+        """Start the coordination service on the loopback interface.
+
+        Args:
+          processes: the number of processes that will join.
+          seconds: how long the service waits for them.
+        """
 
     def join(self, group: Group) -> Store:
-        """Connect this process to a group: later calls of :meth:`client` list the devices of all its processes."""
+        """Connect this process to a group, and return the key-value store that the group shares.
+
+        Later calls of :meth:`client` return clients that list the devices of all processes of the group.
+        """
 
     # The cache on disk
 
@@ -299,15 +359,15 @@ class Backend(Protocol):
         """Load the compiled program from bytes of :meth:`serialize`."""
 
     def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
-        """All options of a compilation with some overrides, serialised for the cache key."""
+        """Serialise the compiler's options, with ``overrides`` instead of some defaults, for the cache key."""
 
     def version(self, device: Device) -> str:
-        """The releases of the compiler and of the runtime of a device."""
+        """The versions of the compiler and of the runtime of a device."""
 
 
 @functools.cache
 def backend() -> Backend:
-    """Import and return the adapter in use."""
+    """Import the module that implements :class:`Backend`, and return it."""
     adapter: Any = importlib.import_module(ADAPTER)
     runtime.fetch = adapter.fetch  # type: ignore[method-assign]  # of whatever adapter is in use
     return adapter  # type: ignore[no-any-return]

@@ -29,8 +29,9 @@ class Job(Generic[T]):
     """A job for a background thread, which runs it with the configuration of the thread that made it.
 
     Attributes:
-      done: whether it has ended.
-      result: its result; None if it raised an exception, which appears again when a caller repeats the work.
+      done: whether the job has ended.
+      result: the result; None before the job has ended, or if it raised an exception. That exception is dropped: a
+        caller repeats the work in its own thread, which raises it again.
     """
 
     __slots__ = ("__weakref__", "_switches", "_work", "done", "result")
@@ -66,11 +67,11 @@ for _name, _make in (("_waiting", deque), ("_threads", set)):
 def submit(job: Job[Any]) -> bool:
     """Queue a job for a background thread.
 
-    The queue refers to the job weakly: the thread skips it if the caller has dropped the job by then. Under
+    The queue refers to the job weakly: the thread skips the job if the caller has dropped it by then. Under
     ``compile_at_exit="wait"`` the job runs in any case, so that the next process finds its program in the cache.
 
     Returns:
-      Whether it was queued: False while the process ends, or where no thread can be started.
+      Whether the job was queued: False while the process ends, or where no thread can be started.
     """
     _prepare()
     with _guard:
@@ -110,7 +111,10 @@ def _take_turns() -> None:
 
 
 def _close() -> list[threading.Thread]:
-    """Refuse further jobs, and return the threads that are still running."""
+    """Refuse further jobs, and return the threads that are still running.
+
+    Under ``compile_at_exit="wait"`` wait for all jobs first.
+    """
     global _closing
     if config.compile_at_exit == "wait":
         with suppress(KeyboardInterrupt):  # the user does not want to wait any longer
@@ -122,7 +126,7 @@ def _close() -> list[threading.Thread]:
 
 
 def _finish() -> None:
-    """Wait until all jobs are done, after a message on the terminal that the process waits."""
+    """Wait until all jobs are done. If any is not, first write on the terminal that the process waits."""
     announced = False
     while True:
         with _guard:

@@ -57,7 +57,7 @@ _c_apis: dict[str, Any] = {}
 
 @functools.cache
 def library() -> Any:
-    """The Python interface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
+    """Import ``jaxlib``, and return its modules ``xla_client`` and ``_jax`` in a :class:`_Library`."""
     ending.prepare()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # silences its messages about devices on stderr
     try:
@@ -68,7 +68,7 @@ def library() -> Any:
 
 
 class _Library:
-    """The modules of ``jaxlib``, and names that differ between its releases."""
+    """The modules of ``jaxlib``, and the functions and classes whose names differ between its releases."""
 
     def __init__(self, xla_client: Any, jax: Any) -> None:
         self.xla_client = xla_client
@@ -82,7 +82,7 @@ class _Library:
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
-        """The arguments of jaxlib's ``array_result_handler`` after type and sharding: one True, in 0.10 two."""
+        """The flags that jaxlib's ``array_result_handler`` takes last: two in release 0.10, one in later releases."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
 
 
@@ -162,7 +162,7 @@ def _several_class(base: Any) -> Any:
 
 
 class Bound:
-    """The runtime's own objects for a device."""
+    """The runtime's own objects for a device: the device, its client, a list of the device, and the sharding on it."""
 
     __slots__ = ("client", "device_list", "raw", "sharding")
 
@@ -175,7 +175,7 @@ class Bound:
 
 
 class BoundAssignment:
-    """The runtime's own objects for the devices of a partitioned program."""
+    """The runtime's own objects for the devices of a partitioned program: the devices, their client, a list of them."""
 
     __slots__ = ("client", "device_list", "raw")
 
@@ -248,7 +248,7 @@ def _leak(thing: Any) -> None:
 
 
 def _forget_clients() -> None:
-    """Drop the parent's clients in a forked child, without freeing them, which would wait for threads that are gone."""
+    """Drop the parent's clients in a forked child without freeing them: that would wait for threads that are gone."""
     for made in _clients.values():
         _leak(made)
     _clients.clear()
@@ -263,7 +263,7 @@ PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
 
 
 def client(platform: str = "cpu") -> Any:
-    """The client of a platform, which the first call makes.
+    """Return the client of a platform; the first call makes it.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
@@ -289,7 +289,7 @@ def count(platform: str) -> int:
 
 
 def device_ids(platform: str, process: int | None = None) -> list[int]:
-    """The numbers of the devices of all processes, or of one process."""
+    """The numbers of the devices of ``process``, or of all processes if it is None."""
     return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
 
 
@@ -364,13 +364,14 @@ def _installed_plugin(name: str) -> str | None:
 
 
 def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
-    """Put a NumPy value on a device.
+    """Put a NumPy value on a device, and return the buffer.
 
     Args:
       value: the elements.
-      aval: their type.
+      aval: the type of the elements.
       device: the target.
-      copy: whether the caller may change the value afterwards; otherwise memory is shared where alignment allows.
+      copy: whether to copy the value, so that the caller may change it afterwards; otherwise the buffer shares the
+        value's memory where the alignment allows it.
     """
     stored = to_stored(value)
     if stored.dtype is not aval.dtype:
@@ -388,9 +389,12 @@ def move(buffer: Buffer, device: Device) -> Buffer:
 
 
 def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
-    """An array over several devices, from a shard for each device of this process.
+    """Put a NumPy shard on each device of this process, and return the whole array over several devices.
 
-    The shards are in storage form: in the dtype that devices use for elements of ``dtype``.
+    Args:
+      shards: a shard for each device of this process, in the dtype in which devices store elements of ``dtype``.
+      shape, dtype: of the whole array.
+      sharding: how the array is divided among the devices.
     """
     lib, on = library(), runtime_sharding(sharding)
     local = list(on._addressable_device_assignment)
@@ -399,7 +403,7 @@ def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], shardi
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
-    """The shards that this process holds of an array over several devices, each an array on one device."""
+    """The shards of an array over several devices that this process holds, each as a buffer on one device."""
     aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
     found = []
     for shard in buffer._arrays:
@@ -409,13 +413,19 @@ def shards(buffer: Buffer) -> list[Buffer]:
 
 
 def shard_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-    """The elements of each shard that this process holds of an array, in the dtype in which devices store them."""
+    """The elements of each shard of an array that this process holds, in the dtype in which devices store them."""
     wait(buffer)
     return list(map(to_numpy, buffer._arrays))
 
 
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
-    """An array over several devices, from its shards on each device of this process."""
+    """Make an array over several devices from its shards.
+
+    Args:
+      buffers: the shard on each device of this process.
+      shape, dtype: of the whole array.
+      sharding: how the array is divided among the devices.
+    """
     return library().jax.ArrayImpl(ShapedArray(shape, dtype), runtime_sharding(sharding), list(buffers), True, True)
 
 
@@ -453,12 +463,13 @@ def device_of(buffer: Buffer) -> Device:
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """Wait for the elements of a buffer, and return them in the dtype in which devices store them; no copy on the CPU.
+    """Wait until a buffer is computed, and return its elements in the dtype in which devices store them.
 
-    The buffer protocol is used where possible, since the array method of ``jaxlib`` would import an installed JAX.
+    On the CPU the result shares the buffer's memory. The buffer protocol is used where possible, since the array method
+    of ``jaxlib`` would import an installed JAX.
 
     Raises:
-      AllocationError, ExecutionError: the program that computes them failed.
+      AllocationError, ExecutionError: the program that computes the buffer failed.
     """
     wait(buffer)  # the protocol cannot report an error: it would end the process
     try:
@@ -468,11 +479,11 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
 
 
 def wait(buffer: Buffer) -> None:
-    """Wait until the elements of a buffer are computed.
+    """Wait until a buffer is computed.
 
     Raises:
-      AllocationError: the program that computes them ran out of memory (a MemoryError and RuntimeError).
-      ExecutionError: it failed for another reason (a RuntimeError).
+      AllocationError: the program that computes it ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: the program failed for another reason (a RuntimeError).
     """
     if forks.in_child() and not buffer.is_ready():
         raise forks.refusal("waiting for an array that the parent process was computing (block_until_ready it before)")
@@ -483,7 +494,7 @@ def wait(buffer: Buffer) -> None:
 
 
 def failure(error: Exception) -> Exception:
-    """Translate the runtime's error of a failed program to Pullback's."""
+    """Translate the runtime's error of a failed program to an AllocationError or ExecutionError."""
     message = str(error)
     if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
         return AllocationError(
@@ -586,10 +597,10 @@ def _coordination_failure(error: Exception, what: str) -> Exception:
 
 
 def join(group: Group) -> Store:
-    """Connect this process to the others of a group.
+    """Connect this process to the others of a group, and return the key-value store that they share.
 
     Raises:
-      DistributedError: the coordination service refuses it (a RuntimeError).
+      DistributedError: the coordination service refuses this process (a RuntimeError).
     """
     global _joined
     lib = library().jax
@@ -618,14 +629,14 @@ class Executable:
     """A compiled program.
 
     Attributes:
-      device: the device, or the devices of a mesh, on which it runs.
-      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it, and returns its results;
+      device: the device, or the devices of a mesh, on which the program runs.
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts the program, and returns its results;
         ``handlers`` has for each result the runtime's function that wraps it.
       run: ``run(buffers)`` starts the program and returns its results too. First it frees Python tracebacks
         that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
-    If the program calls Python functions, ``run`` waits for its end, and raises their exceptions. Programs with
-    collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
+    If the program calls Python functions, ``run`` waits for the end of the program, and raises their exceptions.
+    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
     """
 
     __slots__ = (
@@ -676,7 +687,11 @@ class Executable:
         executables.add(self)
 
     def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Run a program, wait for it, and raise the exception of a Python function that it calls."""
+        """Run a program that calls Python functions, and wait for its end.
+
+        Returns:
+          The results. If a Python function raised an exception, it is raised here.
+        """
         try:
             if isinstance(self.device, Device):
                 results = self.loaded.execute_sharded(buffers, with_tokens=True)
@@ -718,11 +733,11 @@ def _has_collectives(loaded: Any) -> bool:
 
 
 class _CollectiveLock:
-    """A lock that starts a program with collectives only when the one before has ended.
+    """A lock that starts a program with collectives only when the previous such program has ended.
 
-    CPU devices share one pool of threads, on which the partitions of a program wait for each other. If more of them
-    wait than there are threads, the programs deadlock, and the runtime ends the process after 40 seconds: 2,000
-    programs on two devices did so.
+    CPU devices share one pool of threads, on which the partitions of a program wait for each other. If more partitions
+    wait than there are threads, the programs deadlock, and the runtime ends the process after 40 seconds. This happened
+    with 2,000 programs on two devices.
     """
 
     __slots__ = ("loaded",)
@@ -736,7 +751,7 @@ class _CollectiveLock:
 
     @staticmethod
     def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
-        """Start a program; return the runtime's results, and a token for the end of the run."""
+        """Start a program. Return the runtime's results, and a token that becomes ready when the program has ended."""
         with _turn:
             last = _CollectiveLock.last
             if last is not None:
@@ -748,10 +763,10 @@ class _CollectiveLock:
 
 
 class _MultiProcessRun:
-    """A runner of a program over the devices of several processes, which waits for the results.
+    """Runs a program over the devices of several processes, and waits for the results.
 
     Since it waits, the call raises the error of a failed run. If a process is lost, the program may never end in the
-    other processes: their calls raise an error, and the program is left running.
+    other processes: their calls raise an error, and leave the program running.
     """
 
     __slots__ = ("collect_all", "loaded", "processes")
@@ -812,14 +827,14 @@ def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
-    """The tilings (divisions among devices) of a program's inputs, and of its results; None if none is recorded."""
+    """The tilings (divisions among devices) of a program's inputs and of its results; each is None if not recorded."""
     inputs, outs = loaded.get_parameter_shardings(), loaded.get_output_shardings()
     return inputs and list(map(_tiling, inputs)), outs and list(map(_tiling, outs))
 
 
 @functools.lru_cache(maxsize=256)
 def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
-    """The runtime's form of a sharding, for arrays of rank ``ndim``."""
+    """Convert a sharding to the runtime's form, for arrays of rank ``ndim``."""
     kinds = library().xla_client.OpSharding.Type
     proto = library().xla_client.OpSharding()
     factors = sharding.factors(ndim)
@@ -864,7 +879,12 @@ EXTRA_OPTIONS = frozenset(
 
 
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None = None) -> Any:
-    """Make the compiler's options, from overrides of its debug options and the device that the program runs on."""
+    """Make the compiler's options for a program.
+
+    Args:
+      overrides: names and values of debug options, instead of their defaults.
+      device: the device, or the devices of a mesh, on which the program runs.
+    """
     options = library().xla_client.CompileOptions()
     extra, overrides = _divided(tuple(overrides))
     if extra:
@@ -887,7 +907,7 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None
 
 @functools.lru_cache
 def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
-    """Split options into ``EXTRA_OPTIONS`` and others; return the former serialised, and the list of the latter.
+    """Split overrides of options into two: those in ``EXTRA_OPTIONS``, serialised, and the list of the others.
 
     Python can set ``EXTRA_OPTIONS`` only in the serialised form. They are entries of field 500 of the debug options,
     which are field 3 of the build options, which are field 3 of the compile options.
@@ -902,7 +922,12 @@ def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Serialise a field of bytes, or of a message, for protocol buffers."""
+    """Serialise a field of a protocol buffer.
+
+    Args:
+      number: the number of the field.
+      content: the bytes in the field, or the serialised message in it.
+    """
     out = bytearray()
     for n in (number << 3 | 2, len(content)):
         while n > 127:
@@ -919,13 +944,13 @@ def compile_text(
     callbacks: Sequence[Callable[..., Any]] = (),
     in_this_thread: bool = False,
 ) -> Any:
-    """Compile StableHLO text for a device, or for the devices of a mesh.
+    """Compile StableHLO text, and return the runtime's own object for the program.
 
     Args:
       text: the program.
-      device: the device, or the devices of a mesh.
+      device: the device, or the devices of a mesh, on which the program will run.
       overrides: names and values of the compiler's options.
-      callbacks: the Python functions that the program calls, by their index.
+      callbacks: the Python functions that the program calls; the program refers to each by its index in this sequence.
       in_this_thread: whether to compile in this thread, as programs with callbacks of :func:`partitioning` require.
 
     Raises:
@@ -974,7 +999,7 @@ def mlir_context() -> Any:
 
 
 def _parsed(text: str) -> Any:
-    """Parse StableHLO text to an MLIR module, which the runtime requires for programs with host functions.
+    """Parse StableHLO text to an MLIR module: the runtime requires one for programs that call Python functions.
 
     Raises:
       CompilationError: the text is not a program (a RuntimeError).
@@ -987,7 +1012,7 @@ def _parsed(text: str) -> Any:
 
 
 def to_portable(text: str) -> bytes:
-    """Serialise StableHLO text to bytes for later releases of the compiler, and those of the last twelve weeks.
+    """Serialise StableHLO text to bytes that later releases of the compiler can read, and those of the last 12 weeks.
 
     Raises:
       CompilationError: the text is not a program, or has operations that cannot be serialised (a RuntimeError).
@@ -1004,10 +1029,10 @@ def to_portable(text: str) -> bytes:
 
 
 def from_portable(data: bytes) -> Any:
-    """Read the MLIR module, whose ``str`` is StableHLO text, from bytes of :func:`to_portable`.
+    """Read an MLIR module from bytes of :func:`to_portable`; its ``str`` is StableHLO text.
 
     Raises:
-      CompilationError: the bytes are no program, or one of a newer release (a RuntimeError).
+      CompilationError: the bytes are not a program, or were written by a newer release (a RuntimeError).
     """
     try:
         return library().jax.mlir.deserialize_portable_artifact(data, mlir_context())
@@ -1026,18 +1051,18 @@ def functions_of(
     Symbolic sizes become numbers (StableHLO's shape refinement), as far as the sizes of the operands are known.
 
     Args:
-      data: the bytes of :func:`to_portable`.
+      data: the portable program, bytes of :func:`to_portable`.
       entry: the name of the function.
       operands: the types of the operands.
-      results: the types of the results that it declares.
-      unique: makes a name that is new in the other program.
+      results: the types of results that the function declares.
+      unique: takes the name of a function, and returns a name that is new in the other program.
 
     Returns:
       The new name of the function, the lines of each function, and the sizes and names of the axes of each mesh, by
       the mesh's name in these lines.
 
     Raises:
-      CompilationError: the bytes are no program, or do not accept these operands (a RuntimeError).
+      CompilationError: the bytes are not a program, or do not accept these operands (a RuntimeError).
     """
     ir = mlir("ir")
     module = from_portable(data)
@@ -1081,7 +1106,12 @@ def functions_of(
 def _renamed(
     module: Any, entry: str, unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """Rename a module's functions by ``unique``, which makes new names; ``main`` becomes ``unique(entry)``.
+    """Rename the functions of a module.
+
+    Args:
+      module: the module.
+      entry: the name for the function ``main``, before ``unique`` makes it new.
+      unique: takes the name of a function, and returns a new name.
 
     Returns:
       The new name of ``main``, the lines of each function, and the sizes and names of each mesh's axes, by mesh name.
@@ -1116,10 +1146,10 @@ def profiler() -> Any:
 
 
 def inspection(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-    """Register a callback that receives the tiling (the division among devices) of a value during compilation.
+    """Register a callback that receives the tiling of a value (its division among devices) during compilation.
 
     Returns:
-      The bytes that refer to the callback in the program, and an object that must live until it is compiled.
+      The bytes by which the program refers to the callback, and an object to keep alive until compilation ends.
     """
 
     def inspect(sharding: Any) -> None:
@@ -1135,7 +1165,7 @@ class _Partitioning:
       divided: takes the tilings of operands and of results, and returns a ``Divided``: see :func:`partitioning`.
 
     Attributes:
-      error: the exception that ``divided`` raised; None before. The runtime's own error has only its text.
+      error: the exception that ``divided`` raised; None if it raised none. (The runtime keeps only the text.)
     """
 
     def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
@@ -1158,15 +1188,15 @@ _numbers = itertools.count()
 
 
 def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
-    """Register a callback that partitions an operation during compilation.
+    """Register a callback that partitions an operation over devices when the program is compiled.
 
     Args:
-      divided: takes the tilings (divisions among devices) of operands and of results, and returns a ``Divided``:
-        the program of each device, and the shardings of operands and results.
+      divided: the callback. It takes the tilings (divisions among devices) of operands and of results, and returns a
+        ``Divided``: the program of each device, and the shardings of operands and results.
       platform: the platform of the program.
 
     Returns:
-      The text that refers to the callback in the program, and an object that must live until it is compiled.
+      The text by which the program refers to the callback, and an object that must live until the program is compiled.
     """
     _register_partitioner(platform)
     key, found = str(next(_numbers)), _Partitioning(divided)
@@ -1192,7 +1222,7 @@ def _register_partitioner(platform: str) -> None:
 
 
 def tree_registry() -> Any:
-    """A registry of pytree nodes in C++, with ``register_node`` and ``flatten``."""
+    """Make a registry of classes of pytree nodes in C++, with the methods ``register_node`` and ``flatten``."""
     return library().jax.pytree.PyTreeRegistry()
 
 
@@ -1200,7 +1230,7 @@ def tree_registry() -> Any:
 def register_lapack() -> None:
     """Let CPU programs call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
 
-    The routines are SciPy's, which is imported. JAX in the same process may register the same functions under these
+    The routines are those of SciPy, which this function imports. An installed JAX may register them under the same
     names too: the runtime refuses only different functions.
     """
     lapack = imported("jaxlib.cpu._lapack")
@@ -1222,12 +1252,12 @@ def cost_analysis(text: str, device: Devices) -> dict[str, float]:
 
 
 def serialize(loaded: Any, device: Devices) -> bytes:
-    """Serialise a program that this process compiled, not one that it deserialised, which no longer has its code."""
+    """Serialise a program that this process compiled; a program that it deserialised cannot be serialised again."""
     return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
 def deserialize(data: bytes, device: Devices) -> Any:
-    """Load a compiled program from bytes of :func:`serialize`, made in an equal environment."""
+    """Load a compiled program from bytes of :func:`serialize`, which an equal environment must have written."""
     on = bound_to(device)
     return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
 
@@ -1238,7 +1268,7 @@ def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:
 
 
 def version(device: Devices) -> str:
-    """The releases of the compiler and of the runtime of a device."""
+    """The versions of the compiler and of the runtime of a device."""
     import jaxlib.version
 
     return f"{jaxlib.version.__version__} {bound_to(device).client.platform_version}"

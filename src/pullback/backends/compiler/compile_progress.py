@@ -19,14 +19,14 @@ PATIENCE = 2.0
 
 @contextmanager
 def shown(name: str, operations: int) -> Iterator[None]:
-    """A context manager that reports the compilation in its block if this takes long.
+    """A context manager that reports the compilation in its block if this takes more than ``PATIENCE`` seconds.
 
-    It reports on the standard error stream, if that is a terminal or belongs to a notebook; otherwise in the log, at
-    the level ``INFO``, when the program is compiled.
+    The report goes to the standard error stream if that is a terminal or belongs to a notebook. Otherwise it goes to
+    the log, at the level ``INFO``, when the program is compiled.
 
     Args:
       name: the name of the program.
-      operations: how many operations it has.
+      operations: the number of its operations.
     """
     start = time.perf_counter()
     if not (config.compile_progress and _is_interactive()):
@@ -68,7 +68,10 @@ _advised = False
 
 
 def _advice() -> str:
-    """Suggest the switch ``tiered``, which avoids waiting for the compiler; empty if on or suggested before."""
+    """A sentence that suggests the switch ``tiered``, which avoids waiting for the compiler.
+
+    The sentence is empty if the switch is on, or if this process has suggested it already.
+    """
     global _advised
     if _advised or config.tiered != "off":
         return ""

@@ -27,7 +27,7 @@ _ratio = 1.0
 
 
 def by_table(lines: Iterable[str]) -> float:
-    """Estimate the seconds that compiling a program takes, from its lines of StableHLO, by this module's constants."""
+    """Estimate the seconds that compiling a program takes, from its lines of StableHLO and this module's constants."""
     operations = reductions = 0
     for line in lines:
         operations += 1 + line.count("\n")  # of the body of a loop
@@ -36,7 +36,7 @@ def by_table(lines: Iterable[str]) -> float:
 
 
 def expected(table: float) -> float:
-    """Correct an estimate of :func:`by_table` by the compilations of this process so far; return the seconds."""
+    """Correct an estimate of :func:`by_table` by the times that earlier compilations of this process took."""
     return _ratio * table
 
 

@@ -86,7 +86,7 @@ def clear() -> int:
     """Remove all compiled programs from the cache directory; other files stay.
 
     Returns:
-      How many there were.
+      How many programs were removed.
 
     >>> import tempfile
     >>> from pullback.core.config import override
@@ -107,13 +107,13 @@ def clear() -> int:
 def load_or_compile(
     text: str, device: Device, overrides: Sequence[tuple[str, Any]], compile: Callable[[], Any]
 ) -> tuple[Any, str]:
-    """Load the executable for a text from the disk, or compile it and write it there.
+    """Load the executable for a program from the disk, or compile the program and write its executable there.
 
     Args:
       text: the program as StableHLO, without source locations, so that moving the source does not change the key.
-      device: the device that it runs on.
-      overrides: the compiler's options that are not its defaults.
-      compile: called without arguments if the executable is not on disk.
+      device: the device that the program runs on.
+      overrides: names and values of the compiler's options, instead of their defaults.
+      compile: compiles the program; called without arguments if the executable is not on disk.
 
     Returns:
       The runtime's loaded executable, and ``"loaded"`` or ``"compiled"``.
@@ -148,7 +148,7 @@ def load_or_compile(
 
 
 def has(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bool:
-    """Whether the cache has a file for a program, which may still be damaged."""
+    """Whether the cache has a file for a program. The file is not read, so it may be damaged."""
     directory = cache_directory()
     if directory is None or not _accepted(directory):
         return False
@@ -195,7 +195,10 @@ _HALF = 16
 
 @functools.cache
 def _environment(device: Device) -> bytes:
-    """A digest of the compiler, the device and the machine; a compiled program runs only on its own device."""
+    """A digest of the compiler, the device and the machine.
+
+    It depends on the device, because a compiled program runs only on the device for which it was compiled.
+    """
     facts = (
         _FORMAT,
         backend().version(device),
@@ -216,7 +219,7 @@ _FEATURES = (
 
 
 def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
-    """This machine's CPU model and features in the file ``source``; the name of the machine if they are not listed."""
+    """The model and features of this machine's CPU, from the file ``source``; if not listed, the machine's name."""
     try:
         # Unbuffered and short: the kernel writes this file while it is read, with an interrupt for each CPU core.
         with open(source, "rb", buffering=0) as file:
@@ -239,7 +242,7 @@ def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
 
 
 class _DamagedError(Exception):
-    """A file of the cache is incomplete, altered, or writable by others."""
+    """Raised for a file of the cache that is incomplete, altered, or writable by others."""
 
 
 def _read(path: str, key: bytes) -> bytes | None:
@@ -273,7 +276,18 @@ def _read(path: str, key: bytes) -> bytes | None:
 
 
 def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) -> None:
-    """Write a program to the cache, if it can be serialised, fits the size limits, and the directory is writable."""
+    """Write a compiled program to the cache.
+
+    Nothing is written if the program cannot be serialised, if its size is outside the limits, or if the directory is
+    not writable.
+
+    Args:
+      directory: the cache directory.
+      path: the file for the program.
+      key: the cache key, which the file contains.
+      loaded: the runtime's object for the program.
+      device: the device that the program runs on.
+    """
     bound = config.compilation_cache_max_size
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return
@@ -314,7 +328,11 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _files(directory: str) -> Iterator[tuple[os.DirEntry[str], bool, os.stat_result]]:
-    """Yield the files of a directory with names of the cache: the entry, whether it is temporary, and its status."""
+    """Find the files of a directory that are named like those of the cache.
+
+    Yields:
+      The directory entry, whether the file is temporary, and its status.
+    """
     ours = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{16}\.tmp)?")
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -334,9 +352,14 @@ def _remove(path: str) -> bool:
 
 
 def _make_room(directory: str, size: int, bound: int) -> None:
-    """Make room for a new file of ``size`` bytes in a directory that should hold at most ``bound`` bytes.
+    """Remove the least recently used files if a new file would make a directory larger than its bound.
 
-    Remove the least recently used files. The directory is scanned only once in many calls, since a scan takes time.
+    The directory is scanned only once in many calls, since a scan takes time.
+
+    Args:
+      directory: the cache directory.
+      size: the size of the new file, in bytes.
+      bound: the most bytes that the directory should hold.
     """
     step = bound / _SCANS
     left = _until_scan.get(directory)
@@ -376,7 +399,7 @@ def _is_private(found: os.stat_result) -> bool:
 
 
 def _objection(directory: str) -> str | None:
-    """The reason why a directory cannot be trusted; None if it can be, or does not exist."""
+    """The reason why a directory cannot be trusted; None if it can be trusted, or does not exist."""
     try:
         link = os.lstat(directory)
         found = os.stat(directory)
@@ -399,7 +422,7 @@ def _objection(directory: str) -> str | None:
 
 
 def _accepted(directory: str) -> bool:
-    """Whether a directory can be trusted, or does not exist yet; warn otherwise."""
+    """Whether a directory can be trusted, or does not exist yet. Warn if it cannot be trusted."""
     if directory in _refused:
         return False
     objection = _objection(directory)

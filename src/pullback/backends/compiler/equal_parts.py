@@ -51,9 +51,9 @@ class Repeat(NamedTuple):
     """One of several copies of a region of a program.
 
     Attributes:
-      start, stop: the range of its equations in the program.
-      function: the region as a program.
-      key: a key of the function, equal for equal functions of programs numbered by the same table (:class:`Kinds`).
+      start, stop: the indices in the program of the copy's first equation, and of the equation after its last.
+      function: the region as a program, which all copies share.
+      key: a key of the function: equal functions have equal keys if the same table (:class:`Kinds`) numbers equations.
       operands: the operands of the call of ``function`` that replaces the copy.
       results: the variables of the program that this call defines.
     """
@@ -67,7 +67,11 @@ class Repeat(NamedTuple):
 
 
 def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline the calls of a program; return it unchanged unless this yields ``FEWEST`` to ``MOST`` equations."""
+    """Inline the calls of a program.
+
+    A program is returned unchanged if it has no calls, or if it would have fewer than ``FEWEST`` or more than ``MOST``
+    equations afterwards.
+    """
     count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
@@ -75,7 +79,7 @@ def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    """The number of equations that a program has after inlining its calls; ``counted`` caches counts by program."""
+    """Count the equations that a program has after inlining its calls; ``counted`` caches the counts by program."""
     if jaxpr not in counted:
         rules = {primitive: inlined.of(primitive) for primitive in {eqn.primitive for eqn in jaxpr.eqns}}
         calls = [rule(**eqn.params) for eqn in jaxpr.eqns if (rule := rules[eqn.primitive]) is not None]
@@ -84,13 +88,16 @@ def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
 
 
 class Kinds:
-    """A table that numbers equations: two have the same number if they differ only in their operands."""
+    """A table that numbers equations: those that differ only in their operands have the same number.
+
+    The types of the operands, and the values of integer constants among them, must be equal too.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
 
     def __getitem__(self, eqn: Eqn) -> int:
-        """The number of an equation; an equation with an effect has its own."""
+        """Look up or assign the number of an equation; an equation with an effect shares its number with no other."""
         if eqn.effect:
             return self._number(eqn)
         params = tuple([(name, self._parameter(value)) for name, value in eqn.params.items()]) if eqn.params else ()
@@ -130,16 +137,19 @@ class Kinds:
 
 
 def _operand_key(a: Atom) -> Any:
-    """A key of an operand: its type, and for an integer constant its value, on which some lowering rules depend."""
+    """A key of an operand: the type, and for an integer constant the value, on which some lowering rules depend."""
     return literal_key(a) if type(a) is Literal and a.aval.dtype.kind in "biu" else (type(a) is Literal, a.aval)
 
 
 def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
-    """Find the regions of a program that are worth outlining; return them in program order.
+    """Find the regions of a program that are worth outlining (turning into functions).
 
     Args:
       jaxpr: the program.
-      kinds: the table that numbers equations. Equations of the program that it lacks are added.
+      kinds: the table that numbers equations; the equations of ``jaxpr`` are added to it.
+
+    Returns:
+      All copies of these regions, in program order.
     """
     if len(jaxpr.eqns) < FEWEST or fusions.is_small(jaxpr.eqns, jaxpr.outvars, WORTH):
         return []
@@ -153,7 +163,13 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
 
 
 def is_better_outlined(jaxpr: Jaxpr, regions: Sequence[Repeat], before: fusions.Cost) -> bool:
-    """Whether a program of cost ``before`` compiles faster with these regions outlined, and runs about as fast."""
+    """Whether a program compiles faster, and runs about as fast, if its equal regions become calls of functions.
+
+    Args:
+      jaxpr: the program.
+      regions: all copies of the equal regions.
+      before: the cost of the program without these calls.
+    """
     inside = {i for region in regions for i in range(region.start, region.stop)}
     rest = fusions.cost(
         [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
@@ -173,8 +189,9 @@ class _Search:
     Attributes:
       eqns: the equations.
       numbers: the number of each equation by the table of ``Kinds``.
-      defined: for each variable the index of the equation that defines it, and its index in the results.
-      used: for each variable the indices of the equations that use it, and the length of the program if it is returned.
+      defined: for each variable the index of the equation that defines it, and its index in that equation's results.
+      used: for each variable the indices of the equations that use it. If the program returns the variable, the number
+        of equations follows.
       covered: for each equation whether it belongs to a region.
     """
 
@@ -199,15 +216,15 @@ class _Search:
         self._sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
 
     def windows(self, size: int) -> np.ndarray[Any, Any]:
-        """The hashes of all windows of ``size`` equations."""
+        """The hashes of all sequences of ``size`` consecutive equations, in the order of their first equations."""
         return (self._sums[size:] - self._sums[:-size]) * self._inverses[: len(self.numbers) - size + 1]
 
     def window(self, start: int, stop: int) -> int:
-        """The hash of one window."""
+        """The hash of the equations from index ``start`` up to ``stop``, which is excluded."""
         return (int(self._sums[stop]) - int(self._sums[start])) * int(self._inverses[start]) % _WORD
 
     def periods(self) -> list[int]:
-        """The distances, in equations, from short stretches to their next occurrences, the most frequent first."""
+        """The distances from short sequences of equations to their next occurrences, the most frequent first."""
         hashes = self.windows(_STRETCH)
         order = np.argsort(hashes, kind="stable")
         again = hashes[order][1:] == hashes[order][:-1]
@@ -216,7 +233,10 @@ class _Search:
         return frequent[counts[frequent] > 0].tolist()  # type: ignore[no-any-return]
 
     def candidates(self) -> Iterator[tuple[int, int]]:
-        """Yield the ranges (start, stop) of stretches that occur again, from the one that saves most equations."""
+        """Yield the range (start, stop) of each sequence of equations that occurs again.
+
+        The first is the sequence whose outlining saves the most equations.
+        """
         found: dict[Any, tuple[int, int, int]] = {}
         periods = self.periods()
         passing = self._passing(max(periods, default=0))
@@ -235,9 +255,9 @@ class _Search:
         return ((start, stop) for _, start, stop in best[:_MOST_CANDIDATES])
 
     def _passing(self, near: int) -> np.ndarray[Any, Any]:
-        """For each cut between two equations, the bytes of values that pass it: defined before it and used after it.
+        """For each index of an equation, count the bytes of the values that are defined before it and used from it on.
 
-        A use counts if it is fewer than ``near`` equations after the definition.
+        A use counts only if it is fewer than ``near`` equations after the definition.
         """
         change = np.zeros(len(self.eqns) + 2, np.int64)
         for v, (i, _) in self.defined.items():
@@ -248,7 +268,11 @@ class _Search:
         return np.cumsum(change)
 
     def copies(self, start: int, stop: int) -> list[Repeat]:
-        """Return the copies of a stretch outside of earlier regions, and mark them covered; empty if fewer than two."""
+        """Find the copies of the equations ``start`` to ``stop`` outside of earlier regions, and mark them as covered.
+
+        Returns:
+          The copies; empty if there are fewer than two.
+        """
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
         covered = np.concatenate([[0], np.cumsum(self.covered)])
@@ -264,17 +288,22 @@ class _Search:
         return self._repeats(sources, starts, size)
 
     def _sources(self, start: int, size: int) -> tuple[tuple[int, int] | None, ...]:
-        """For each operand of a stretch's equations, the indices (equation, result) in the stretch that define it.
+        """Find where the operands of ``size`` equations from index ``start`` are defined.
 
-        None for an operand that is defined outside of the stretch.
+        Returns:
+          For each operand a pair: the index of the equation that defines it, counted from ``start``, and its index in
+          that equation's results; None for an operand that is defined outside of these equations.
         """
         found = [self.defined.get(a, (-1, 0)) for eqn in self.eqns[start : start + size] for a in eqn.invars]
         return tuple([(i - start, r) if i >= start else None for i, r in found])
 
     def _repeats(self, sources: tuple[Any, ...], starts: list[int], size: int) -> list[Repeat]:
-        """Make the copies of a region of ``size`` equations that begin at ``starts``, with one function for all.
+        """Make the copies of a region, and the one function that they call.
 
-        ``sources`` has for each operand the (equation, result) of the region that defines it, the same in all copies.
+        Args:
+          sources: for each operand in the region its definition, as returned by :meth:`_sources`; equal in all copies.
+          starts: the index of the first equation of each copy.
+          size: the number of equations of the region.
         """
         stretches = [self.eqns[start : start + size] for start in starts]
         operands = [[a for eqn in eqns for a in eqn.invars] for eqns in stretches]
@@ -327,7 +356,7 @@ def _function(eqns: list[Eqn], slots: list[int | None], avals: list[Any], needed
       slots: for each operand of the equations the index of the parameter that replaces it; None for a constant, and
         for a value that the region defines.
       avals: the types of the parameters.
-      needed: for each result of the region the index of its equation, and its index in the equation's results.
+      needed: for each result of the region a pair: the index of its equation, and its index in the equation's results.
     """
     parameters = list(map(Var, avals))
     slot = iter(slots)

@@ -42,7 +42,7 @@ class Cost(NamedTuple):
     """The cost of the loops of a program.
 
     Attributes:
-      code: the cost of compiling them, in operations; equal loops are compiled once.
+      code: the cost of compiling the loops, in operations; equal loops are compiled once.
       run: the time of a run, in tenths of nanoseconds.
     """
 
@@ -51,19 +51,19 @@ class Cost(NamedTuple):
 
 
 def weight(eqn: Eqn) -> int:
-    """The cost of an operation for one element."""
+    """The cost of an operation for one element, as a multiple of the cost of a sum."""
     return 1 if traits.cost.of(eqn.primitive) is traits.Cost.LIGHT else HEAVY
 
 
 def weight_in_loop(eqn: Eqn) -> int:
-    """The cost of an operation for one element, if the compiler fuses it with the producers of its operands; else 0."""
+    """The cost of an operation for one element if the compiler fuses it with the producers of its operands, else 0."""
     if eqn.primitive.traits.get(_COST) is _LIGHT:  # ``cost.of``, written out, for this runs for each equation
         return 1
     return HEAVY if _reduces_last(eqn) or _is_elementwise(eqn) else 0
 
 
 def _reduces_last(eqn: Eqn) -> bool:
-    """Whether an operation reduces the last axis; reductions of other axes get vectorised loops of their own."""
+    """Whether an operation reduces the last axis; a reduction of other axes gets a vectorised loop of its own."""
     axes = eqn.params.get("axes")
     return axes is not None and bool(eqn.invars) and eqn.invars[0].aval.ndim - 1 in axes
 
@@ -77,10 +77,11 @@ def _is_elementwise(eqn: Eqn) -> bool:
 
 
 def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
-    """Whether an upper bound of ``cost(eqns, results).code``, the cost of compiling, is at most ``most``.
+    """Whether the cost of compiling equations, ``cost(eqns, results).code``, is surely at most ``most``.
 
-    The bound takes a seventh of the time of :func:`cost`. It exceeds the cost, since it counts equal loops separately,
-    and counts an operation again for each chain of uses to the result of its loop.
+    The result may be False for a smaller cost: this function computes an upper bound, in a seventh of the time of
+    :func:`cost`. The bound counts equal loops separately, and an operation again for each chain of uses to the end of
+    its loop.
     """
     code, unwritten = 0, dict[Any, int]()  # the latter: the cost of each variable that is not written to memory
     for eqn in eqns:
@@ -148,7 +149,7 @@ def _loop(inside: Sequence[Sequence[int]], root: int, most: int) -> list[int]:
     """The indices of the equations that the compiler fuses into the loop that ends with the equation ``root``.
 
     Args:
-      inside: for each equation the indices of the producers of its operands that are fused with it.
+      inside: for each equation the indices of those equations that produce its operands and are fused with it.
       root: the index of the last equation.
       most: the number of equations at which the search stops.
     """

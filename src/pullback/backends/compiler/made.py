@@ -55,7 +55,7 @@ def read(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _is_made(eqn: Eqn, made: Mapping[Atom, Eqn]) -> bool:
-    """Whether an equation computes a small array from literals, and integer or boolean arrays that are in ``made``.
+    """Whether an equation computes a small array from literals and from integer or boolean arrays in ``made`` only.
 
     ``made`` maps variables to the equations for which this function has returned True.
     """
@@ -74,7 +74,13 @@ def _is_made(eqn: Eqn, made: Mapping[Atom, Eqn]) -> bool:
 
 
 def _value(v: Atom, made: Mapping[Atom, Eqn], values: dict[Atom, Any]) -> Any:
-    """Evaluate a variable with NumPy; ``made`` has the equation of each variable, and ``values`` caches values."""
+    """Evaluate a variable with NumPy.
+
+    Args:
+      v: the variable, or a literal.
+      made: the equation of each variable.
+      values: the values of variables that are known; ``v`` is added.
+    """
     if v not in values:
         if type(v) is Literal:
             number = v.val._value if isinstance(v.val, ArrayImpl) else v.val

@@ -20,7 +20,10 @@ _keeping = lock(globals(), "_keeping")
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Compile and run an operation on concrete arrays and numbers, and return the result.
+    """Compile and run an operation on concrete arrays and numbers.
+
+    Returns:
+      The result, or the list of results if the primitive has several.
 
     Raises:
       MissingRuleError: the primitive has no lowering rule.

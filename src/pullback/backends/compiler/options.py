@@ -84,14 +84,27 @@ _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """The option's value that lets the library compute matrix products, or reductions, of a program without loops."""
+    """Select what the CPU's library computes in a program without loops: the value of the option ``ynn_fusion_type``.
+
+    The value stands for reductions if the program has only small matrix products, and these are more than ``MANY`` or
+    the program has outlined functions. Otherwise it stands for matrix products.
+    """
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT
 
 
 def selected(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
-    """The options for a program on a platform: the defaults of this module, then the user's ``overrides``."""
+    """Select the compiler's options for a program.
+
+    Args:
+      platform: the platform on which the program runs.
+      text: the program as StableHLO.
+      overrides: the user's options, which replace the defaults of this module.
+
+    Returns:
+      The names and values of the options, sorted.
+    """
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
         loops = "stablehlo.while" in text

@@ -33,8 +33,8 @@ class Portable:
 
     Attributes:
       text: the program.
-      entries: for each platform the name of its function.
-      devices: how many devices it runs on.
+      entries: the name of the function for each platform.
+      devices: how many devices the program runs on.
     """
 
     text: str
@@ -51,19 +51,20 @@ def portable(
 ) -> Portable:
     """Lower a program to self-contained text, with a function for each platform.
 
-    Its function ``main`` takes the inputs, with random keys as integer arrays. If there are several platforms, the
-    first argument is the index of the platform on which it runs, an int32. The function of a platform takes the inputs.
+    Each of these functions takes the inputs. The text's function ``main`` takes the inputs too, with random keys as
+    integer arrays. If there are several platforms, ``main`` first takes the index of the platform on which it runs, an
+    int32.
 
     Args:
       closed: the program.
       name: its name.
       platforms: the platforms. They share one function if their texts are equal.
-      in_shardings: the shardings of its inputs over the devices on which it will run, which its functions impose; None
-        for an input, or an empty sequence, imposes no sharding.
-      out_shardings: the shardings of its results.
+      in_shardings: the sharding that the functions impose on each input, over the devices on which the program will
+        run; None for an input without one. An empty sequence imposes none.
+      out_shardings: the sharding of each result, in the same form.
 
     Raises:
-      UnsupportedExportError: it calls Python functions (a ValueError and NotImplementedError).
+      UnsupportedExportError: the program calls Python functions (a ValueError and NotImplementedError).
     """
     shardings = (in_shardings or [None] * len(closed.in_avals), out_shardings or [None] * len(closed.out_avals))
     separate = [_written(Module(name, platform, inline), closed, [platform], shardings) for platform in platforms]
@@ -96,7 +97,11 @@ def _written(
 ) -> tuple[Module, list[Function]]:
     """Write a function for each platform into ``module``; return the module and the functions.
 
-    ``shardings`` is a pair: the shardings of the inputs, and of the results.
+    Args:
+      module: the StableHLO module.
+      closed: the program.
+      platforms: the platforms.
+      shardings: a pair: the sharding of each input, and of each result; None for one without.
     """
     module.portable = True
     functions = []
@@ -126,7 +131,7 @@ def _constrained(hlo: Builder, values: Sequence[Value], shardings: Sequence[Name
 
 
 def _check(module: Module, name: str) -> None:
-    """Raise UnsupportedExportError if a program calls Python functions of this process."""
+    """Raise UnsupportedExportError if a program calls Python functions of this process, or inspects shardings."""
     if module.callbacks:
         raise UnsupportedExportError(
             f"export: {name.removeprefix('jit_')} cannot be exported, for it calls Python functions of this process: "
@@ -140,7 +145,7 @@ def _check(module: Module, name: str) -> None:
 
 
 def _host_calls(module: Module) -> list[str]:
-    """A description of each call of a Python function: the function, the operation, and the user's line."""
+    """Describe each call of a Python function in a module: the function, the operation, and the user's line."""
     locations = {str(number): location for number, location in module.source_locations.values()}
     found: dict[str, None] = {}
     for line in itertools.chain.from_iterable(function.lines for function in module.functions):
@@ -153,7 +158,7 @@ def _host_calls(module: Module) -> list[str]:
 
 
 def _shown(callback: Any) -> str:
-    """A description of a callback: the name of the Python function, and the operation that calls it."""
+    """Describe a callback: the name of the Python function, and the operation that calls it."""
     args = getattr(callback, "args", ())
     call = next((a for a in args if hasattr(a, "avals")), callback)
     operation = next((f", by {a.name}" for a in args if isinstance(a, Primitive)), "")
@@ -175,15 +180,15 @@ def call_portable(
     declared: Sequence[Any],
     devices: tuple[str, int],
 ) -> list[Value]:
-    """Write a call of a function of a portable program, whose functions become part of the caller's module.
+    """Write a call of a function of a portable program, and copy the program's functions to the caller's module.
 
     Args:
       hlo: the builder of the calling function.
       data: the portable program.
-      entry: the name of its function.
+      entry: the name of the function in it.
       operands: the operands of the call.
       results: the types of the results for these operands.
-      declared: the types of the results that the function declares.
+      declared: the types of results that the function declares, which may have symbolic sizes.
       devices: the user's name of the function, and how many devices it runs on.
 
     Returns:
@@ -207,6 +212,12 @@ def call_portable(
 
 
 def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:
-    """Rename the meshes in a line of another program by ``meshes``, and its channels to new ones of ``module``."""
+    """Adapt a line of another program to ``module``: rename its meshes, and replace its channel numbers with new ones.
+
+    Args:
+      line: the line.
+      module: the module that will contain the line.
+      meshes: the new name of each mesh, by its old name.
+    """
     line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes[name[1]]}", line)
     return re.sub(r"(channel_handle<handle = )\d+", lambda found: f"{found[1]}{next(module.channels)}", line)

@@ -135,7 +135,7 @@ def _traces(log_dir: Path) -> list[Path]:
 
 
 def _write_perfetto(path: Path) -> None:
-    """Copy the trace file ``path`` to the file ``PERFETTO`` of its directory, with the user's names of operations."""
+    """Copy the trace file ``path`` to ``PERFETTO`` in the same directory, and add the user's names of operations."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     operations = [e for e in events if "hlo_op" in e.get("args", ())]
@@ -149,11 +149,14 @@ def _write_perfetto(path: Path) -> None:
 
 
 def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]:
-    """The user's operations for each instruction of the programs in memory whose names are in ``modules``.
+    """Find the user's names for the instructions of compiled programs.
+
+    Args:
+      modules: the names of programs; other programs in memory are left out.
 
     Returns:
-      For each (program name, instruction name) the names of the operation that it implements, as returned by
-      :func:`_instructions`; empty where programs of the same name disagree.
+      For each pair (program name, instruction name) the names of the user's operations, in the form of
+      :func:`_instructions`; an empty dictionary if two programs of the same name disagree.
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
     for executable in client.executables.living():
@@ -168,7 +171,12 @@ def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]
 
 
 def _instructions(text: str) -> dict[str, dict[str, str]]:
-    """For each instruction in a program's text, its operation (``op_name``), and those fused in it (``op_names``)."""
+    """Find the user's operations that each instruction in a compiled program's text implements.
+
+    Returns:
+      For each instruction name a dictionary: ``op_name`` is the operation that the instruction comes from, and
+      ``op_names`` lists the operations that are fused in it, separated by commas.
+    """
     own: dict[str, str] = {}
     calls: dict[str, str] = {}
     inside: dict[str, list[str]] = {}

@@ -40,10 +40,10 @@ class Lowered:
     Args:
       closed: the program.
       name: its name.
-      device: the device, or the devices of a mesh, on which it is to run.
-      aliases: for each donated input, the result that reuses its memory.
+      device: the device, or the devices of a mesh, on which the program is to run.
+      aliases: the index of each donated input, and the index of the result that reuses its memory.
       asked_for: whether the caller chose the device; otherwise operations of the program that name a mesh, and arrays
-        that it captured, may choose another.
+        that the program captured, may choose another.
       in_placements: the device or sharding of each input, None where the compiler may decide; empty if no input has
         one.
       out_placements: the device or sharding of each result, in the same form.
@@ -52,13 +52,13 @@ class Lowered:
     Attributes:
       module: the StableHLO module.
       captured: the captured arrays, which the program takes after its inputs.
-      device: the device, or the devices of a mesh, on which it runs.
+      device: the device, or the devices of a mesh, on which the program runs.
       asked_for: whether the user, or an operation, chose the device, so that results stay there.
-      in_shardings, out_shardings: the placements that are shardings over several devices, None for others; empty if
-        there are none.
+      in_shardings, out_shardings: the placements of inputs and results that are shardings over several devices, None
+        for others; empty if there are none.
 
     Raises:
-      IncompatibleDevicesError: its operands and operations are on different devices (a RuntimeError and ValueError).
+      IncompatibleDevicesError: operands and operations are on different devices (a RuntimeError and ValueError).
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Lowered:
         return compile_times.by_table(line for function in self.module.functions for line in function.lines)
 
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
-        """Compile the program, unless an equal executable is in memory or on disk."""
+        """Compile the program, or find an equal executable in memory or on disk."""
         if isinstance(self.device, Device):
             return Program(self, self._executable(overrides))
         executable = self._executable(overrides)
@@ -122,12 +122,12 @@ class Lowered:
 
 
 def _called(name: str) -> str:
-    """The name of a program for monitoring listeners and messages, in JAX's form."""
+    """The name of a program in JAX's form, ``jit(f)``, for monitoring listeners and messages."""
     return f"jit({name.removeprefix('jit_')})"
 
 
 def _shardings(placements: Sequence[Any]) -> list[NamedSharding | None]:
-    """Replace placements on one device with None; an empty list if no sharding over several devices remains."""
+    """Replace each placement on one device with None; return an empty list if all placements are replaced."""
     found = [placement if isinstance(placement, NamedSharding) else None for placement in placements]
     return found if any(found) else []
 
@@ -136,12 +136,12 @@ class Program:
     """A compiled program, ready to run on arrays.
 
     Attributes:
-      device: the device, or the devices of a mesh, on which it runs.
-      run: ``run(buffers)`` starts it on the buffers of its inputs and captured arrays.
-      captured: the captured arrays, on its device. Each call looks up their buffers, and raises ``DeletedArrayError``
-        if one was deleted or donated meanwhile.
-      in_shardings: over several devices, the sharding of each input; None on one device.
-      out_signatures: the signatures of its results; they name the device only if the caller or an
+      device: the device, or the devices of a mesh, on which the program runs.
+      run: ``run(buffers)`` starts the program on the buffers of its inputs and captured arrays.
+      captured: the captured arrays, on the program's device. Each call looks up their buffers, and raises
+        ``DeletedArrayError`` if one was deleted or donated meanwhile.
+      in_shardings: the sharding of each input over several devices; None if the program runs on one device.
+      out_signatures: the signatures of the program's results; they name the device only if the caller or an
         operation chose it.
     """
 
@@ -166,19 +166,24 @@ class Program:
             self.out_signatures = self.signatures()
 
     def buffers(self, args: Sequence[ArrayImpl]) -> list[Any]:
-        """The buffers of arguments and captured arrays, on the program's device."""
+        """The buffers of the arguments and of the captured arrays, on the program's device."""
         if self.in_shardings is None:
             return buffers_on(self.device, args, self.captured)
         return [*map(buffer_at, args, self.in_shardings), *map(buffers_of, self.captured)]
 
     def __call__(self, args: Sequence[ArrayImpl], stay: bool = False) -> list[ArrayImpl]:
-        """Run the program on arrays; with ``stay`` the results are committed to its device."""
+        """Run the program on arrays.
+
+        Args:
+          args: the arrays.
+          stay: whether to commit the results to the program's device even if nobody chose it.
+        """
         forks.check(f"running the compiled program {self.lowered.module.name}")
         outs = self.run(self.buffers(args))
         return list(map(from_buffer, outs, self.signatures() if stay else self.out_signatures))
 
     def signatures(self) -> list[Signature]:
-        """The signatures of the program's results, as arrays that are committed to its device."""
+        """The signatures of the program's results, as arrays that are committed to the program's device."""
         avals = [k.aval for k in self.out_signatures]
         placements = [self.device] * len(avals) if self.in_shardings is None else self.executable.out_shardings
         return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, placements, strict=True)]
@@ -191,7 +196,10 @@ MOST_RESHARDINGS = 256
 
 @provides
 def reshard(x: ArrayImpl, sharding: NamedSharding) -> Any:
-    """Reshard an array over the same devices, by an empty program; return the buffer."""
+    """Copy an array to another sharding over the same devices, and return the buffer of the copy.
+
+    A compiled program that returns its input does this.
+    """
     kind = signature_of(x)
     key = (kind, sharding)
     program = _reshardings.get(key)
@@ -218,13 +226,13 @@ renewed(globals(), "_compiling", weakref.WeakValueDictionary)
 
 
 def _lock_of(key: Any) -> Any:
-    """The lock for the compilation of a program, which lives as long as a thread refers to it."""
+    """The lock for compiling the program of the given key. It is forgotten when no thread refers to it any more."""
     with _guard:
         return _compiling.setdefault(key, threading.RLock())
 
 
 def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
-    """Whether an equal executable is in memory or on disk; False for a program that calls Python functions."""
+    """Whether an equal executable is in memory or on disk. A program that calls Python functions is never cached."""
     from pullback.backends.compiler import disk_cache
 
     if lowered.module.callbacks:
@@ -276,7 +284,14 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
 
 def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> None:
-    """Log that a program was loaded or compiled (``where``), the time since ``start``, and why the cache lacked it."""
+    """Log that a program was loaded or compiled, and how long it took.
+
+    Args:
+      where: ``"loaded"`` or ``"compiled"``.
+      lowered: the program.
+      start: the time at which loading or compiling began, by ``time.perf_counter``.
+      missing: the reason why the cache did not have the program; None if it had.
+    """
     took, why = time.perf_counter() - start, "" if missing is None else f": {missing}"
     import logging
 
@@ -286,7 +301,7 @@ def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> Non
 
 
 class _Shardings:
-    """A translator from tilings, the compiler's form of shardings, to shardings over the program's meshes."""
+    """Converts tilings, the compiler's form of shardings, to shardings over the meshes of a program."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
@@ -301,11 +316,15 @@ class _Shardings:
         self.requested_out = lowered.out_shardings or [None] * len(self.out_shapes)
 
     def found(self, tilings: Any) -> tuple[list[Any], list[Any]]:
-        """The shardings of inputs and of results, None for a tiling that no partition specification expresses.
+        """Convert the tilings of inputs and of results to shardings. A sharding that the caller requested stays.
 
         Args:
-          tilings: the tilings of inputs and of results: each is None if every device has all elements, else a pair of
-            the number of shards along each axis, and for each device the index of its shard along each axis.
+          tilings: a pair: the tilings of the inputs, and of the results. A tiling is None if every device has all
+            elements; otherwise it is a pair: the number of shards along each axis, and for each device the index of its
+            shard along each axis.
+
+        Returns:
+          The shardings of the inputs, and of the results; None for a tiling that no partition specification expresses.
         """
         requests = (self.requested_in, self.in_shapes), (self.requested_out, self.out_shapes)
         return tuple(  # type: ignore[return-value]
@@ -329,7 +348,7 @@ class _Shardings:
 
 
 def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:
-    """Compile a program with ``inspect_array_sharding`` or custom partitioning, whose callbacks the compiler calls."""
+    """Compile a program with ``inspect_array_sharding`` or custom partitioning. The compiler calls their callbacks."""
     module = lowered.module
     text = module.text(locations=True)
     living: list[Any] = []
@@ -358,7 +377,7 @@ def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any
 
 
 class _PartitionCallback:
-    """The compiler's callback for custom partitioning, which converts its tilings (its form of shardings).
+    """The compiler's callback for custom partitioning: it converts tilings to shardings, and calls ``partition``.
 
     Args:
       mesh: the mesh of the program.
@@ -374,13 +393,13 @@ class _PartitionCallback:
         return self.partition(self.mesh, list(map(self._named, operands)), list(map(self._named, results)))
 
     def _named(self, tiling: Any) -> NamedSharding:
-        """The sharding for a tiling (the compiler's form of a sharding); replicated if no spec expresses it."""
+        """Convert a tiling (the compiler's form of a sharding) to a sharding; replicated if no spec expresses it."""
         found = None if tiling is None else sharding_of_tiles(self.mesh, *tiling)
         return found or NamedSharding(self.mesh, PartitionSpec())
 
 
 class _ShardingObserver:
-    """The compiler's callback for ``inspect_array_sharding``, which converts its tiling (its form of a sharding).
+    """The compiler's callback for ``inspect_array_sharding``: it converts a tiling to a sharding for ``callback``.
 
     Args:
       mesh: the mesh of the program.
@@ -399,13 +418,13 @@ class _ShardingObserver:
 def _compile(
     lowered: Lowered, overrides: Sequence[tuple[str, Any]], one_function: bool = True, text: str | None = None
 ) -> Any:
-    """Compile a program.
+    """Compile a program, and return the runtime's own object for it.
 
     Args:
       lowered: the program.
       overrides: names and values of the compiler's options.
       one_function: False to ignore the attributes that request one machine function for a loop over small arrays.
-      text: its text; by default that of ``lowered``, with locations.
+      text: the text to compile; by default that of ``lowered``, with locations.
 
     Raises:
       CompilationError: the compiler refuses the program; the message quotes the operation and the user's line.
@@ -432,7 +451,13 @@ def _compile(
 
 
 def _refusal(message: str, module: Module, text: str) -> str:
-    """The error message for a refused program: the compiler's own, with the operation and the user's line if known."""
+    """The error message for a program that the compiler refused.
+
+    Args:
+      message: the compiler's message. The result contains it, and adds the operation and the user's line if known.
+      module: the program.
+      text: the text that was compiled.
+    """
     found = re.match(_DIAGNOSTIC, message)
     if found is None:
         return f"the compiler refuses the program {module.name}: {message}"

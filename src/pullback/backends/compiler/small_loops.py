@@ -66,7 +66,11 @@ def largest(text: str) -> int:
 
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
-    """Cut a program into two programs of about the same size; a program below ``HALVED`` equations stays one."""
+    """Cut a program into two programs of about the same size. Programs of fewer than ``HALVED`` equations are not cut.
+
+    Returns:
+      One or two programs, in order. Each returns those variables that the other one, or the caller, needs.
+    """
     counted: dict[Jaxpr, int] = {}
     sizes = list(itertools.accumulate(_size(eqn, counted) for eqn in jaxpr.eqns))
     cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
@@ -86,7 +90,7 @@ def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
 
 
 def _size(eqn: Eqn, counted: dict[Jaxpr, int]) -> int:
-    """The number of equations in an equation's inner programs, plus 1; ``counted`` caches counts by program."""
+    """Count an equation and all equations of its inner programs, at any depth; ``counted`` caches counts by program."""
     size = 1
     for jaxpr in subjaxprs(eqn):
         if jaxpr not in counted:

@@ -18,7 +18,7 @@ _registry: Any = None
 
 
 def registry() -> Any:
-    """The runtime's registry of nodes, with the classes that are registered with :mod:`pullback.core.tree_nodes`."""
+    """The runtime's registry of pytree nodes, with the classes that :mod:`pullback.core.tree_nodes` knows."""
     global _registry
     if _registry is None:
         made = backend().tree_registry()
@@ -51,7 +51,7 @@ def flattener() -> Callable[[Any], tuple[list[Any], Any]]:
 
 
 def unflattener(treedef: Any) -> Callable[[Any], Any]:
-    """The fastest function that builds a tree of structure ``treedef`` from a list of its leaves."""
+    """Find the fastest function that builds a tree of structure ``treedef`` from a list of its leaves."""
     general = treedef.unflatten
     count = treedef.num_leaves
     try:

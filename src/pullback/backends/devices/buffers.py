@@ -18,7 +18,7 @@ buffers_of = attrgetter("_buffer")
 
 
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
-    """The buffer of an array on a device; its elements are copied there if necessary."""
+    """Return the buffer of an array on ``device``. Copy the elements there if necessary."""
     if isinstance(x, CommittedArray):
         placement = x._signature.placement
         if placement is device or (placement is None and backend().device_of(x._buffer) is device):
@@ -45,7 +45,7 @@ _CAPSULE = "PyCapsule"
 
 
 def is_borrowed(value: Any) -> bool:
-    """Whether another library owns the memory of a NumPy array, by DLPack, so that donation copies it first."""
+    """Whether a NumPy array uses memory of another library, by DLPack. Donation must then copy the elements first."""
     base = getattr(value, "base", None)
     while type(base) is np.ndarray:
         base = base.base
@@ -53,7 +53,13 @@ def is_borrowed(value: Any) -> bool:
 
 
 def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[ArrayImpl] = ()) -> list[Buffer]:
-    """The buffers of ``arrays`` on a device, and of ``captured`` arrays, which are on it already."""
+    """Return the buffers on a device of all ``arrays``, then of all ``captured``.
+
+    Args:
+      device: the device.
+      arrays: the arrays, which are copied to the device if necessary.
+      captured: arrays that are on the device already.
+    """
     if devices.here.several_in_use:
         buffers = [buffer_of(x, device) for x in arrays]
     else:
@@ -67,7 +73,7 @@ def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[A
 
 
 def buffer_at(x: ArrayImpl, placement: Any) -> Buffer:
-    """The buffer of an array on a device, or over several by a sharding; its elements are copied if necessary."""
+    """Return the buffer of an array at ``placement``, a device or a sharding. Copy the elements there if necessary."""
     if isinstance(placement, Device):
         return buffer_of(x, placement)
     try:
@@ -82,7 +88,7 @@ def buffer_at(x: ArrayImpl, placement: Any) -> Buffer:
 
 
 def resident(x: ArrayImpl, placement: Any) -> ArrayImpl:
-    """An array, or a copy of it, whose buffer is at ``placement``, a device or a sharding."""
+    """Return an array whose buffer is at ``placement``, a device or a sharding: ``x`` itself, or a copy."""
     buffer = buffer_at(x, placement)
     if getattr(x, "_buffer", None) is buffer:
         return x
@@ -93,7 +99,7 @@ def resident(x: ArrayImpl, placement: Any) -> ArrayImpl:
 
 
 def from_buffer(buffer: Buffer, sig: Signature) -> ArrayImpl:
-    """Wrap a buffer in an array of the given signature."""
+    """Make an array of a buffer; the array has the given signature (shape, dtype, placement)."""
     x = _new(sig.array_class)
     x._buffer = buffer
     x._signature = sig
@@ -103,6 +109,6 @@ def from_buffer(buffer: Buffer, sig: Signature) -> ArrayImpl:
 
 
 def snapshot(x: np.ndarray[Any, Any]) -> ArrayImpl:
-    """Copy a NumPy array, which the caller may change later, to the default device."""
+    """Copy a NumPy array to the default device, so that the caller may change it later."""
     sig = signature(x.shape, x.dtype, False)
     return from_buffer(backend().put(x, sig.aval, default_device(), copy=True), sig)

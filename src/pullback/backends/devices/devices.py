@@ -25,9 +25,10 @@ class Here:
     """The number of this process in its group, and whether it uses several devices.
 
     Attributes:
-      process: its number among the processes that compute together.
+      process: the number of this process among the processes that compute together.
       processes: the number of these processes.
-      several_in_use: whether there may be buffers on more than one device, so that their devices must be compared.
+      several_in_use: whether there may be buffers on more than one device, so that the devices of operands must be
+        compared.
     """
 
     __slots__ = ("process", "processes", "several_in_use")
@@ -44,10 +45,10 @@ class Device:
 
     Attributes:
       platform: ``cpu``, ``cuda``, ...
-      id: its number among the devices of its platform, in all processes.
-      process_index: the number of the process that it belongs to.
-      is_local: whether it belongs to this process.
-      is_host: whether it is the CPU on which eager operations run, so that its arrays can be NumPy's.
+      id: the number of the device among all devices of its platform, in all processes.
+      process_index: the number of the process that the device belongs to.
+      is_local: whether the device belongs to this process.
+      is_host: whether the device is the CPU on which eager operations run, so that its arrays can be NumPy's.
     """
 
     __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
@@ -65,7 +66,7 @@ class Device:
 
     @property
     def runs_on(self) -> Device:
-        """The device on which programs on its arrays run: the device itself."""
+        """The device on which programs run whose arrays are on this device: the device itself."""
         return self
 
     @property
@@ -75,18 +76,18 @@ class Device:
 
     @property
     def device_kind(self) -> str:
-        """The vendor's name of its model."""
+        """The vendor's name of the device's model."""
         if self.platform == "cpu":
             return "cpu"
         return compiler().device_kind(self)
 
     @property
     def client(self) -> Any:
-        """The runtime's client of its platform, for libraries such as Orbax."""
+        """The runtime's client of the device's platform, for libraries such as Orbax."""
         return compiler().client(self.platform)
 
     def addressable_memories(self) -> list[Memory]:
-        """The memories that programs on it can use: only its own.
+        """The memories that programs on this device can use: only the device's own.
 
         >>> devices()[0].addressable_memories()
         [Memory(kind='device', device=CpuDevice(id=0))]
@@ -94,21 +95,21 @@ class Device:
         return [Memory(self)]
 
     def default_memory(self) -> Memory:
-        """The memory that arrays use by default."""
+        """The memory in which arrays on this device are by default."""
         return Memory(self)
 
     def memory(self, kind: str) -> Memory:
-        """The memory of a given kind.
+        """The memory of the device that is of the given kind.
 
         Raises:
-          BackendError: it has no memory of that kind (a RuntimeError).
+          BackendError: the device has no memory of that kind (a RuntimeError).
         """
         if kind != "device":
             raise BackendError(f"{self} has one kind of memory, 'device', got {kind!r}")
         return Memory(self)
 
     def memory_stats(self) -> dict[str, int] | None:
-        """The use of its memory in bytes, or None where the platform does not count it."""
+        """The use of the device's memory in bytes, or None where the platform does not count it."""
         if self.platform == "cpu":
             return None
         return compiler().memory_stats(self)
@@ -124,7 +125,7 @@ _devices: dict[tuple[str, int], Device] = {}
 
 
 def device(platform: str, number: int) -> Device:
-    """The device of a platform with the given number."""
+    """Return the one object for the device of a platform with the given number."""
     key = (platform, number)
     return _devices.get(key) or _devices.setdefault(key, Device(platform, number))
 
@@ -133,7 +134,10 @@ HOST = device("cpu", 0)
 
 
 def join(number: int, count: int) -> None:
-    """Make this process number ``number`` of ``count`` processes; its CPU devices get ids that no other process has."""
+    """Record that this process has the number ``number`` among ``count`` processes.
+
+    The CPU devices of this process are renumbered, so that no other process uses the same numbers.
+    """
     here.process, here.processes = number, count
     for key, known in list(_devices.items()):
         if known.platform == "cpu":
@@ -157,7 +161,7 @@ class Memory:
 
     @property
     def process_index(self) -> int:
-        """The process that the device belongs to."""
+        """The number of the process that the device belongs to."""
         return self.device.process_index
 
     @property
@@ -175,7 +179,7 @@ class DeviceAssignment:
 
     Attributes:
       devices: the devices; device i runs partition i.
-      local: the devices of this process.
+      local: those devices that belong to this process.
       is_local: whether all devices belong to this process.
     """
 
@@ -190,7 +194,7 @@ class DeviceAssignment:
 
     @property
     def id(self) -> tuple[int, ...]:
-        """The numbers of the devices."""
+        """The numbers of the devices, in order."""
         return tuple(d.id for d in self.devices)
 
     @property
@@ -215,7 +219,7 @@ _assigning = lock(globals(), "_assigning")
 
 
 def assignment(members: Sequence[Device]) -> DeviceAssignment:
-    """The assignment of some devices, in order; the same object for the same devices."""
+    """Return the :class:`DeviceAssignment` of some devices, in order: the same object for the same devices."""
     key = tuple(members)
     with _assigning:
         found = _assignments.get(key)
@@ -225,14 +229,17 @@ def assignment(members: Sequence[Device]) -> DeviceAssignment:
 
 
 def note_several() -> None:
-    """Record that a second device came into use, and notify the listeners of ``runtime.several_devices_used``."""
+    """Record that this process uses several devices, and notify the listeners of ``runtime.several_devices_used``."""
     here.several_in_use = True
     runtime.several_devices_used()
 
 
 def cpu_count() -> int:
-    """The number of devices that the CPU is divided into: by the switch ``num_cpu_devices``, else by
-    ``--xla_force_host_platform_device_count`` in the environment variable ``XLA_FLAGS``, else 1."""
+    """The number of devices into which the CPU is divided.
+
+    It is set by the switch ``num_cpu_devices``; otherwise by ``--xla_force_host_platform_device_count`` in the
+    environment variable ``XLA_FLAGS``; otherwise it is 1.
+    """
     count = int(config.num_cpu_devices)
     if count < 1:
         found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
@@ -241,7 +248,7 @@ def cpu_count() -> int:
 
 
 def _check_cpu_count(value: Any) -> None:
-    """Raise an error if ``num_cpu_devices`` is invalid, or is set when the CPU is already in use."""
+    """Raise an error if a value of ``num_cpu_devices`` is invalid, or differs from that of a CPU already in use."""
     if type(value) is not int or value < -1 or value == 0:
         raise ArgumentError(f"num_cpu_devices must be a positive integer, or -1 for the default, got {value!r}")
     if "cpu" in forks.used and value not in (-1, cpu_count()):
@@ -382,11 +389,18 @@ Devices = Device | DeviceAssignment
 
 
 def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
-    """The devices to which arrays of these signatures are committed, and True; else the default device, and False.
+    """Find the device, or the devices of a mesh, on which a program with arguments of these signatures runs.
+
+    Args:
+      signatures: the signatures of the arguments.
+      name: the name of the program, for the error message.
+
+    Returns:
+      The device or devices to which arguments are committed, and True; if none is committed, the default device and
+      False.
 
     Raises:
-      IncompatibleDevicesError: the arguments of the program ``name`` are on different devices (a RuntimeError and
-        ValueError).
+      IncompatibleDevicesError: arguments are committed to different devices (a RuntimeError and ValueError).
     """
     found: Any = None
     for sig in signatures:
@@ -399,7 +413,11 @@ def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
 def joined(first: Devices, second: Devices, what: str) -> Devices:
     """The devices of a program with operands committed to ``first`` and ``second``, which must be the same devices.
 
-    A device and a mesh of this one device agree: the result is the mesh's. ``what`` names the operands in the error.
+    A device, and a mesh of this device alone, count as the same: the result is the mesh's devices.
+
+    Args:
+      first, second: the devices.
+      what: names the operands in the error message.
 
     Raises:
       IncompatibleDevicesError: the devices differ (a RuntimeError and ValueError).
@@ -415,10 +433,10 @@ def joined(first: Devices, second: Devices, what: str) -> Devices:
 
 
 def device_named(device: Any) -> Device:
-    """Convert the name of a platform to its first local device; a device is returned unchanged.
+    """Return the first local device of a platform, if ``device`` is the platform's name; return a device unchanged.
 
     Raises:
-      BackendError: the argument is of another kind (a RuntimeError).
+      BackendError: the argument is neither a device nor a name (a RuntimeError).
     """
     if isinstance(device, Device):
         return device

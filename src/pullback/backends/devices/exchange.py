@@ -20,7 +20,7 @@ HOST = (1, 0)
 
 
 def is_exchangeable(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype can be exchanged by DLPack: through NumPy, or through the runtime for bfloat16."""
+    """Whether arrays of a dtype can be exchanged by DLPack: NumPy's own dtypes can, and bfloat16."""
     return _is_numpy_dtype(dtype) or dtype.name == "bfloat16"
 
 
@@ -29,7 +29,15 @@ def _is_numpy_dtype(dtype: np.dtype[Any]) -> bool:
 
 
 def imported(x: Any, copy: bool | None) -> ArrayImpl:
-    """Import another library's array on the host by DLPack; ``copy`` None copies only if necessary."""
+    """Import another library's array in CPU memory by DLPack.
+
+    Args:
+      x: the array.
+      copy: True to copy the elements always, None to copy them if the dtype must be converted, False to refuse that.
+
+    Raises:
+      ExchangeError: ``copy`` is False, but the dtype must be converted.
+    """
     try:
         value: Any = np.from_dlpack(x)
     except RuntimeError as error:  # NumPy does not know the dtype
@@ -46,7 +54,11 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
 
 
 def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """Implement ``__dlpack__`` of an array: a read-only capsule if ``max_version`` allows it, else a copy's capsule.
+    """Implement ``__dlpack__`` of the array ``x``; the other parameters are those of the protocol.
+
+    Returns:
+      A read-only capsule that shares the array's memory, if ``max_version`` and the dtype allow it and ``copy`` is not
+      True; otherwise a capsule of a copy.
 
     Raises:
       ExchangeError: ``stream`` is not None; ``dl_device`` is not the CPU; DLPack lacks the dtype; ``copy`` is False,

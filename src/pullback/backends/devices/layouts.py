@@ -83,12 +83,20 @@ class Format:
 
 
 def row_major(ndim: int, sharding: Any) -> Format:
-    """The row-major format of arrays of rank ``ndim``."""
+    """The row-major format of arrays of rank ``ndim`` that have the given sharding."""
     return Format(Layout(tuple(range(ndim)), ()), sharding)
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Raise LayoutError, naming the function ``who``, if a ``Layout`` or ``Format`` has tiles or is not row-major."""
+    """Check that a layout is that of Pullback's arrays: row-major, without tiles.
+
+    Args:
+      layout: a ``Layout`` or ``Format``. Any other value passes.
+      who: the name of the function that takes the layout, for the error message.
+
+    Raises:
+      LayoutError: the layout is another one.
+    """
     if isinstance(layout, Format):
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
@@ -103,10 +111,14 @@ def _in_order(axes: Sequence[int]) -> bool:
 
 
 def without_layout(placement: Any, who: str) -> Any:
-    """Return the sharding of a :class:`Format`, and any other placement unchanged.
+    """Return the sharding of a :class:`Format`; return any other placement unchanged.
+
+    Args:
+      placement: the format or other placement.
+      who: the name of the function that takes it, for the error message.
 
     Raises:
-      LayoutError: the layout is not row-major; it names the function ``who`` (a ValueError and NotImplementedError).
+      LayoutError: the layout of the format is not row-major (a ValueError and NotImplementedError).
     """
     if not isinstance(placement, Format):
         return placement

@@ -34,7 +34,7 @@ class AxisType(enum.Enum):
 
 
 class _AnyMesh:
-    """The base class of meshes with and without devices: names, sizes and types of axes."""
+    """The base class of ``Mesh`` and ``AbstractMesh``: the names, sizes and types of axes."""
 
     __slots__ = ()
     axis_names: tuple[Any, ...]
@@ -58,7 +58,7 @@ class _AnyMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no axes, like the result of ``get_mesh`` where no mesh is set."""
+        """Whether the mesh has no axes, like the result of ``get_mesh`` where no mesh is set."""
         return not self.axis_names
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
@@ -131,7 +131,7 @@ class AbstractMesh(_AnyMesh):
         return self
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """The same mesh with other sizes, names or types."""
+        """A copy of the mesh with other sizes, names or types; None keeps what the mesh has."""
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -211,7 +211,7 @@ class Mesh(_AnyMesh):
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
-        """The numbers of the devices, as an array like ``devices``."""
+        """The numbers of the devices, in an array of the shape of ``devices``."""
         return np.array([d.id for d in self.devices.flat], int).reshape(self.devices.shape)
 
     @property
@@ -226,7 +226,7 @@ class Mesh(_AnyMesh):
 
     @property
     def local_mesh(self) -> Mesh:
-        """The mesh of the devices that belong to this process.
+        """The mesh of those devices that belong to this process.
 
         Raises:
           MeshError: these devices do not form a grid within the mesh (a ValueError).
@@ -241,7 +241,7 @@ class Mesh(_AnyMesh):
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """The same mesh with other devices, names or types."""
+        """A copy of the mesh with other devices, names or types; None keeps what the mesh has."""
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
@@ -370,7 +370,13 @@ def _all_devices() -> list[Device]:
 
 
 def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
-    """The error message that ``what``, such as a mesh, needs ``wanted`` devices, which are more than are available."""
+    """The error message that there are too few devices.
+
+    Args:
+      what: what needs the devices, such as a mesh: the beginning of the message.
+      wanted: the number of devices needed.
+      available: the devices that there are.
+    """
     hint = ""
     if all(d.platform == "cpu" for d in available):
         hint = (
@@ -384,7 +390,7 @@ def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
 
 
 class _Entered(threading.local):
-    """A stack of the previous current meshes, for each ``with mesh`` that this thread has entered."""
+    """The stack of this thread's ``with mesh`` blocks: for each, the mesh that was current before it."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -488,7 +494,11 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def needed_mesh(who: str, what: str) -> Mesh:
-    """Return the current mesh, which the argument ``what`` of the function ``who`` needs.
+    """Return the current mesh, which an argument of the user's refers to.
+
+    Args:
+      who: the name of the function, for the error message.
+      what: a description of the argument, for the error message.
 
     Raises:
       MeshContextError: no mesh is set (a RuntimeError and ValueError).

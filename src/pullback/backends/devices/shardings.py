@@ -19,7 +19,7 @@ Index = tuple[slice, ...]
 
 
 class _Unconstrained:
-    """The type of ``UNCONSTRAINED``, the entry of an axis whose division is left to the compiler."""
+    """The type of ``UNCONSTRAINED``: as the entry of an array axis, it lets the compiler choose the axis's division."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class PartitionSpec:
         return iter(self.partitions)
 
     def index(self, entry: Any) -> int:
-        """The first position of an entry."""
+        """The index of the first entry that equals ``entry``."""
         return self.partitions.index(_entry(entry))
 
     def count(self, entry: Any) -> int:
@@ -143,7 +143,11 @@ class Sharding:
         raise NotImplementedError
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a shard of an array of shape ``global_shape``; errors as of :meth:`devices_indices_map`."""
+        """The shape of each shard of an array of shape ``global_shape``.
+
+        Raises:
+          ShardingError, IndivisibleError: as of :meth:`devices_indices_map`.
+        """
         raise NotImplementedError
 
     @property
@@ -158,7 +162,7 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        """The devices of this process that hold shards, in a fixed order; Orbax reads arrays onto them."""
+        """The devices of this process that hold shards, in the order of their numbers. Orbax reads arrays onto them."""
         return tuple(sorted(self.addressable_devices, key=lambda d: d.id))
 
     @property
@@ -181,26 +185,26 @@ class Sharding:
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.is_local}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether another sharding puts the same shards of arrays of ``ndim`` axes on the same devices."""
+        """Whether two shardings put the same shards of arrays of rank ``ndim`` on the same devices."""
         if not isinstance(other, Sharding):
             raise ShardingError(f"is_equivalent_to: expected a Sharding, got {quoted(other)}")
         return self == other or self._layout(ndim) == other._layout(ndim)
 
     def _layout(self, ndim: int) -> Any:
-        """A value that is equal for two shardings that divide arrays of rank ``ndim`` alike over the same devices."""
+        """A key that shardings share if they divide arrays of rank ``ndim`` alike over the same devices."""
         raise NotImplementedError
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """The sharding itself: ``"device"`` is the only kind of memory.
+        """Return the sharding itself: ``"device"`` is the only kind of memory.
 
         Raises:
-          ShardingError: ``kind`` is another one (a ValueError).
+          ShardingError: ``kind`` is another kind (a ValueError).
         """
         _check_memory(kind)
         return self
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Raise the errors of :meth:`devices_indices_map` for a shape that the sharding cannot divide."""
+        """Raise the errors of :meth:`devices_indices_map` if the sharding cannot divide arrays of a shape."""
         self.shard_shape(aval_shape)
 
 
@@ -217,7 +221,7 @@ class SingleDeviceSharding(Sharding):
       memory_kind: None or ``"device"``.
 
     Raises:
-      ShardingError: it is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device (a ValueError and TypeError).
 
     >>> import pullback
     >>> SingleDeviceSharding(pullback.devices()[0])
@@ -270,7 +274,7 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
       memory_kind: None or ``"device"``.
 
     Raises:
-      ShardingError: it is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device (a ValueError and TypeError).
 
     >>> import pullback
     >>> make_single_device_sharding(pullback.devices()[0])
@@ -284,7 +288,7 @@ class NamedSharding(Sharding):
 
     Args:
       mesh: a :class:`Mesh`; an :class:`AbstractMesh` is for types only.
-      spec: a :class:`PartitionSpec` of names of its axes.
+      spec: a :class:`PartitionSpec` of names of the mesh's axes.
       memory_kind: None or ``"device"``.
 
     Raises:
@@ -334,12 +338,12 @@ class NamedSharding(Sharding):
 
     @property
     def runs_on(self) -> DeviceAssignment:
-        """The devices on which programs on its arrays run."""
+        """The devices on which programs run whose arrays have this sharding."""
         return self.assignment
 
     @property
     def platform(self) -> str:
-        """The platform of its devices."""
+        """The platform of the mesh's devices."""
         return self.assignment.platform
 
     @property
@@ -365,14 +369,14 @@ class NamedSharding(Sharding):
         return frozenset(n for n in self.mesh.axis_names if n not in used)
 
     def update(self, mesh: Any = None, spec: Any = None) -> NamedSharding:
-        """The same sharding with another mesh or specification."""
+        """A copy of the sharding with another mesh or specification; None keeps that of this sharding."""
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def factors(self, ndim: int) -> tuple[int, ...]:
         """The number of shards along each axis of an array of rank ``ndim``.
 
         Raises:
-          ShardingError: the specification is longer than the array has axes (a ValueError and TypeError).
+          ShardingError: the specification has more than ``ndim`` entries (a ValueError and TypeError).
         """
         if len(self.spec) > ndim:
             raise ShardingError(
@@ -395,7 +399,11 @@ class NamedSharding(Sharding):
         return tuple(n // k for n, k in zip(shape, factors, strict=True))
 
     def shard_indices(self, ndim: int) -> np.ndarray[Any, Any]:
-        """The index of each device's shard along each axis of an array: an array of shape (devices, ``ndim``)."""
+        """Find which shard each device holds of an array of rank ``ndim``.
+
+        Returns:
+          An integer array of shape (devices, ``ndim``): in each row the index of a device's shard along each axis.
+        """
         coordinates = np.indices(self.mesh.axis_sizes).reshape(len(self.mesh.axis_sizes), -1)
         where = {name: coordinates[i] for i, name in enumerate(self.mesh.axis_names)}
         sizes = self.mesh.shape
@@ -410,7 +418,7 @@ class NamedSharding(Sharding):
         return dict(zip(self.assignment.devices, indices, strict=True))
 
     def indices(self, shape: tuple[int, ...]) -> list[Index]:
-        """The slices of each device's shard in an array of a shape, in the order of the mesh."""
+        """The slices of each device's shard in an array of a given shape; the devices are in the order of the mesh."""
         sizes, factors = self.shard_shape(shape), self.factors(len(shape))
         return [
             tuple(
@@ -456,12 +464,15 @@ def divides(sharding: NamedSharding, shape: Sequence[int]) -> bool:
 
 
 def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any, Any]) -> NamedSharding | None:
-    """The sharding that equals a tiling of the compiler's; None if no partition specification expresses it.
+    """Convert a tiling, the compiler's form of a sharding, to a sharding over ``mesh``.
 
     Args:
       mesh: the mesh of the sharding.
       factors: the number of shards along each axis of the array.
       tiles: the index of each device's shard along each axis, in the form of :meth:`NamedSharding.shard_indices`.
+
+    Returns:
+      The sharding; None if no partition specification expresses the tiling.
     """
     coordinates = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
     sizes, unused, entries = mesh.axis_sizes, set(range(len(mesh.axis_sizes))), []
@@ -479,14 +490,17 @@ def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any,
 def _dividing(
     coordinates: np.ndarray[Any, Any], sizes: Sequence[int], unused: Iterable[int], k: int, numbers: Any
 ) -> tuple[int, ...] | None:
-    """Find the mesh axes that divide one array axis into ``k`` shards; None if no axes do.
+    """Find the mesh axes that divide one axis of an array into ``k`` shards.
 
     Args:
       coordinates: the index of each device along each mesh axis, an array of shape (axes, devices).
       sizes: the sizes of the mesh axes.
-      unused: the indices of mesh axes that divide no other array axis.
+      unused: the indices of mesh axes that divide no other axis of the array.
       k: the number of shards.
-      numbers: the index of each device's shard.
+      numbers: the index of each device's shard along the axis of the array.
+
+    Returns:
+      The indices of the mesh axes, the slowest first; None if no axes divide it so.
     """
     usable = [i for i in unused if sizes[i] > 1 and k % sizes[i] == 0]
     for count in range(1, len(usable) + 1):

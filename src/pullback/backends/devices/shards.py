@@ -24,7 +24,7 @@ from pullback.core.runtime import provides, runtime
 
 
 def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
-    """Shard an array from the host over devices.
+    """Divide an array on the host into shards, put them on the devices of a sharding, and return the buffer.
 
     Args:
       value: the elements.
@@ -41,7 +41,7 @@ def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
 
 
 def moved(x: ArrayImpl, placement: Any) -> Buffer:
-    """Copy an array to another device, or over several by a sharding; return the buffer.
+    """Copy an array to ``placement``, another device or a sharding over several; return the buffer.
 
     Raises:
       ShardingError: the sharding does not fit the array (a ValueError).
@@ -67,7 +67,11 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
 
 
 def local_shards(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
-    """The shards of an array in this process, each as (device, slices, number among its replicas, buffer)."""
+    """The shards of an array that this process holds.
+
+    Returns:
+      For each shard (device, slices, replica, buffer). Shards with the same slices have the replicas 0, 1, ...
+    """
     sig = x._signature
     if isinstance(sig.placement, Device):
         return [(sig.placement, (slice(None),) * len(sig.aval.shape), 0, x._buffer)]
@@ -76,7 +80,11 @@ def local_shards(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
 
 
 def all_shards(sig: Signature) -> list[tuple[Device, Index, int]]:
-    """The shards of an array in all processes, each as (device, slices, number among its replicas)."""
+    """The shards of an array in all processes.
+
+    Returns:
+      For each shard (device, slices, replica). Shards with the same slices have the replicas 0, 1, ...
+    """
     sharding: NamedSharding = sig.placement
     copies: dict[Any, int] = {}
     found = []
@@ -88,7 +96,7 @@ def all_shards(sig: Signature) -> list[tuple[Device, Index, int]]:
 
 
 def shard_signature(sig: Signature, device: Device) -> Signature:
-    """The signature of a shard of an array, on ``device``."""
+    """The signature of one shard, on ``device``, of an array of signature ``sig``."""
     placement = sig.placement
     shape = sig.aval.shape if isinstance(placement, Device) else placement.shard_shape(sig.aval.shape)
     return signature(shape, sig.aval.dtype, sig.aval.weak_type, device)
@@ -96,10 +104,10 @@ def shard_signature(sig: Signature, device: Device) -> Signature:
 
 @provides
 def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
-    """Copy the elements of an array, on one device or several, to the host.
+    """Copy all elements of an array, which is on one device or several, to the host.
 
     Raises:
-      BackendError: this process lacks shards that others hold (a RuntimeError).
+      BackendError: other processes hold shards of the array that this process lacks (a RuntimeError).
       ShapeError: the array has more axes than NumPy allows (a TypeError and a ValueError).
     """
     sharding, aval = sig.placement, sig.aval

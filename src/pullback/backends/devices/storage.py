@@ -36,7 +36,7 @@ def stored_dtype(dtype: DType) -> DType:
 
 
 def to_stored(value: Any) -> np.ndarray[Any, Any]:
-    """Convert a NumPy value to the dtype in which devices store its elements (see :func:`stored_dtype`)."""
+    """Convert a NumPy value to the dtype in which devices store such elements (see :func:`stored_dtype`)."""
     array = np.asarray(value)
     dtype = array.dtype
     if dtype.isbuiltin == 1:
@@ -50,7 +50,12 @@ def to_stored(value: Any) -> np.ndarray[Any, Any]:
 
 
 def from_stored(value: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Convert an array from a device, in the dtype in which devices store elements of ``dtype``, to ``dtype``."""
+    """Convert an array from a device to ``dtype``.
+
+    Args:
+      value: the array, in the dtype in which devices store elements of ``dtype``.
+      dtype: the dtype of the result.
+    """
     if value.dtype is dtype or value.dtype == dtype:
         return value
     if dtype == dtypes.float0:

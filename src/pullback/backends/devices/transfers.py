@@ -13,7 +13,7 @@ from pullback.core.source import describe, here
 
 
 class _State(threading.local):
-    """Whether the user asked this thread for a transfer, by ``device_put`` or ``device_get``."""
+    """Whether the user requested this thread's transfers, by ``device_put`` or ``device_get``."""
 
     explicit = False
 
@@ -23,7 +23,7 @@ _state = _State()
 
 @contextmanager
 def explicit() -> Iterator[None]:
-    """A context manager that marks this thread's transfers as requested by the user, for :func:`check`."""
+    """A context manager that marks this thread's transfers in its block as requested by the user, for :func:`check`."""
     before, _state.explicit = _state.explicit, True
     try:
         yield
@@ -32,14 +32,14 @@ def explicit() -> Iterator[None]:
 
 
 def check(direction: str, aval: Any) -> None:
-    """Log, refuse or allow the transfer of an array, by the switch for its direction.
+    """Log, refuse or allow the transfer of an array, as the switch for its direction says.
 
     Args:
       direction: "host_to_device", "device_to_host" or "device_to_device".
       aval: the type of the array.
 
     Raises:
-      TransferGuardError: the switch refuses it.
+      TransferGuardError: the switch refuses the transfer.
     """
     level = getattr(config, f"transfer_guard_{direction}")
     if level in (None, "allow") or (_state.explicit and not level.endswith("_explicit")):

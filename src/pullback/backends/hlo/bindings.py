@@ -19,12 +19,12 @@ from pullback.core.types import ShapedArray
 
 
 class LoweringRuleContext:
-    """The context that a lowering rule receives: the equation that it lowers, and the module.
+    """The context that a lowering rule receives: the equation to lower, and the module.
 
     Attributes:
-      primitive: the primitive.
-      avals_in: the types of its operands.
-      avals_out: the types of its results.
+      primitive: the primitive of the equation.
+      avals_in: the types of the operands.
+      avals_out: the types of the results.
       module_context: has ``platforms``, a tuple of the name of the target platform; ``callbacks``, the Python functions
         that the module calls and keeps alive; and ``add_keepalive``, which has no effect.
     """
@@ -50,7 +50,7 @@ class LoweringRuleContext:
 def write(
     hlo: Builder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value], params: dict[str, Any]
 ) -> list[Value]:
-    """Lower an operation by a rule that builds it with MLIR's bindings.
+    """Lower an operation by a rule that builds it with MLIR's bindings, and return the results.
 
     Args:
       hlo: the builder of the current function.
@@ -77,7 +77,15 @@ def write(
 def _function(
     name: str, rule: Callable[..., Any], context: LoweringRuleContext, types: Sequence[str], params: dict[str, Any]
 ) -> list[str]:
-    """Let a rule build the body of a function ``name`` with parameters of ``types``; return the lines of its text."""
+    """Make an MLIR function whose body a lowering rule builds, and return the lines of the function's text.
+
+    Args:
+      name: the name of the function.
+      rule: the rule.
+      context: the context that the rule receives.
+      types: the types of the function's parameters, which the rule receives as operands.
+      params: the parameters of the primitive.
+    """
     ir, func = mlir("ir"), mlir("dialects.func")
     with mlir_context(), ir.Location.unknown():
         operand_types = [ir.Type.parse(t) for t in types]
@@ -96,7 +104,7 @@ def _function(
 
 
 def _values(returned: Any) -> list[Any]:
-    """Flatten the result of a rule to values: it is a value, an operation, or a sequence of them."""
+    """Flatten the result of a lowering rule to a list: it is a value, an operation, or a nested sequence of these."""
     if hasattr(returned, "results"):
         return list(returned.results)
     if isinstance(returned, Iterable) and not hasattr(returned, "type"):

@@ -76,7 +76,7 @@ def tensor_type(shape: Shape, dtype: DType) -> str:
 
 
 class Value:
-    """The result of an operation, or an argument of a function."""
+    """A value in a function: the result of an operation, or an argument. ``name`` stands for it in the text."""
 
     __slots__ = ("dtype", "name", "shape")
 
@@ -106,7 +106,7 @@ class Quotient(Value):
 
 
 class Constant(Value):
-    """A scalar constant, which is written when it is used, broadcast to the shape that the use needs."""
+    """A scalar constant. It is written to the program only where it is used, in the shape that the use needs."""
 
     __slots__ = ("builder", "number")
 
@@ -125,7 +125,7 @@ class Constant(Value):
 
 
 def number_text(value: Any, dtype: DType) -> str:
-    """The exact text of a number in a constant."""
+    """The text of a number in a constant, from which the compiler reads exactly this number."""
     if dtypes.is_key(dtype):
         stored = stored_dtype(dtype)
         return number_text(np.asarray(value, dtype).view(stored)[()], stored)
@@ -145,7 +145,7 @@ def number_text(value: Any, dtype: DType) -> str:
 
 
 def _has_reciprocal(number: Any, dtype: DType) -> bool:
-    """Whether the reciprocal of a number is in the normal range of its dtype."""
+    """Whether the reciprocal of a number is in the normal range of its dtype. True also for zero, infinity and NaN."""
     info, size = dtypes.finfo(dtype), abs(float(number))
     return not 0 < size < np.inf or float(info.smallest_normal) <= 1 / size <= float(info.max)
 
@@ -164,7 +164,7 @@ def integers(values: Sequence[int]) -> str:
 
 
 def dense(rows: Sequence[Sequence[int]], width: int = 2) -> str:
-    """The text of an attribute that is a matrix of integers with rows of length ``width``."""
+    """The text of an attribute that is a matrix of integers; ``width`` is the length of its rows."""
     if not rows:
         return f"dense<> : tensor<0x{width}xi64>"
     text = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
@@ -179,13 +179,13 @@ class Builder:
 
     Attributes:
       module: the module, which collects functions and host callbacks.
-      results: the abstract results of the current equation.
-      operands: its abstract operands within ``shard_map``, for the mesh axes along which they vary; else empty.
+      results: the types of the current equation's results.
+      operands: in ``shard_map``, the types of this equation's operands, with the mesh axes of each; otherwise empty.
       source_loc: the text that ends each line, which refers to the user's source line.
       sizes: the values of the variables in symbolic sizes, int32 scalars.
-      order: the token of the last effect, on which the next one depends; None before the first.
+      order: the token of the last effect, on which the next effect depends; None before the first.
       called: whether another function calls this one.
-      index: the line that defines each value, for ``in_place``.
+      index: a cache of the lines that define each value, for ``in_place``.
     """
 
     __slots__ = (
@@ -224,11 +224,11 @@ class Builder:
 
     @property
     def result(self) -> ShapedArray:
-        """The abstract result of the current equation, if it has one result."""
+        """The type of the result of the current equation, which has one result."""
         return self.results[0]
 
     def avals(self, operands: Sequence[Value]) -> list[ShapedArray]:
-        """The types of the current equation's ``operands``; in ``shard_map``, with the axes along which they vary."""
+        """The types of the equation's ``operands``; in ``shard_map``, with the mesh axes along which each varies."""
         if len(self.operands) != len(operands):
             return [ShapedArray(v.shape, v.dtype) for v in operands]
         return [ShapedArray(v.shape, v.dtype, False, a.varying) for v, a in zip(operands, self.operands, strict=True)]
@@ -237,14 +237,14 @@ class Builder:
     dense = staticmethod(dense)
 
     def inline(self, function: Callable[..., Any], *values: Value) -> Any:
-        """Trace a Python function, and lower its operations into this builder, for rules in terms of other operations.
+        """Trace a Python function, and write its operations into this one, for lowering rules that call operations.
 
         Args:
           function: takes arrays, and returns an array or a list, using operations of ``pullback.primitives``.
-          values: its arguments.
+          values: the arguments.
 
         Returns:
-          Its result, as a value or a list of values.
+          The result of the function, as a value or a list of values.
         """
         return self.module.inline(self, function, values)
 
@@ -255,13 +255,13 @@ class Builder:
         return f"%{self.count}"
 
     def argument(self, shape: Shape, dtype: DType) -> Value:
-        """Add an argument to the function."""
+        """Add an argument to the function, and return its value."""
         value = Value(f"%arg{len(self.signature)}", shape, dtype)
         self.signature.append(value)
         return value
 
     def elementwise(self, name: str, *operands: Value) -> Value:
-        """Write an operation whose operands and result have the same type, such as ``stablehlo.add``."""
+        """Write an elementwise operation, such as ``stablehlo.add``, whose result has the type of its operands."""
         x = operands[0]
         self.count += 1
         out = f"%{self.count}"
@@ -272,9 +272,9 @@ class Builder:
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
         """Write the quotient of two values that broadcast to ``shape``.
 
-        The compiler rewrites x / y / z as x / (y z), and x / (y / z) as (x z) / y, whose products may overflow; and
-        x / y for a broadcast y as x times 1 / y, which may be zero or infinite. Barriers keep it from these rewrites,
-        without a measurable cost, since divisions wait for memory.
+        Optimization barriers prevent rewrites of the compiler whose intermediate results may overflow or vanish:
+        ``x / y / z -> x / (y * z)``, ``x / (y / z) -> (x * z) / y``, and ``x / y -> x * (1 / y)`` for a broadcast y.
+        The barriers have no measurable cost, since divisions wait for memory.
         """
         if not dtypes.is_float(x.dtype):
             return self._integer_division("stablehlo.divide", x, y, shape)
@@ -294,9 +294,9 @@ class Builder:
         return self.elementwise("stablehlo.remainder", self.broadcast(x, shape), self.broadcast(y, shape))
 
     def _integer_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
-        """Write the quotient or remainder of integers; division by zero returns -1 or ``x``, as machine code does.
+        """Write the integer quotient or remainder. For a zero divisor these are -1 and ``x``, as in machine code.
 
-        The selection keeps the compiler from folding a division of constants by zero, which crashes the process.
+        Zeros in the divisor become 1 first: the compiler crashes when it folds a division of constants by zero.
         """
         known = y.number if type(y) is Constant else self.elements.get(y)
         x, y = self.broadcast(x, shape), self.broadcast(y, shape)
@@ -308,7 +308,7 @@ class Builder:
         return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
 
     def _hidden(self, x: Value) -> Value:
-        """Hide the definition of a value from the compiler's algebraic simplification, by an optimization barrier."""
+        """Hide a value's definition behind an optimization barrier, so that the compiler does not simplify its uses."""
         return self.multi_result("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
@@ -338,7 +338,7 @@ class Builder:
         attributes: str = "",
         regions: Sequence[str] = (),
     ) -> list[Value]:
-        """Write an operation with any number of results, and with regions."""
+        """Write an operation with any number of results. ``regions`` are texts that :meth:`region` returned."""
         names, types = self._operands(operands)
         self.count += 1
         out = f"%{self.count}"
@@ -362,9 +362,10 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """Write the text of a region with arguments of ``types``, from which ``body`` computes the results.
+        """Write the text of a region, whose arguments have the shapes and dtypes ``types``.
 
-        ``body`` may use values of the enclosing function. The operation ``terminator`` returns the results.
+        ``body`` takes the arguments and returns the results. It may use values of the enclosing function. The text ends
+        with ``terminator``, the operation that returns the results from the region.
         """
         outer, self.lines = self.lines, []
         order = self.order
@@ -396,11 +397,11 @@ class Builder:
         return found
 
     def number(self, value: Any, dtype: DType) -> Value:
-        """A scalar constant."""
+        """A scalar constant, which is written only where it is used."""
         return Constant(self, value, dtype)
 
     def array(self, x: np.ndarray[Any, Any]) -> Value:
-        """A constant with the elements of an array, which are written into the program."""
+        """A constant array; its elements are written into the program."""
         if x.ndim == 0:
             return Constant(self, x[()], x.dtype)
         if x.size == 0 or x.tobytes() == x.flat[0].tobytes() * x.size:  # by their bits: zeros have signs
@@ -414,7 +415,7 @@ class Builder:
         return found
 
     def variable_size(self, name: Variable) -> Value:
-        """The value of a variable in symbolic sizes; an additional argument if no argument's shape determines it."""
+        """The value of a variable in symbolic sizes: from the arguments' shapes if possible, else an extra argument."""
         found = self.sizes.get(name)
         if found is None:
             found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
@@ -422,7 +423,7 @@ class Builder:
         return found
 
     def captured(self, x: Any) -> Value:
-        """A captured array: a constant if it is small, else an argument of the function."""
+        """A captured array: a constant if small and uncommitted, or in a portable program, else an extra argument."""
         if type(x) is Variable:
             return self.variable_size(x)
         is_committed = isinstance(x, CommittedArray)
@@ -438,7 +439,7 @@ class Builder:
         return known[1]
 
     def known_integers(self, x: Value) -> np.ndarray[Any, Any] | None:
-        """The elements of a constant array of integers; None for any other value."""
+        """The elements of a constant array of integers, as a NumPy array; None for a value that is no constant."""
         if type(x) is Constant:
             return np.asarray(x.number, x.dtype)
         elements = self.elements.get(x)
@@ -484,7 +485,7 @@ class Builder:
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
     def at_least_one_byte(self, x: Value) -> Value:
-        """Convert a value of fewer than 8 bits to int8 or float32, for operations that lack narrower types."""
+        """Convert a value of fewer than 8 bits to int8 or float32, for operations that lack such narrow types."""
         if dtypes.itemsize_bits(x.dtype) >= 8:
             return x
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
@@ -492,8 +493,8 @@ class Builder:
     def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
         """Reinterpret the bits of a value as elements of another dtype.
 
-        The compiler folds ``bitcast_convert(transpose(constant))`` wrongly: it copies the bits in the order before the
-        transposition. A barrier prevents that; it is removed before operations are fused, and costs no time.
+        The compiler folds ``bitcast_convert(transpose(constant))`` wrongly: to the bits in the order before the
+        transposition. An optimization barrier prevents that, and costs no time.
         """
         if x.ndim > 1:
             x = self.op("stablehlo.optimization_barrier", [x], x.shape, x.dtype)
@@ -520,7 +521,7 @@ class Builder:
         return self.op("stablehlo.compare", [x, y], x.shape, np.dtype(bool), attributes)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """``yes`` where the condition holds, else ``no``; a scalar condition selects one of the arrays."""
+        """The elements of ``yes`` where ``condition`` is True, else of ``no``; a scalar condition selects one array."""
         return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
 
     def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
@@ -550,7 +551,7 @@ class Builder:
         return self.op("stablehlo.concatenate", operands, shape, first.dtype, f"dimension = {dimension} : i64")
 
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
-        """Reduce axes by a binary operation, such as ``stablehlo.add``, from the number ``start``."""
+        """Reduce ``axes`` by the operation ``name``, such as ``stablehlo.add``, beginning with the number ``start``."""
         scalar = ((), x.dtype)
         body = self.region([scalar, scalar], lambda a, b: [self.elementwise(name, a, b)])
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
@@ -559,9 +560,9 @@ class Builder:
         return self.multi_result("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
     def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
-        """The array ``amend(usual)`` if any element of the boolean array ``rare`` is True, else ``usual``.
+        """Write a computation of ``amend(usual)`` if any element of the boolean ``rare`` is True, else of ``usual``.
 
-        It is a loop of at most one step: the compiler would compute both branches of a conditional.
+        It is a loop of at most one step, because the compiler would compute both branches of a conditional.
         """
         boolean = np.dtype(bool)
         kinds = [((), boolean), (usual.shape, usual.dtype)]
@@ -571,7 +572,7 @@ class Builder:
         return self.multi_result("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
 
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
-        """Constrain a value to a sharding over the devices of the program."""
+        """Constrain a value to a sharding over the devices of the program, and return the constrained value."""
         if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
             return x  # so that the program can run on any number of devices
         out, source = self.fresh(), x.name
@@ -584,7 +585,7 @@ class Builder:
 
         Args:
           x: the value.
-          callback: takes the sharding over several devices, or the device.
+          callback: takes the sharding; in a program on one device, it takes the device.
         """
         inspections = self.module.inspections
         mark = f"@@{len(inspections)}@@"
@@ -598,13 +599,13 @@ class Builder:
     def partitioned(
         self, operands: Sequence[Value], results: Sequence[tuple[Shape, DType]], rule: str, partition: Partition
     ) -> list[Value]:
-        """Write an operation with custom partitioning.
+        """Write an operation that a function of the user's divides among devices.
 
         Args:
           operands: its operands.
           results: the shape and dtype of each result.
           rule: the attribute by which the compiler propagates shardings; empty for no rule.
-          partition: the user's function that partitions it.
+          partition: the user's function, which divides the operation.
         """
         mark = f"@@partition {len(self.module.partitions)}@@"
         self.module.partitions.append(partition)
@@ -625,9 +626,9 @@ class Builder:
 
         Args:
           target: the name of the function.
-          operands: its operands.
+          operands: the operands.
           results: the shape and dtype of each result.
-          config: its attributes, as text such as ``uplo = 76 : ui8``.
+          config: the attributes that the function receives, as text such as ``uplo = 76 : ui8``.
           more: further attributes of the operation, such as layouts.
           side_effect: whether the function has side effects.
         """
@@ -644,11 +645,11 @@ class Builder:
         )
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """Write a call of another function of the module, with the arrays that it captured as further operands."""
+        """Write a call of another function of the module; arrays that the callee captured become further operands."""
         return self.raw_call(function, [*operands, *[self.captured(x) for x in function.captured]])
 
     def raw_call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """Write a call of another function of the module; ``operands`` include the arrays that it captured."""
+        """Write a call of another function of the module; ``operands`` include the arrays that the callee captured."""
         names, types = self._operands(operands)
         if function.packed:
             packed = self.fresh()
@@ -667,15 +668,15 @@ class Builder:
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
 
     def written(self) -> Iterator[str]:
-        """The lines of this function, and of the finished functions of the module."""
+        """The lines of this function, then those of the finished functions of the module."""
         return itertools.chain(self.head, self.lines, *map(attrgetter("lines"), self.module.functions))
 
     def arguments(self) -> list[Value]:
-        """The arguments of the function, followed by the captured arrays."""
+        """The arguments of the function, followed by its additional arguments: captured arrays, and sizes."""
         return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
 
     def captured_shardings(self) -> list[NamedSharding]:
-        """The shardings of the captured arrays over the devices of the program."""
+        """The sharding of each captured array over the devices of the program."""
         arrays = [x for x, _ in self.hoisted.values()]
         for x in arrays:
             if isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding):
@@ -683,12 +684,12 @@ class Builder:
         return captured_shardings(arrays, next(iter(self.module.meshes)))
 
     def finish(self, name: str, outs: Sequence[Value], visibility: str = "private") -> Function:
-        """Finish the function with the results ``outs``, and add it to the module."""
+        """Finish the function: ``outs`` are its results. Add it to the module, and return it."""
         binders = [f"{v.name}: {v.type}" for v in self.arguments()]
         return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
-        """Finish the function with results ``outs``; calls pass its arguments as one tuple, and have ``attributes``."""
+        """Finish a function that returns ``outs`` and takes its arguments as one tuple; calls have ``attributes``."""
         arguments = self.arguments()
         kind = f"tuple<{self._operands(arguments)[1]}>"
         loads = [
@@ -712,10 +713,10 @@ class Builder:
         In a portable program only random keys are converted to such a dtype.
 
         Args:
-          outs: its results.
-          aliases: for each donated argument, the result that reuses its memory.
+          outs: the results.
+          aliases: the index of each donated argument, and of the result that reuses its memory.
           in_shardings: the sharding of each argument, None where the compiler may decide; empty if all are None.
-          out_shardings: the shardings of results, in the same form.
+          out_shardings: the sharding of each result, in the same form.
         """
         module = self.module
         binders, loads = [], []
@@ -780,7 +781,7 @@ LARGEST_WRITTEN = 64
 
 
 def _elements(x: np.ndarray[Any, Any]) -> str:
-    """The text of the elements of a constant; for a large constant the bytes, which are quicker to write and read."""
+    """The text of the elements of a constant; for a large constant their bytes, which are quicker to write and read."""
     stored = x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x
     if x.size <= LARGEST_WRITTEN or stored.dtype.isbuiltin != 1 or dtypes.is_bool(stored.dtype):
         return _nested(x)
@@ -795,5 +796,5 @@ def _nested(x: np.ndarray[Any, Any]) -> str:
 
 
 def _to_stored(dtype: DType) -> str:
-    """The operation that converts a dtype to the dtype in which devices store its elements, and back."""
+    """The name of the operation that converts ``dtype`` to the dtype in which devices store its elements, and back."""
     return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"

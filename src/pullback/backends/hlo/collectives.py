@@ -20,7 +20,11 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
-    """The mesh of the enclosing ``shard_map``; UnboundAxisNameError if it lacks one of ``axes``."""
+    """The mesh of the enclosing ``shard_map``.
+
+    Raises:
+      UnboundAxisNameError: there is no mesh, or it lacks one of ``axes``.
+    """
     mesh = hlo.module.manual
     for name in axes:
         if mesh is None or name not in mesh.axis_names:
@@ -32,9 +36,12 @@ def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
 
 
 def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
-    """The groups of devices that communicate: device numbers that differ only along ``axes``, in index order.
+    """The groups of devices that communicate, as lists of device numbers.
 
-    If ``groups`` is not None, each group is split further, by these groups of indices along ``axes``.
+    Args:
+      hlo: the builder.
+      axes: names of mesh axes. The devices of a group differ only in their indices along these axes.
+      groups: lists of indices along ``axes``, which split each group further; None for no further division.
     """
     mesh = _mesh(hlo, axes)
     positions = [mesh.axis_names.index(name) for name in axes]
@@ -57,14 +64,14 @@ def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
 
 
 def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
-    """Write a collective, such as ``all_reduce``, that combines elements by the operation ``element``, such as ``add``.
+    """Write a collective that combines elements of several devices, such as ``all_reduce``.
 
     Args:
       hlo: the builder.
       name: the name of the collective.
       x: the operand.
       shape: the shape of the result.
-      element: the name of the operation on two elements.
+      element: the name of the operation that combines two elements, such as ``add``.
       rows: the groups of devices that communicate.
       more: further attributes, as text.
     """
@@ -85,7 +92,10 @@ def all_reduce(element: str) -> Callable[..., Any]:
 def all_gather(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
 ) -> Any:
-    """Lower ``all_gather``: join ``x`` of ``axis_size`` devices along ``dimension``, a new axis unless ``tiled``."""
+    """Lower ``all_gather``: join the operands of ``axis_size`` devices along the axis ``dimension``.
+
+    If ``tiled``, the operands are concatenated along this axis; otherwise it is a new axis.
+    """
     if not tiled:
         x = hlo.reshape(x, (*x.shape[:dimension], 1, *x.shape[dimension:]))
     shape = (*x.shape[:dimension], x.shape[dimension] * axis_size, *x.shape[dimension + 1 :])
@@ -96,9 +106,9 @@ def all_gather(
 def reduce_scatter(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, dimension: int, groups: Groups, tiled: bool
 ) -> Any:
-    """Lower ``reduce_scatter``: sum over ``axis_size`` devices, each of which gets a slice along ``dimension``.
+    """Lower ``reduce_scatter``: sum over ``axis_size`` devices, and return to each device a slice along ``dimension``.
 
-    Unless ``tiled``, the slice has size 1, and this axis is removed.
+    If not ``tiled``, the slice has size 1, and this axis is removed.
     """
     shape = (*x.shape[:dimension], x.shape[dimension] // axis_size, *x.shape[dimension + 1 :])
     rows = _rows(hlo, axes, groups)
@@ -110,9 +120,10 @@ def all_to_all(
     hlo: Any, x: Any, *, axes: Sequence[Any], axis_size: int, split_axis: int, concat_axis: int, groups: Groups,
     tiled: bool,
 ) -> Any:  # fmt: skip
-    """Lower ``all_to_all``: send slices along ``split_axis`` to ``axis_size`` devices, and concatenate those received.
+    """Lower ``all_to_all``: send slices along ``split_axis`` to ``axis_size`` devices, and join the received slices.
 
-    Unless ``tiled``, ``split_axis`` is removed, and ``concat_axis`` is a new axis.
+    If ``tiled``, the received slices are concatenated along ``concat_axis``. Otherwise ``split_axis``, of size
+    ``axis_size``, is removed, and ``concat_axis`` is a new axis.
     """
     split, concat = split_axis, concat_axis
     if not tiled:  # a new axis of size 1 at the position where the shards will be concatenated
@@ -133,7 +144,10 @@ def all_to_all(
 
 
 def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int, int]]) -> Any:
-    """Lower ``ppermute``: copy ``x`` by ``perm``, pairs (source, target) of indices along ``axes``; zeros otherwise."""
+    """Lower ``ppermute``: for each pair (source, target) in ``perm``, send ``x`` from the source to the target.
+
+    Sources and targets are indices along ``axes``. A device that is no target gets zeros.
+    """
     rows = _rows(hlo, axes, None)
     pairs = [[row[source], row[target]] for row, (source, target) in itertools.product(rows, perm)]
     channel = f"channel_handle = #stablehlo.channel_handle<handle = {next(hlo.module.channels)}, type = 1>"
@@ -144,7 +158,7 @@ def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int,
 
 
 def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
-    """Lower ``axis_index``: the index of the device along the one mesh axis in ``axes``."""
+    """Lower ``axis_index``: the index of the device along the mesh axis that ``axes`` names."""
     mesh = _mesh(hlo, axes)
     (name,) = axes
     if len(hlo.module.manual_axes) < len(mesh.axis_names):

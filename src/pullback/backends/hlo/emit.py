@@ -35,11 +35,11 @@ def emit_module(
     Args:
       closed: the program.
       name: the name of the module.
-      platform: the platform of the device on which it is to run.
-      aliases: for each donated input, the result that reuses its memory.
-      devices: the devices on which it must run; None if the caller chose none.
+      platform: the platform of the device on which the program is to run.
+      aliases: the index of each donated input, and the index of the result that reuses its memory.
+      devices: the devices on which the program must run; None if the caller chose none.
       in_placements: for each input the sharding over several devices; None where the compiler may decide.
-      out_placements: the shardings of results, in the same form.
+      out_placements: the sharding of each result, in the same form.
       mesh: the mesh that expresses shardings chosen by the compiler; by default the first mesh that the program names.
       outline: whether equal regions may become functions.
 
@@ -82,7 +82,11 @@ def emit_module(
 
 
 def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
-    """Lower a small program to one outlined function, or a larger one to two, which are compiled in parallel."""
+    """Lower a small program to one outlined function, or a larger one to two, which the compiler compiles in parallel.
+
+    Returns:
+      The results of the program, from calls of these functions.
+    """
     jaxpr = closed.jaxpr
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -103,7 +107,7 @@ def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
-    """The function of the module for a program, which all calls of the program share."""
+    """Return the module's function for a program, which all calls of the program share. The first call lowers it."""
     found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
     if found is None:
         hlo = Builder(module, called=True)
@@ -114,7 +118,7 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
 
 
 def own_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
-    """Lower a program to a new function of the module."""
+    """Lower a program to a new function of the module, and return the function."""
     hlo = Builder(module, called=True)
     return hlo.finish(module.unique(name), _emit_body(hlo, closed))
 
@@ -125,7 +129,17 @@ def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
 
 
 def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
-    """Lower the equations of a program in the current function, and return its results."""
+    """Lower the equations of a program in the current function.
+
+    Args:
+      hlo: the builder of the function.
+      jaxpr: the program.
+      consts: the arrays that the program captured.
+      args: the arguments of the program.
+
+    Returns:
+      The results of the program.
+    """
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)
@@ -143,12 +157,12 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
 
 
 def _outlined_regions(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Repeat]:
-    """The equal regions of a program that become functions; an empty sequence within ``shard_map``."""
+    """The equal regions of a program that become functions; none if outlining is off, or within ``shard_map``."""
     return equal_parts.find(jaxpr, module.kinds) if module.equal_parts and module.manual is None else ()
 
 
 def _region_function(module: Module, region: equal_parts.Repeat) -> Function:
-    """The function of an outlined region, which all copies share."""
+    """Return the function of an outlined region, which all copies of the region share. The first copy lowers it."""
     found: Function | None = module.shared.get(region.key)
     if found is None:
         hlo = Builder(module, called=True)
@@ -162,7 +176,7 @@ def _region_function(module: Module, region: equal_parts.Repeat) -> Function:
 
 
 def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) -> None:
-    """Lower equations in the current function, and add their results to ``env``."""
+    """Lower equations in the current function: read the values of operands from ``env``, and add the results to it."""
     for eqn in eqns:
         primitive = eqn.primitive
         rule = primitive.lowering_rule
@@ -211,7 +225,7 @@ class EmitTracer(Tracer):
 
 
 class EmitTrace(Trace):
-    """A trace that lowers each operation by its lowering rule."""
+    """A trace that lowers each operation, by its lowering rule, into the builder ``hlo``."""
 
     __slots__ = ("hlo",)
     transformation = "compilation"

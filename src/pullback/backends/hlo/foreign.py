@@ -23,7 +23,7 @@ class Attribute:
     """A hashable attribute of a foreign call; the attributes 1, 1.0 and True are unequal.
 
     Args:
-      name: its name, for messages.
+      name: the name of the attribute, for messages.
       value: a number, a string, a NumPy array, a tuple of these, or a dictionary.
 
     Raises:
@@ -49,17 +49,17 @@ class Attribute:
 
 
 def attributes(values: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
-    """The attributes of a call, sorted by name."""
+    """Convert a dictionary of a call's attributes to pairs of a name and an :class:`Attribute`, sorted by name."""
     return tuple((name, Attribute(name, values[name])) for name in sorted(values))
 
 
 def written(values: Sequence[tuple[str, Attribute]]) -> str:
-    """The text of attributes."""
+    """The StableHLO text of attributes, such as ``eps = 1 : i64, uplo = "L"``."""
     return ", ".join(f"{quoted_name(name)} = {value.text}" for name, value in values)
 
 
 def quoted_name(name: str) -> str:
-    """The name of an attribute, in quotes where the syntax requires them."""
+    """The name of an attribute in StableHLO text, in quotes where the syntax requires them."""
     return name if name.isidentifier() and name.isascii() else _quoted(name)
 
 
@@ -100,7 +100,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _number(x: Any) -> str:
-    """The text of a floating-point number; its bits if it is not finite."""
+    """The text of a floating-point number in an attribute; its bits in hexadecimal if it is not finite."""
     if np.isfinite(x):
         return f"{float(x):.17e}"
     return f"0x{int.from_bytes(np.asarray(x).tobytes(), 'little'):0{2 * x.dtype.itemsize}X}"
@@ -118,7 +118,12 @@ def _nested(value: np.ndarray[Any, Any]) -> str:
 
 
 def major_to_minor(layout: Any, ndim: int, what: str) -> tuple[int, ...]:
-    """Convert a layout of ``what``, an operand or result, to the order of axes, the slowest first; None is row-major.
+    """Convert a layout of an operand or result to the order of axes in memory, the slowest first.
+
+    Args:
+      layout: a ``Layout``, the order itself, or None for row-major.
+      ndim: the number of axes.
+      what: names the operand or result in the error message.
 
     Raises:
       ForeignCallError: the layout is no permutation of the axes (a ValueError).
@@ -132,12 +137,17 @@ def major_to_minor(layout: Any, ndim: int, what: str) -> tuple[int, ...]:
 
 
 def layouts(orders: Sequence[tuple[int, ...]]) -> str:
-    """The text of the layouts of operands or results."""
+    """The StableHLO text of the layouts of operands or results; each of ``orders`` has the axes, the slowest first."""
     return ", ".join(f"dense<{list(order[::-1]) if order else ''}> : tensor<{len(order)}xindex>" for order in orders)
 
 
 def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
-    """The text of ``aliases``, pairs of an operand's and a result's index, for a call with ``results`` results."""
+    """The StableHLO text of a call's aliases, results that reuse the memory of operands.
+
+    Args:
+      aliases: pairs of an operand's index and a result's index.
+      results: the number of results of the call.
+    """
     if not aliases:
         return ""
     rows = [
@@ -152,9 +162,14 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
-    """Register a function, or a dictionary of handlers by stage, as the custom-call target ``name`` of a platform.
+    """Register a foreign function as a custom-call target, which programs can call.
 
-    jaxlib's function receives ``api_version``, the version of the call's interface, and the keyword arguments ``more``.
+    Args:
+      name: the name of the target.
+      function: a capsule of the function, or a dictionary of capsules by the stage of execution.
+      platform: the platform on which the function runs.
+      api_version: the version of the interface by which it is called.
+      more: further keyword arguments of jaxlib's function ``register_custom_call_target``.
     """
     _registered(
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
@@ -162,12 +177,18 @@ def register(name: str, function: Any, platform: str, api_version: int, more: Ma
 
 
 def register_type(name: str, type_id: Any, platform: str) -> None:
-    """Register a type of state that foreign functions keep."""
+    """Register a type of state that foreign functions keep between calls.
+
+    Args:
+      name: the name of the type.
+      type_id: the type, in the form that jaxlib's ``register_custom_type`` takes.
+      platform: the platform on which the functions run.
+    """
     _registered(lambda lib: lib.xla_client.register_custom_type(name, type_id, platform), name)
 
 
 def register_batch_partitionable(name: str) -> None:
-    """Let the compiler partition calls of a function along their leading axes."""
+    """Let the compiler divide calls of the registered function ``name`` among devices along their leading axes."""
     _registered(lambda lib: lib.xla_client.register_custom_call_as_batch_partitionable(name), name)
 
 
@@ -181,7 +202,11 @@ def _registered(register: Callable[[Any], Any], name: str) -> None:
 
 
 def capsule(function: Any) -> Any:
-    """Make a capsule with the address of a ``ctypes`` function."""
+    """Make a capsule with the address of a ``ctypes`` function.
+
+    Raises:
+      ForeignCallError: the argument is no such function.
+    """
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -196,7 +221,7 @@ def capsule(function: Any) -> Any:
 
 
 def include_directory() -> str:
-    """The directory of the headers for compiling foreign functions."""
+    """The directory of ``jaxlib``'s header files, which foreign functions are compiled with."""
     from pullback.backends.compiler import client
 
     client.library()

@@ -29,11 +29,14 @@ _SAME = re.compile(
 
 
 def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
-    """Return ``update``; if it may be computed from the memory of ``x``, materialise it before ``x`` is overwritten.
+    """Return the update of an in-place operation, in memory that the operation does not overwrite.
+
+    If ``update`` may be computed from the memory of ``x``, it is first written to memory of its own. Otherwise it is
+    returned unchanged.
 
     Args:
       hlo: the builder of the function.
-      x: the operand.
+      x: the operand, whose memory the operation overwrites.
       update: the new elements.
       others: further operands of the operation, such as the start indices.
     """
@@ -65,11 +68,10 @@ def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value
 
 
 def materialized(hlo: Builder, x: Value) -> Value:
-    """Write an array to memory of its own before any operation that uses it.
+    """Write an array to memory of its own before any operation that uses it, and return it.
 
-    The array passes through a loop of zero steps. The compiler cannot know the number of steps, and does not fuse or
-    remove the loop. It removes an optimization barrier before it fuses operations, and also a reduction over an axis
-    of size 1.
+    The array passes through a loop of zero steps. The compiler cannot know the number of steps, so it neither fuses nor
+    removes the loop. It would remove an optimization barrier, or a reduction over an axis of size 1.
     """
     if 0 in x.shape:
         return x
@@ -92,7 +94,7 @@ def _base(name: str) -> str:
 def _definitions(hlo: Builder) -> dict[str, str]:
     """The line that defines each value of the current function or region, by the value's name.
 
-    The builder caches them, so that each line is parsed once.
+    The builder caches this dictionary, so that each line is parsed once.
     """
     lines, count, definitions = hlo.index
     if lines is not hlo.lines:

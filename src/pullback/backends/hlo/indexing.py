@@ -26,7 +26,14 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def dynamic_slice(hlo: Builder, x: Value, starts: Sequence[Value], sizes: Axes) -> Value:
-    """Slice the block of ``x`` of the given sizes from ``starts``, clamped so that it is inside."""
+    """Slice a block of ``x``.
+
+    Args:
+      hlo: the builder.
+      x: the operand.
+      starts: the index of the block's first element along each axis. It is clamped so that the block is inside ``x``.
+      sizes: the shape of the block.
+    """
     if sizes == x.shape:
         return x
     if 0 in sizes:
@@ -40,7 +47,14 @@ def dynamic_slice(hlo: Builder, x: Value, starts: Sequence[Value], sizes: Axes) 
 
 
 def dynamic_update_slice(hlo: Builder, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-    """Replace the block of ``x`` from ``starts``, clamped so that it is inside, by ``update``."""
+    """Replace a block of ``x`` with ``update``.
+
+    Args:
+      hlo: the builder.
+      x: the operand.
+      update: the new elements of the block.
+      starts: the index of the block's first element along each axis. It is clamped so that the block is inside ``x``.
+    """
     if update.shape == x.shape:
         return update
     if 0 in update.shape:
@@ -62,7 +76,7 @@ def _clipped(start: Any, limit: int) -> int:
 def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) -> list[Value]:
     """Convert the start indices of a slice to one signed dtype, as the compiler requires.
 
-    Constant indices are clamped to ``limits``, the largest valid index along each axis.
+    Constant indices are clamped to the range from 0 to ``limits``, the largest valid index along each axis.
     """
     signed = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
     dtype = max((s.dtype for s in signed if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
@@ -74,7 +88,7 @@ def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) 
 
 
 def _signed(hlo: Builder, indices: Value) -> Value:
-    """Convert indices to a signed dtype; uint64 values that are too large for int64 become its largest."""
+    """Convert indices to a signed dtype. A uint64 value that exceeds int64 becomes the largest int64."""
     dtype = indices.dtype
     if dtype.kind == "i":
         return indices
@@ -97,7 +111,7 @@ def gather(hlo: Builder, x: Value, indices: Value, numbers: Numbers, sizes: Axes
       indices: integers, with index vectors along the last axis.
       numbers: the dimension numbers, see :func:`pullback.backends.host.indexing.layout`.
       sizes: the sizes of a window along the axes of the operand.
-      fill: the elements of windows that are not inside the operand; None to clamp indices instead.
+      fill: the value of all elements of a window that is not inside the operand; None to clamp its indices instead.
       sorted_: whether the index vectors are known to be in order.
     """
     shape = hlo.result.shape
@@ -147,7 +161,7 @@ def scatter(
       numbers: the dimension numbers, see :func:`pullback.backends.host.indexing.layout`.
       sizes: the sizes of a window along the axes of the operand.
       combine: writes the combination of an old and a new element.
-      clip: whether to clamp the indices of windows that are not inside the operand; otherwise these are dropped.
+      clip: whether to clamp the indices of windows that are not inside the operand; otherwise such windows are dropped.
       sorted_: whether the index vectors are known to be in order.
       unique: whether the windows are known not to overlap.
     """
@@ -179,7 +193,11 @@ def _flag(value: bool) -> str:
 
 
 def _batching(numbers: Numbers) -> tuple[list[int], list[int]]:
-    """The batching axes of the operand, sorted as the compiler requires, and the matching axes of the indices."""
+    """The batching axes in dimension numbers of a gather or scatter.
+
+    Returns:
+      The batching axes of the operand, sorted as the compiler requires, and the matching axes of the indices.
+    """
     pairs = sorted(zip(numbers[3], numbers[4], strict=True))
     return [d for d, _ in pairs], [i for _, i in pairs]
 
@@ -188,9 +206,14 @@ def _batching(numbers: Numbers) -> tuple[list[int], list[int]]:
 
 
 def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[Any]) -> Value:
-    """Broadcast ``limits``, the largest valid index for each component of an index vector, to the shape of ``indices``.
+    """Broadcast the largest valid indices to the shape of ``indices``.
 
-    The result is in ``dtype``; limits above the maximum of the indices' dtype become this maximum.
+    Args:
+      hlo: the builder.
+      indices: integers, with index vectors along the last axis.
+      limits: the largest valid index for each component of an index vector. A limit above the maximum of the indices'
+        dtype becomes this maximum.
+      dtype: the dtype of the result.
     """
     most = int(np.iinfo(indices.dtype).max)
     values = np.array([min(n, most) for n in limits], dtype)
@@ -198,7 +221,7 @@ def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[
 
 
 def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
-    """Whether the indices are constants and at most ``limits``, so that all their windows are inside the operand."""
+    """Whether all indices are constants from 0 to their limits, so that all windows are inside the operand."""
     if not limits:
         return True
     known = hlo.known_integers(indices)
@@ -206,7 +229,7 @@ def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
 
 
 def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Clamp index vectors to ``limits``, so that their windows are inside the operand."""
+    """Clamp each component of the index vectors from 0 to its limit: the windows are then inside the operand."""
     if _known_inside(hlo, indices, limits):
         return indices
     zero = hlo.splat(0, indices.shape, indices.dtype)
@@ -214,9 +237,9 @@ def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Valu
 
 
 def _inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """For each index vector, whether it is from 0 to ``limits``, so that its window is inside the operand.
+    """For each index vector, whether all components are from 0 to their limits: its window is then inside the operand.
 
-    The comparison is unsigned, where a negative index is a large number.
+    The comparison is unsigned: as an unsigned integer, a negative index exceeds every limit.
     """
     unsigned = np.dtype(f"u{indices.dtype.itemsize}")
     large = hlo.bitcast(indices, indices.shape, unsigned)

@@ -27,10 +27,12 @@ class Function:
     """A finished function of a module.
 
     Attributes:
+      name: the name of the function in the module.
+      lines: the lines of its text.
       results: the shape and dtype of each result.
-      captured: the arrays that it captured, which are its last arguments.
-      packed: whether its arguments are one tuple.
-      attributes: the text of the attributes of its calls.
+      captured: the arrays that the function captured, which are its last arguments.
+      packed: whether the function takes its arguments as one tuple.
+      attributes: the text of the attributes that each call of the function has.
     """
 
     __slots__ = ("attributes", "captured", "lines", "name", "packed", "results")
@@ -48,7 +50,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Divided:
-    """A partitioned operation: the program of each device, and the shardings of operands and results.
+    """An operation that is divided among devices.
 
     Attributes:
       text: a module whose function ``main`` works on the shards of a device.
@@ -71,23 +73,23 @@ class Module:
     Attributes:
       functions: the finished functions; the entry is called ``main``.
       inline: ``inline(builder, function, values)`` lowers a Python function of primitives.
-      callbacks: the Python functions that the program calls, by their index in this list.
-      platform: the platform of its devices.
+      callbacks: the Python functions that the program calls; it refers to each by the index in this list.
+      platform: the platform of the program's devices.
       shared: the functions of jaxprs, by the jaxpr, and of outlined regions, by their keys.
       equal_parts: whether equal regions of programs are outlined.
       kinds: the table that numbers equations, to find equal regions.
-      portable: whether it is for other processes, so that captured arrays of any size are written into it.
+      portable: whether the module is for other processes, so that captured arrays of any size are written into it.
       devices: the devices on which the program must run; None if none are required.
-      meshes: the meshes whose axes it names, with their names in the program.
-      logical_meshes: abstract meshes, which run on the program's devices, with their names; in a portable program, all
-        meshes.
-      exported: the names of exported functions that it calls, and the number of devices that each needs.
+      meshes: the name in the program of each mesh with devices.
+      logical_meshes: the name of each abstract mesh, which runs on the program's devices; in a portable program, of
+        all meshes.
+      exported: the name of each exported function that the program calls, and the number of devices it needs.
       manual: the mesh of the enclosing ``shard_map``; None outside.
       manual_axes: the axes of that mesh along which values are shards.
       channels: a counter for the channels of collectives.
-      inspections: for each inspected value its rank, and the function that receives its sharding.
-      partitions: for each operation with custom partitioning, the function that partitions it, see :class:`Divided`.
-      assumed_one_device: whether a lowering is valid for one device only, so that several need another.
+      inspections: for each value whose sharding is inspected, its rank, and the function that receives the sharding.
+      partitions: for each operation with custom partitioning, the function that divides it, see :class:`Divided`.
+      assumed_one_device: whether a lowering is valid for one device only: for several, the program is lowered again.
       source_locations: by (code, instruction, label), the number of a source location in the text, and the location.
     """
 
@@ -125,7 +127,7 @@ class Module:
 
         Args:
           devices: a device, or the devices of a mesh.
-          who: what requires them, for the error.
+          who: names the mesh or array that requires them, for the error message.
 
         Raises:
           IncompatibleDevicesError: other devices are required already (a RuntimeError and ValueError).
@@ -141,10 +143,12 @@ class Module:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
 
     def mesh(self, mesh: Any) -> str:
-        """Add a mesh, on whose devices, if any, the program must then run; return the mesh's name, such as ``@mesh``.
+        """Add a mesh to the module, and return its name there, such as ``@mesh``.
+
+        If the mesh has devices, the program must run on these.
 
         Raises:
-          IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).
+          IncompatibleDevicesError: the program must run on other devices (a RuntimeError and ValueError).
         """
         if isinstance(mesh, Mesh):
             self.run_on(mesh.assignment, f"the mesh {mesh!r}")
@@ -165,9 +169,9 @@ class Module:
         return len(self.devices.devices) if isinstance(self.devices, DeviceAssignment) else 1
 
     def choose_devices(self) -> None:
-        """Choose the current mesh if exported functions or abstract meshes need devices, and none are required yet.
+        """Choose the devices of a program that calls exported functions or names abstract meshes, and check the number.
 
-        Then check that the number of devices is the number that these functions and meshes need.
+        If no devices are required yet, they are those of the current mesh.
 
         Raises:
           ExportError: an exported function needs another number of devices (a ValueError and TypeError).
@@ -204,19 +208,19 @@ class Module:
 
     @staticmethod
     def on_one_device(count: int) -> str:
-        """The attribute of a call that runs only on the first device of a program over several.
+        """The text of the attribute that makes a call run only on the first device of a program over several devices.
 
         Args:
-          count: the number of results.
+          count: the number of results of the call.
         """
         return f"{_PER_VALUE}{', '.join(['<@first, []>'] * max(1, count))}]>"
 
     def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
-        """The text of a sharding as an attribute of an argument or a result."""
+        """The text of a sharding as an attribute of an argument or a result of rank ``ndim``."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
 
     def _head(self) -> list[str]:
-        """The lines of the module before its functions."""
+        """The first lines of the module's text, before its functions: the name of the module, and its meshes."""
         meshes: dict[Any, str] = {**self.meshes, **self.logical_meshes}
         if not meshes:
             return [f"module @{self.name} {{"]
@@ -230,7 +234,7 @@ class Module:
         return lines
 
     def unique(self, name: str) -> str:
-        """Make a new name for a function of the module."""
+        """Make a name for a function that no other function of the module has: ``name``, with a number if necessary."""
         base = candidate = _identifier(name)
         count = 0
         while candidate in self.names:
@@ -240,7 +244,12 @@ class Module:
         return candidate
 
     def source_loc(self, location: Location | None, label: str) -> str:
-        """The end of a line: a reference to the user's location and ``label``, the operation with its scope."""
+        """The text that ends the line of an operation: a reference to its source location; empty if this is unknown.
+
+        Args:
+          location: the location in the user's program.
+          label: the name of the operation with its scope.
+        """
         if location is None:
             return ""
         code, instruction = location
@@ -254,8 +263,8 @@ class Module:
         """The text of the module.
 
         Args:
-          locations: whether to add the name, scope and source line of each operation in the user's program.
-          scopes: whether to add only the named scopes of operations.
+          locations: whether to add to each operation its name, scope and source line in the user's program.
+          scopes: whether to add only the named scope of each operation.
         """
         lines = self._head()
         for f in reversed(self.functions):  # main, which is finished last, comes first
@@ -276,7 +285,7 @@ class Module:
 
 @lru_cache(maxsize=64)
 def axis_names(mesh: Mesh | AbstractMesh) -> tuple[str, ...]:
-    """The quoted names of a mesh's axes in programs; a name that is no string gets its index appended."""
+    """The quoted names of a mesh's axes in a program. A name that is no string gets its index appended: ``"3 (0)"``."""
     return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
 
@@ -293,13 +302,16 @@ def _identifier(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _escape(text: str) -> str:
-    """Escape a string for a program; characters that UTF-8 cannot encode, as in some file names, become their codes."""
+    """Escape a string for a program. A character that UTF-8 cannot encode, as in some file names, becomes its code."""
     text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
 
 
 def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
-    """The shardings of captured arrays in a program over several devices: their own, or replicated over ``mesh``."""
+    """The sharding of each captured array in a program over several devices.
+
+    It is the array's own sharding; an array without one is replicated over ``mesh``.
+    """
     placements = [x._signature.placement if isinstance(x, CommittedArray) else None for x in arrays]
     replicated = NamedSharding(mesh, PartitionSpec())
     return [p if isinstance(p, NamedSharding) else replicated for p in placements]

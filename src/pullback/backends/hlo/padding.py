@@ -17,8 +17,9 @@ _NAMES = ("edge_padding_low", "edge_padding_high", "interior_padding")
 def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, int]], shape: Shape) -> Value:
     """Pad an array with a value around and between its elements.
 
-    The compiler partitions interior padding wrongly where devices get different numbers of elements, and crashes where
-    the padding is negative too. So axes with interior padding are not divided among devices.
+    Axes with interior padding (between elements) are not divided among devices, because of two errors of the compiler:
+    it partitions them wrongly where devices get different numbers of elements, and crashes where the padding is also
+    negative.
 
     Args:
       hlo: the builder.
@@ -37,13 +38,13 @@ def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, i
 
 
 def _divide_evenly(hlo: Builder, sizes: Sequence[Any]) -> bool:
-    """Whether every division of axes of these sizes among the program's devices is even."""
+    """Whether all ``sizes`` are multiples of the program's number of devices; False for one device, and if symbolic."""
     several = hlo.module.size
     return several > 1 and not any_symbolic(sizes) and all(n % several == 0 for n in sizes)
 
 
 def _undivided(hlo: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """Constrain the given axes of a value to be undivided, where the program runs on several devices."""
+    """Constrain a value, so that the given axes are not divided among devices."""
     module = hlo.module
     if not axes:
         return x

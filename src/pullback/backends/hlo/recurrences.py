@@ -34,7 +34,7 @@ Complex arrays use loops: windows multiply by the identity 1 + 0i, which makes N
 
 
 def carried_dtype(dtype: DType) -> DType:
-    """The dtype of the accumulator: float32 for narrower floats, else the same dtype."""
+    """The dtype in which elements of ``dtype`` are accumulated: float32 for narrower floats, else ``dtype``."""
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
@@ -44,7 +44,7 @@ def carried_dtype(dtype: DType) -> DType:
 def cumulate(
     hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: int, reverse: bool, sums: bool
 ) -> Value:
-    """Accumulate an operation along an axis.
+    """Accumulate a binary operation along an axis, as ``cumsum`` does with addition.
 
     Args:
       hlo: the builder.
@@ -53,7 +53,7 @@ def cumulate(
       start: the identity of the operation, in ``x``'s dtype.
       axis: the axis.
       reverse: whether to go from the last element to the first.
-      sums: whether the operation loses digits in long chains, which are then accumulated with twice the precision.
+      sums: whether rounding errors of the operation add up. Long chains are then accumulated with twice the precision.
     """
     if 0 in x.shape or x.shape[axis] == 1:
         return x
@@ -72,7 +72,11 @@ def cumulate(
 
 
 def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int, reverse: bool) -> Value:
-    """Accumulate from ``start`` along an axis: reduce, for each element, the window that ends (or begins) at it."""
+    """Accumulate a binary operation along an axis by one ``reduce_window``.
+
+    The result at each index is the reduction, from ``start``, of all elements up to this index; if ``reverse``, of all
+    elements from this index on.
+    """
     ones, size = [1] * x.ndim, [1] * x.ndim
     padding = [[0, 0] for _ in x.shape]
     size[axis] = x.shape[axis]
@@ -91,7 +95,14 @@ def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int
 
 
 def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: bool) -> Value:
-    """Solve ``y[k] = a[k] y[k-1] + b[k]``, ``y[0] = b[0]`` along an axis, for operands of one shape."""
+    """Solve ``y[0] = b[0]``, ``y[k] = a[k] y[k-1] + b[k]`` along an axis.
+
+    Args:
+      hlo: the builder.
+      a, b: the coefficients, of one shape.
+      axis: the axis.
+      reverse: whether the recurrence goes from the last element to the first.
+    """
     if 0 in b.shape or b.shape[axis] == 1:
         return b
     carried = carried_dtype(b.dtype)
@@ -107,7 +118,8 @@ def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: b
 def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value:
     """Solve ``y[k] = a[k] y[k-1] + b[k]`` along an axis, by doubling.
 
-    Step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
+    Each element stands for a map ``y -> a y + b``. Step i composes the map of each element with the map of the element
+    2**i before it; if ``reverse``, after it.
 
     Hillis and Steele, *Data parallel algorithms*, Communications of the ACM 29 (1986).
     """
@@ -124,7 +136,7 @@ def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value
 
 
 def _shifted(hlo: Builder, x: Value, axis: int, shift: int) -> Value:
-    """Shift ``x`` along an axis by ``shift`` elements, to larger indices if positive; fill the gap with zeros."""
+    """Shift ``x`` by ``shift`` elements along an axis, to larger indices if positive, and fill the gap with zeros."""
     low = [shift if i == axis else 0 for i in range(x.ndim)]
     attributes = (
         f"edge_padding_low = {integers(low)}, edge_padding_high = {integers([-n for n in low])}, "
@@ -142,15 +154,17 @@ _STEP, _UNROLLED = 64, 8
 
 
 class _Recurrence(NamedTuple):
-    """The plan of a loop that computes a recurrence over a reshaped array; a row has the elements of one step.
+    """The plan of a loop that computes a recurrence over a reshaped array.
+
+    A row is those elements of the array that one step of the recurrence computes together.
 
     Attributes:
       shape: the shape that the array is reshaped to.
       axis: the axis of that shape along which the loop goes.
       row: the shape of a row, and of the carry.
       length: the size of a row along the axis.
-      rows: how many rows, unrolled, the body of the loop computes.
-      period: the length along the axis after which the recurrence restarts.
+      rows: how many rows the body of the loop computes, unrolled.
+      period: the length along the axis after which the recurrence starts anew.
     """
 
     shape: tuple[int, ...]
@@ -179,9 +193,16 @@ def _loop(
     first: Callable[..., Value],
     step: Callable[..., Value],
 ) -> Value:
-    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis.
+    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis, and return ``y``.
 
-    ``first`` and ``step`` take a row of each operand; the carry ``y[k-1]`` has the dtype ``carried``.
+    Args:
+      hlo: the builder.
+      operands: the arrays ``x, ...``, of one shape and dtype.
+      axis: the axis.
+      reverse: whether the recurrence goes from the last element to the first.
+      carried: the dtype in which the loop carries ``y[k-1]``.
+      first: takes the elements of each operand at the first index, and returns those of ``y``.
+      step: takes the previous elements of ``y``, and those of each operand, and returns the elements of ``y``.
     """
     shape, dtype = operands[0].shape, operands[0].dtype
     walk = _walk(shape, axis, dtype.itemsize, carried.itemsize, len(operands))

@@ -15,10 +15,10 @@ _BINARY = {"max": "stablehlo.maximum", "min": "stablehlo.minimum"}
 
 
 def sizes_of_arguments(hlo: Any, args: Sequence[Any]) -> set[Variable]:
-    """Compute, within the program, the variables in the symbolic shapes of a function's arguments.
+    """Write the computation of the variables in symbolic sizes from the shapes of a function's arguments.
 
     Args:
-      hlo: the builder of the function, whose ``sizes`` are set.
+      hlo: the builder of the function. Its ``sizes`` become the values of the variables.
       args: the arguments.
 
     Returns:
@@ -42,7 +42,7 @@ def sizes_of_arguments(hlo: Any, args: Sequence[Any]) -> set[Variable]:
 
 
 def size_value(hlo: Any, size: Size) -> Any:
-    """Write a size as an int32 scalar."""
+    """Write the computation of a size, which may be symbolic, as an int32 scalar."""
     if not isinstance(size, Dim):
         return hlo.number(size, _INDEX)
     total = None
@@ -71,7 +71,7 @@ def _function_value(hlo: Any, function: Function) -> Any:
 
 
 def shape_value(hlo: Any, shape: Shape) -> Any:
-    """Write a shape as an array of int32."""
+    """Write the computation of a shape, whose sizes may be symbolic, as an int32 array."""
     if not any(isinstance(n, Dim) for n in shape):
         return hlo.array(np.array(shape, _INDEX))
     sizes = [hlo.reshape(size_value(hlo, n), (1,)) for n in shape]

@@ -28,7 +28,7 @@ _MANY = {1: 1 << 9, 2: 1 << 16}
 
 
 def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    """Sort all operands along an axis, by the first ``num_keys`` of them; NaN is the largest number.
+    """Sort all operands along an axis, by the first ``num_keys`` operands; NaN is the largest number.
 
     Args:
       hlo: the builder, whose current equation has results of the operands' shape.
@@ -57,7 +57,11 @@ def _digit_count(dtype: np.dtype[Any]) -> int:
 
 
 def _digits(hlo: Builder, x: Value) -> list[Value]:
-    """Split sort keys of the elements into signed digits of 32 bits, stored as int64, the least significant first."""
+    """Convert elements to integers of the same order, and split these into digits of 32 bits for a radix sort.
+
+    Returns:
+      The signed digits of all elements, as arrays of int64, the least significant first.
+    """
     if dtypes.is_complex(x.dtype):
         return [digit for component in reversed(_components(hlo, x)) for digit in _digits(hlo, component)]
     key = ordered(hlo, x)
@@ -73,7 +77,13 @@ def _digits(hlo: Builder, x: Value) -> list[Value]:
 
 
 def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
-    """The positions that sort the elements along an axis (argsort), by radix sort over ``digits``."""
+    """Find the indices that sort elements along an axis (argsort), by radix sort.
+
+    Args:
+      hlo: the builder.
+      digits: the digits of the elements, the least significant first, as returned by :func:`_digits`.
+      dimension: the axis.
+    """
     shape = digits[0].shape
     positions = hlo.iota(shape, dimension, _INT64)
     order: Value | None = None
@@ -93,7 +103,7 @@ def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
     Args:
       hlo: the builder.
       x: the elements; -0 and 0 become the same integer.
-      nan_last: whether NaN is above all numbers, or below them.
+      nan_last: whether NaN becomes the largest integer; otherwise it becomes the smallest.
     """
     if dtypes.is_bool(x.dtype):
         return hlo.convert(x, _INT8)
@@ -110,7 +120,7 @@ def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
 
 
 def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    """Sort all operands by comparing the first ``num_keys`` of them."""
+    """Sort all operands along an axis, by comparing the first ``num_keys`` operands, the first the most significant."""
     results = [(x.shape, x.dtype) for x in operands]
 
     def body(*pairs: Value) -> list[Value]:
@@ -127,12 +137,16 @@ def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: 
 
 
 def _comparable(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
-    """The pairs to compare lexicographically: real and imaginary parts of complex numbers, else the numbers."""
+    """Split a comparison of two values into comparisons of real numbers, the most significant first.
+
+    Returns:
+      Pairs of values: the real parts and the imaginary parts of complex values, or the two real values.
+    """
     return list(zip(_components(hlo, a), _components(hlo, b), strict=True))
 
 
 def _components(hlo: Builder, x: Value) -> list[Value]:
-    """The real and the imaginary part of a complex value; a real value itself."""
+    """The real part and the imaginary part of a complex value; for a real value, only the value."""
     if not dtypes.is_complex(x.dtype):
         return [x]
     component = np.dtype(f"f{x.dtype.itemsize // 2}")
@@ -161,7 +175,10 @@ def _equal(hlo: Builder, a: Value, b: Value) -> Value:
 
 
 def take_along_axis(hlo: Builder, x: Value, indices: Value, axis: int) -> Value:
-    """Gather the elements of ``x`` at ``indices`` along an axis, in the shape of the current equation's result."""
+    """Gather the elements of ``x`` at ``indices`` along an axis, in the shape of the current equation's result.
+
+    Indices that are out of range are clamped.
+    """
     numbers, sizes, used = _along_axis(x.shape, indices.shape, axis)
     if 0 in hlo.result.shape:
         return hlo.splat(np.zeros((), x.dtype)[()], hlo.result.shape, x.dtype)
@@ -170,9 +187,14 @@ def take_along_axis(hlo: Builder, x: Value, indices: Value, axis: int) -> Value:
 
 
 def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bool) -> Value:
-    """Add the elements of ``x`` at ``indices`` along an axis to zeros of the shape of the current equation's result.
+    """Add the elements of ``x`` along an axis to zeros, each at its index: the transpose of :func:`take_along_axis`.
 
-    ``unique`` promises that no index occurs twice; otherwise narrow floats are accumulated in float32.
+    Args:
+      hlo: the builder, whose current equation has the shape of the result.
+      x: the elements.
+      indices: their indices in the result along the axis.
+      axis: the axis.
+      unique: whether no index occurs twice. Otherwise narrow floats are accumulated in float32.
     """
     shape, dtype = hlo.result.shape, x.dtype
     carried = dtype if unique or not dtypes.is_float(dtype) or dtype.itemsize >= 4 else _FLOAT32
@@ -193,10 +215,15 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
 def _along_axis(
     x: tuple[int, ...], indices: tuple[int, ...], axis: int
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
-    """Plan a gather along ``axis`` of an operand of shape ``x``, with indices of shape ``indices``.
+    """Plan a gather along ``axis``, whose operand and indices broadcast along all other axes.
 
-    The shapes broadcast along all other axes. Windows contain the whole of each other axis along which ``indices``
-    has size 1; such an axis is removed from the indices.
+    Where ``indices`` has size 1 along another axis, a window contains the whole of this axis, and the axis is removed
+    from the indices.
+
+    Args:
+      x: the shape of the operand.
+      indices: the shape of the indices.
+      axis: the axis.
 
     Returns:
       The dimension numbers of the gather, the sizes of the windows, and the axes of the indices that remain.
@@ -214,10 +241,16 @@ def _along_axis(
 
 
 def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
-    """For each value, count the elements of its (sorted) row of ``x`` below it (``left``) or not above it (``right``).
+    """Find where each value belongs in the sorted elements of ``x`` along the last axis, by binary search.
 
-    A binary search, for falling k, adds 2**k to the count if the last of the next 2**k elements is below the value, or
-    not above it.
+    Args:
+      hlo: the builder.
+      x: the sorted elements.
+      values: the values, along the last axis; other axes are those of ``x``.
+      side: ``left`` to count, for each value, the elements below it; ``right`` to count the elements not above it.
+
+    Returns:
+      The counts, as int32.
     """
     shape, count = values.shape, x.shape[-1]
     zero = hlo.splat(0, shape, _INT32)
@@ -241,7 +274,14 @@ def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
 
 
 def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
-    """Whether the element ``probe`` is below each value (``side`` is ``left``), or not above it (``right``)."""
+    """Whether each element of ``probe`` is below the value at the same index, or not above it.
+
+    Args:
+      hlo: the builder.
+      probe: the elements.
+      values: the values.
+      side: ``left`` for "below", ``right`` for "not above".
+    """
     pairs = _comparable(hlo, probe, values)
     below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
     for a, b in reversed(pairs[:-1]):
