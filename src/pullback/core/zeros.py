@@ -14,7 +14,7 @@ from pullback.core.types import ZERO, ShapedArray
 
 
 def zeros_of(aval: ShapedArray) -> Any:
-    """Return zeros of a type; in a program under construction, as an operation rather than a constant."""
+    """Return an array of zeros of the type ``aval``; if a program is being traced, zeros made by an operation of it."""
     if aval.shape == ():
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
@@ -25,7 +25,7 @@ def zeros_of(aval: ShapedArray) -> Any:
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """Return a tangent, replacing the symbolic zero by dense zeros of the tangent type of ``primal``."""
+    """Return ``tangent``; if it is the symbolic ``ZERO``, zeros of the tangent type of ``primal``."""
     if tangent is not ZERO:
         return tangent
     aval = typeof(primal)
@@ -33,5 +33,7 @@ def instantiate(tangent: Any, primal: Any) -> Any:
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return tangents or cotangents, replacing symbolic zeros by dense zeros of the types ``avals``."""
+    """Return ``values``, tangents or cotangents, with each symbolic ``ZERO`` replaced by zeros of its type in
+    ``avals``.
+    """
     return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]
