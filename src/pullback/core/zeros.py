@@ -33,7 +33,8 @@ def instantiate(tangent: Any, primal: Any) -> Any:
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return ``values``, tangents or cotangents, with each symbolic ``ZERO`` replaced by zeros of its type in
-    ``avals``.
+    """Return ``values``, tangents or cotangents, with each symbolic ``ZERO`` replaced by zeros of its type.
+
+    ``avals`` has the type of each.
     """
     return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]
