@@ -45,9 +45,10 @@ class Face:
         self.otherwise = otherwise
 
     def find(self, name: str) -> Any:
-        """Return the value of a name that the module's namespace does not contain: the module's ``__getattr__``.
+        """Return the value of a name that the module's namespace does not contain, or raise AttributeError.
 
-        A name of ``late`` or a submodule is imported, and its value stored in the namespace.
+        This method is the module's ``__getattr__``. A name of ``late`` or a submodule is imported, and its value is
+        stored in the namespace.
         """
         module = self.namespace["__name__"]
         if name in self.late:
@@ -77,7 +78,10 @@ class Face:
         return there.union(self.late, self.modules, self.made)
 
     def listed(self) -> list[str]:
-        """Return the sorted public names of the module, with those of ``others``: the module's ``__dir__``."""
+        """Return the sorted list of the public names of the module, with those of ``others``.
+
+        This method is the module's ``__dir__``.
+        """
         written = self.namespace.get("__all__")
         names = self.own() if written is None else self.modules.union(written)
         for other in map(importlib.import_module, self.others):

@@ -15,10 +15,10 @@ error: operands that do not fit, numbers or results that are too large, a contex
 
 
 def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
-    """Return the NumPy values of the operands ``args``, and whether the result of ``primitive`` is weakly typed.
+    """Return the list of the NumPy values of the operands ``args``, and whether the result is weakly typed.
 
     The result is weakly typed if the primitive keeps weak types, and all operands except boolean arrays are weakly
-    typed. This is None if the parameter ``weak_type`` of the primitive determines it.
+    typed. The second value is None if the parameter ``weak_type`` of the primitive determines it.
 
     Return (None, None) if an operand is on another device than the host.
     """

@@ -67,9 +67,9 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``; if it evaluates operations, return instead the evaluating trace that is now this thread's.
+    """Return ``trace``, or this thread's evaluating trace if ``trace`` is an evaluating trace, perhaps an older one.
 
-    The evaluating trace of a thread depends on its debugging switches.
+    The evaluating trace of a thread is replaced when a debugging switch is set.
     """
     return state.bottom if trace.is_bottom else trace
 

@@ -73,10 +73,9 @@ class Eqn:
         return "\n".join(show_eqn(self, VariableNames(), "", ""))
 
     def replace(self, **changes: Any) -> Eqn:
-        """Return a copy of the equation with the attributes ``changes``, such as ``primitive=...``.
+        """Return a copy of the equation with attributes replaced, as in ``eqn.replace(primitive=p)``.
 
-        ``source_info`` is a source location, as of another equation. The keywords ``effects`` and ``ctx``, as in JAX,
-        are ignored.
+        The keyword ``source_info`` takes another equation's location. ``effects`` and ``ctx``, as in JAX, are ignored.
         """
         info = changes.pop("source_info", None)
         if info is not None:
@@ -196,7 +195,7 @@ class Jaxpr:
         return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """Return the program with some attributes replaced; ``changes`` are keywords of the constructor."""
+        """Return a copy of the program with attributes replaced; ``changes`` are keywords of the constructor."""
         changes.pop("effects", None)
         return Jaxpr(**changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
 
@@ -226,8 +225,8 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
 
-    It stores the results of its transformations itself (see ``cached_by_jaxpr``). They may refer to it, as the
-    derivative of a loop does; in a global table, such a cycle would never be freed.
+    Results of transformations of the program are stored in this object (see ``cached_by_jaxpr``), not in a global
+    table. A result may refer to the program, as the derivative of a loop does; the garbage collector then frees both.
     """
 
     __slots__ = ("__weakref__", "_derived", "consts", "jaxpr")
@@ -258,7 +257,7 @@ class ClosedJaxpr:
     debug_info = property(lambda self: self.jaxpr.debug_info)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """Return the program with ``jaxpr`` or ``consts`` replaced."""
+        """Return a copy of the closed jaxpr with ``jaxpr`` or ``consts`` replaced."""
         return ClosedJaxpr(**changed(self, changes, ("jaxpr", "consts")))
 
     def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
@@ -281,7 +280,7 @@ _NO_AXES: frozenset[Any] = frozenset()
 
 
 def free_axes(primitive: Primitive, params: dict[str, Any]) -> frozenset[Any]:
-    """Return the named axes that an operation refers to, also by the programs in its parameters."""
+    """Return the named axes that an operation refers to, itself or in the programs among its parameters."""
     rule = primitive.axes_rule
     if rule is not None:
         return rule(params)  # type: ignore[no-any-return]

@@ -237,9 +237,9 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
-    """Whether an operation is linear, jointly, in all operands in ``args`` that are a ``LinearVar``.
+    """Whether an operation is linear in all operands in ``args`` that are a ``LinearVar``, taken together.
 
-    ``linear_in``: the positions in which it is jointly linear; ``"each"`` allows a single ``LinearVar``, anywhere.
+    ``linear_in``: the positions in which it is jointly linear; or ``"each"``: linear in each, one at a time.
     """
     if linear_in == "each":
         count = 0
@@ -344,7 +344,7 @@ class LinearProgram:
         return [env[var.index] for var in self.inputs]
 
     def dce_inputs(self, wanted: Sequence[int]) -> LinearProgram:
-        """Return the program without the operations that do not depend on the inputs with indices ``wanted``."""
+        """Return the program reduced to the operations that depend on the inputs with the indices ``wanted``."""
         reached = {self.inputs[i].index for i in wanted}
         nodes = []
         for node in self.nodes:

@@ -40,9 +40,10 @@ class LinearPart(NamedTuple):
 
 
 def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params: dict[str, Any]) -> LinearPart | None:
-    """Return the linear part of an operation as a function of the operands at ``moving``; None if it has none.
+    """Return the linear part of an operation as a function of the operands at ``moving``; None if there is none.
 
-    It has none if the operation is not jointly linear or affine in these operands, or holds programs, as a loop does.
+    There is none if the operation is neither jointly linear nor affine in these operands, or if it holds programs, as a
+    loop does.
 
     Args:
       primitive: the operation.

@@ -9,7 +9,7 @@ R = TypeVar("R")
 
 
 def split_list(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """Split into groups of the sizes ``counts`` and the remainder: ``[a, b, c, d], 1, 2`` -> ``[[a], [b, c], [d]]``."""
+    """Split values into groups of the given sizes and the rest: ``[a, b, c, d], 1, 2`` -> ``[[a], [b, c], [d]]``."""
     groups, start = [], 0
     for count in counts:
         groups.append(list(values[start : start + count]))
@@ -23,7 +23,7 @@ def select(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
 
 
 def partition_list(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
-    """Split values into those with an unset and those with a set flag: ``[a, b], [False, True]`` -> ``[a], [b]``."""
+    """Return the values whose flag is unset, and those whose flag is set: ``[a, b], [False, True]`` -> ``[a], [b]``."""
     parts: tuple[list[Any], list[Any]] = [], []
     for x, flag in zip(values, flags, strict=True):
         parts[flag].append(x)
@@ -54,7 +54,7 @@ def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
 
 
 def fixpoint(step: Callable[[list[bool]], tuple[list[bool], R]], start: Iterable[bool]) -> tuple[list[bool], R]:
-    """Call ``step`` on the flags that it returned, beginning with ``start``, until they no longer change.
+    """Apply ``step`` to the flags ``start``, to the resulting flags, and so on, until the flags no longer change.
 
     Args:
       step: maps flags to ``(new flags, another result)``. Flags that are set must stay set.

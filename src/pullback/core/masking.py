@@ -23,15 +23,15 @@ from pullback.core.types import ZERO, ShapedArray
 def masked(
     primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, ...]
 ) -> tuple[Primitive, dict[str, Any]]:
-    """Return a primitive and its parameters for a product in which zero times infinity or NaN is zero.
+    """Return the variant of a product in which zero times infinity or NaN is zero: a primitive and its parameters.
 
     Only zeros of operands flagged by ``zeros`` have this effect. Return ``primitive`` and ``params`` unchanged if the
-    primitive has no masked form, or if an operand is a finite, nonzero Python number.
+    primitive has no such variant, or if an operand is a finite, nonzero Python number.
 
     Args:
-      primitive: any primitive.
-      params: its parameters.
-      operands: its operands.
+      primitive: the primitive of any operation.
+      params: the parameters of the operation.
+      operands: the operands of the operation.
       zeros: a flag for each operand.
     """
     product = primitive.masked

@@ -18,9 +18,9 @@ def quoted(value: Any) -> str:
 
 
 def named(function: F) -> F:
-    """Decorate a function so that errors about its operands begin with its name.
+    """Decorate a function so that errors about its operands begin with the function's name.
 
-    A function that it calls may raise such an error, whose message would otherwise name only that function.
+    Otherwise an error from an inner function would name only that function.
     """
     name = function.__name__
 

@@ -40,7 +40,7 @@ class _Checks:
         self.rule = rule
 
     def wrong(self, expected: str, came: str) -> CustomRuleError:
-        """Return the error for a rule that returned ``came`` instead of ``expected``, two descriptions."""
+        """Return the error for a rule that must return ``expected``, but returned ``came``; both are descriptions."""
         return CustomRuleError(
             f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
             f"must return {expected}, but returned {came}"
@@ -78,7 +78,10 @@ class _Checks:
         return [out for out, _ in pairs], [other for _, other in pairs]
 
     def array(self, x: Any, what: str) -> Any:
-        """Return ``x``, an array or a number, as a Pullback array; otherwise raise an error that calls it ``what``."""
+        """Return ``x``, an array or a number, as a Pullback array; otherwise raise an error.
+
+        ``what`` is the name of ``x`` for the error, such as "its result".
+        """
         if isinstance(x, Array):
             return x
         try:
@@ -90,7 +93,10 @@ class _Checks:
             raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
 
     def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return ``x`` as an array of this shape and dtype; if it has others, raise an error that calls it ``what``."""
+        """Return ``x`` as an array if it has this shape and dtype; otherwise raise an error.
+
+        ``what`` is the name of ``x`` for the error, such as "a tangent".
+        """
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
             raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
@@ -258,7 +264,7 @@ def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a user's tangent rule, a jvp rule that returns the tangent alone: check that it fits the result."""
+    """Wrap a user's tangent rule, a jvp rule that returns the tangent alone: check that the tangent fits the result."""
     checks = _Checks(primitive, "tangent", rule)
 
     def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

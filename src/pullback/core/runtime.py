@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Event(list[Callable[..., None]]):
-    """A list of listeners. Calling the event calls the listeners, in this order, with the same arguments."""
+    """A list of listeners. Calling the event calls the listeners, in order, with the same arguments."""
 
     def __call__(self, *args: Any) -> None:
         for listener in tuple(self):

@@ -140,7 +140,7 @@ class Primitive:
         return rule
 
     def tangent(self, rule: F) -> F:
-        """Register ``rule(ans, primals, tangents) -> tangent``, a jvp rule that takes the primal result, ``ans``."""
+        """Register ``rule(ans, primals, tangents) -> tangent``, a jvp rule that is passed the primal result ``ans``."""
 
         def jvp(primals: Any, tangents: Any) -> Any:
             ans = self.bind(*primals)
@@ -153,7 +153,7 @@ class Primitive:
     def directional(self, rule: F, results_by_direction: bool = False) -> F:
         """Register a second jvp rule, which need not be linear in the tangents.
 
-        ``jvp`` and ``jacfwd`` use it, which have the values of tangents and do not transpose.
+        It is used by ``jvp`` and ``jacfwd``, which know the tangents' values and do not transpose the rule.
 
         Args:
           rule: takes and returns the same as the jvp rule.
@@ -182,7 +182,7 @@ class Primitive:
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names`` of the mapped axes that the operation uses; by default, its programs'."""
+        """Register ``rule(params) -> names`` of the mapped axes in use; by default, those that its programs use."""
         self.axes_rule = rule
         return rule
 
@@ -222,7 +222,7 @@ class Primitive:
     def remat(self, rule: F) -> F:
         """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
 
-        It applies a policy of ``checkpoint`` to their equations; without a rule, the policy applies to the operation.
+        It applies a ``checkpoint`` policy to the programs' equations; by default, the policy decides on the operation.
         """
         self.remat_rule = rule
         return rule
@@ -288,11 +288,11 @@ class Trace:
         return self is other
 
     def resolve(self, x: Any) -> Any:
-        """Return ``x``; a trace of a rerun returns its own tracer instead of a tracer ``x`` of the first run."""
+        """Return ``x``; if the function is run again, return the new tracer for ``x``, a tracer of the first run."""
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """Return the value that users get for a new array: a tracer if a trace here records a program, else ``x``."""
+        """Return a new array ``x`` as users get it: as a tracer if this trace or a parent records programs."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -68,7 +68,7 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 
 @functools.lru_cache(1024)
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
-    """Return the keys ``names`` of a dictionary of leaves, sorted as its leaves are, and the dictionary's structure."""
+    """Return the keys ``names`` of a dictionary of leaves in the order of flattening, and its structure."""
     keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
     return keys, _sorted(treedef)
 
@@ -78,7 +78,7 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 
     Args:
       tree: any object.
-      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf; by default only leaves are leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf, and not to flatten it.
 
     Returns:
       The list of the leaves from left to right, and the structure, which is hashable.
@@ -131,9 +131,8 @@ def _sorted(treedef: PyTreeDef) -> PyTreeDef:
     sorted keys, and eager results should have the same order.
 
     Sorting is slow, three times as slow as flattening the tree, so results are cached. Structures with other keys than
-    strings are not cached, because keys of other types may be equal without being identical. Structures with data of
-    users' classes are not cached, because the cache would keep the data alive; if they have no dictionaries, their
-    hashes are.
+    strings are not cached, because keys of other types may be equal without being identical. Structures with
+    dictionaries and data of users' classes are not cached, because the cache would keep the data alive.
     """
     try:
         number = hash(treedef)
@@ -211,7 +210,9 @@ def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether all elements of ``iterable`` are leaves. None is not a leaf: it is an empty tree.
+    """Whether all elements of ``iterable`` are leaves; ``is_leaf`` as for :func:`flatten`.
+
+    None is not a leaf: it is an empty tree.
 
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
     (True, False, False)
@@ -274,7 +275,7 @@ def reduce(
 def reduce_associative(
     operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: PyTree = _MISSING, is_leaf: IsLeaf = None
 ) -> PyTree:
-    """Combine the leaves of a tree by an associative operation, halves first, and return the combination.
+    """Combine the leaves of a tree by an associative operation, in balanced order: ``a, b, c, d`` -> ``(ab)(cd)``.
 
     Args:
       operation: takes two values and returns their combination.
@@ -437,10 +438,10 @@ def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -
 
 
 def _outline(node: Any) -> tuple[Any, ...]:
-    """Return a key of a node, equal for nodes that match.
+    """Return a key of a node; the keys of two nodes are equal if the nodes match.
 
-    It has the type and the number of children, or the set of keys of a dictionary, and a registered class's auxiliary
-    data.
+    The key has the node's type, the number of its children or the keys of a dictionary, and the auxiliary data of a
+    registered class.
     """
     if isinstance(node, dict) and not nodes.is_registered(type(node)):
         return dict, frozenset(node)
@@ -555,7 +556,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Return the structures of the children of the root of a tree, from the structure of the tree.
+    """Return the structures of the children of a tree's root; ``treedef`` is the structure of the tree.
 
     >>> len(treedef_children(structure((1, [2, 3]))))
     2
@@ -603,7 +604,8 @@ def static(**options: Any) -> Any:
 class _Opaque:
     """A wrapper of the function of a :class:`Partial` that is a ``functools.partial`` itself.
 
-    Without the wrapper, Python would merge the two, and the arguments of the inner one would become children.
+    Without the wrapper, Python would merge both partial functions, and the arguments bound in the inner one would
+    become children.
     """
 
     __slots__ = ("function",)

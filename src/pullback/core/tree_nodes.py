@@ -183,8 +183,8 @@ def _load() -> None:
 def _imported_to_stay() -> Any:
     """Import ``optree`` and return it, without its exit handler that unregisters lists, tuples and dictionaries.
 
-    At exit, the handler would run before some of the users' exit handlers, and trees would be leaves in these. It only
-    frees memory, which the end of the process does too. If optree was imported before, the handler stays.
+    That handler would run before some of the users' exit handlers, in which all containers would then be leaves. It
+    only frees memory, which the end of the process does too. If optree was imported before, its handler stays.
     """
     registered: list[Any] = []
     register = atexit.register

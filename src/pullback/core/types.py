@@ -80,7 +80,8 @@ class ShapedArray(AbstractValue):
         return size
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
-        """Return the type of a batch of such arrays: ``axis`` is inserted at ``dim``, and removed from ``varying``."""
+        """Return the type of a batch of such arrays, with ``axis`` at ``dim`` (None: nowhere) and not in ``varying``.
+        """
         shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
         return self.update(shape=shape, varying=self.varying - {axis.key})
 
@@ -150,8 +151,7 @@ class MappedAxis(NamedTuple):
       size: the size of the axis.
       mapped_by: the mapping transformation, for error messages.
       reduced: whether reverse mode now sums cotangents over this axis, for values that do not vary along it.
-      checked: whether reverse mode always does so, as in ``shard_map``, which checks the axes along which its results
-        vary.
+      checked: whether reverse mode always does so, as for an axis of ``shard_map``.
       level: the number of outer axes of the same name in scope.
       spmd_name: the mesh axis, or axes, over which sharding constraints within the function spread this axis.
     """

@@ -102,7 +102,7 @@ class SwitchedThread:
         self.dynamic, self.switches = dynamic, switches
 
     def apply_config(self) -> None:
-        """Make the evaluating trace of the thread the one for the present switches, also beneath active traces."""
+        """Replace the thread's evaluating trace by the one for its present switches, also below active traces."""
         found = _evaluator(self.switches)
         self.dynamic["bottom"] = found
         if self.dynamic["trace"].is_bottom:
@@ -121,7 +121,7 @@ class SwitchedThread:
 
 
 def _apply_config_to_all(everywhere: bool) -> None:
-    """Update the evaluating trace of this thread after a switch was set; those of all threads if ``everywhere``."""
+    """Update the evaluating trace of this thread, or of all threads if ``everywhere``, after a switch was set."""
     with _lock:
         own = state.switched  # reading it adds this thread to the living ones
         living = _switched_threads.living()

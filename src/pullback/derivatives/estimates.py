@@ -40,9 +40,9 @@ def stochastic_trace(
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
       samples: the number of products to compute: at least 2, or 4 for ``"hutch++"``.
-      method: ``"hutchinson"`` returns the mean of v^T A v over random vectors v of signs. ``"hutch++"`` uses a third of
-        the products to find a subspace of large eigenvalues, computes the trace on this subspace exactly, and estimates
-        the rest. For matrices without negative eigenvalues its error falls with 1 / samples, instead of 1 /
+      method: ``"hutchinson"`` returns the mean of v^T A v over random vectors v of 1 and -1. ``"hutch++"`` uses a third
+        of the products to find a subspace of large eigenvalues, computes the trace on this subspace exactly, and
+        estimates the rest. For matrices without negative eigenvalues its error falls with 1 / samples, instead of 1 /
         sqrt(samples).
       chunk_size: the number of vectors in memory at a time; all by default. The result does not depend on it, except
         for rounding.
@@ -76,8 +76,8 @@ def stochastic_diag(
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
       samples: the number of products to compute: at least 2, or 4 for ``"hutch++"``.
-      method: ``"hutchinson"`` returns the mean of v * A v over random vectors v of signs. ``"hutch++"`` uses a third of
-        the products to find a subspace of large eigenvalues, computes their share of the diagonal exactly, and
+      method: ``"hutchinson"`` returns the mean of v * A v over random vectors v of 1 and -1. ``"hutch++"`` uses a third
+        of the products to find a subspace of large eigenvalues, computes their share of the diagonal exactly, and
         estimates the rest.
       chunk_size: the number of vectors in memory at a time; all by default. The result does not depend on it, except
         for rounding.
@@ -205,7 +205,7 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     def rest(key: Any) -> Any:
         """Return one random sample of the trace, or of the diagonal, of (1 - Q Q^T) A.
 
-        A is the matrix, and Q the matrix ``q``, whose columns are orthonormal. ``key`` draws a vector of signs. The
+        A is the matrix, and Q the matrix ``q``, whose columns are orthonormal. ``key`` draws a vector of 1 and -1. The
         sample of the trace is computed from (1 - Q Q^T) A (1 - Q Q^T): it has the same trace, and less variance.
         """
         v = random.rademacher(key, (n,), dtype)

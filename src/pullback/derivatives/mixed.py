@@ -106,7 +106,7 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
 def _weight(i: Index, j: Index) -> Fraction:
     """Return the factor of the Taylor coefficient along the direction ``j`` in the partial derivative ``i``.
 
-    Both are multi-indices. ``i`` counts how often each variable is differentiated by.
+    Both are multi-indices: ``i[k]`` says how often the function is differentiated by variable k.
 
     Source: equation (13.14) of Griewank and Walther.
     """

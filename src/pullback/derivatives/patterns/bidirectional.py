@@ -23,7 +23,7 @@ def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
 
     Rows and columns are removed from the matrix in rounds. A round removes either the shortest remaining rows, whose
     elements are then computed by products of columns; or the shortest remaining columns, whose elements are computed by
-    products of rows. It takes the alternative that adds fewer colours.
+    products of rows. Each round chooses whichever adds fewer colours.
 
     Args:
       i, j: the row and the column of each element.

@@ -23,9 +23,10 @@ METHODS = ("auto", "star", "acyclic", "columns")
 class Forest:
     """The trees by which the elements of a matrix are computed from products, with an acyclic colouring.
 
-    Two colours form a graph without cycles: a vertex is a column of one of them, and an edge is an element of the
-    matrix. An entry of a product is the sum of an element and of the elements below its edge in the tree. So the
-    element is the sum of the entries of its edge and of all edges below, with signs that alternate with the depth.
+    The columns of any two colours form a graph without cycles: its vertices are the columns, and its edges the elements
+    that join them. An entry of a product is the sum of an element and of the elements at the edges directly below its
+    edge in the tree. So the element is the sum of the entries of its edge and of all edges below, with signs that
+    alternate with the depth.
 
     Attributes:
       above: for each edge the next edge towards the root; -1 if there is none: integers (edges,).
@@ -195,8 +196,8 @@ def colour_jacobian(
 
     Columns of the same colour have no row in common, so that one product in forward mode contains all their elements.
     Likewise, rows of the same colour have no column in common, and share a product in reverse mode. With ``"both"``,
-    the elements of long rows are read from products of rows. These rows may then be common to columns of the same
-    colour. The same holds for long columns (Coleman and Verma 1998, *The efficient computation of sparse Jacobian
+    elements of long rows are read from products of rows, so that columns of the same colour may have these rows in
+    common. The same holds for long columns (Coleman and Verma 1998, *The efficient computation of sparse Jacobian
     matrices using automatic differentiation*).
 
     Args:
@@ -456,7 +457,7 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Return the position in the products of each edge's entry, and the trees of an acyclic colouring.
+    """Return for each edge of an acyclic colouring the position of its entry in the products; and the :class:`Forest`.
 
     Each element is an edge from its row to its column; an element on the diagonal is a separate edge. A vertex belongs
     to one tree for each colour of its neighbours. While the trees are searched, an extra vertex joins them, so that one
