@@ -80,8 +80,7 @@ class ShapedArray(AbstractValue):
         return size
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
-        """Return the type of a batch of such arrays, with ``axis`` at ``dim`` (None: nowhere) and not in ``varying``.
-        """
+        """Return the type of a batch of such arrays, with ``axis`` at ``dim`` unless None, and not in ``varying``."""
         shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
         return self.update(shape=shape, varying=self.varying - {axis.key})
 
