@@ -214,8 +214,8 @@ _LOGGED = {TRACE: "traced", LOWER: "lowered"}
 def timed(event: str, **kwargs: str | int) -> AbstractContextManager[None]:
     """A context manager that measures the time of its block, and reports it as ``event`` with ``kwargs``.
 
-    The listeners receive the start time as a number, the duration, and the time span. With ``log_compiles`` on,
-    tracing, lowering and compiling are also logged.
+    The listeners receive the start time as a number, the duration, and the time span. With ``log_compiles`` on, the
+    durations of tracing and lowering are also logged.
     """
     return _timed(event, kwargs) if _scalars or _durations or _spans or config.log_compiles else _NOTHING
 

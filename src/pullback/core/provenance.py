@@ -26,7 +26,7 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
 def current() -> Provenance | None:
     """Return the source location and the path of named scopes to record with an operation.
 
-    Return None, for speed, unless the thread is in a named scope or debugs NaNs.
+    Return None unless the thread is in a named scope or debugs NaNs.
     """
     scope = state.scope
     if scope is None and not state.bottom.watches:

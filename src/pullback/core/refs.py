@@ -91,7 +91,7 @@ def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
 
 
 class RunsAgain(BaseException):
-    """Raised by a function that the backward pass would run a second time, when it uses a reference from outside.
+    """Raised when a function that the backward pass would run a second time uses a reference from outside of it.
 
     The exception never reaches the user: its handler traces the function to a program, which runs only once.
     """
