@@ -14,11 +14,12 @@ _TOOLS = frozenset(("Any", "TYPE_CHECKING", "annotations"))
 
 
 class Face:
-    """The public names of a module, with the modules that lazy names are imported from; see :func:`face`.
+    """The public names of a module; some are imported only when they are first used (see :func:`face`).
 
     Attributes:
-      late: for each lazily imported name, the module that has it and its name there.
-      modules: the public modules within.
+      late: for each name that is imported at its first use, the module to import it from and its name there.
+      modules: the names of the module's public submodules.
+      namespace, made, others, otherwise: the arguments of :func:`face`.
     """
 
     __slots__ = ("late", "made", "modules", "namespace", "others", "otherwise")
@@ -44,7 +45,11 @@ class Face:
         self.otherwise = otherwise
 
     def find(self, name: str) -> Any:
-        """Return the value of a name that is not in the namespace yet: the module's ``__getattr__``."""
+        """Return the value of a name that the module's namespace does not contain, or raise AttributeError.
+
+        This method is the module's ``__getattr__``. A name of ``late`` or a submodule is imported, and its value is
+        stored in the namespace.
+        """
         module = self.namespace["__name__"]
         if name in self.late:
             owner, there = self.late[name]
@@ -64,7 +69,7 @@ class Face:
         return value
 
     def own(self) -> set[str]:
-        """Return the public names that the module defines or imports lazily."""
+        """Return the public names that the module defines itself or imports lazily, without those of ``others``."""
         there = {
             name
             for name, value in self.namespace.items()
@@ -73,7 +78,10 @@ class Face:
         return there.union(self.late, self.modules, self.made)
 
     def listed(self) -> list[str]:
-        """Return the public names: the module's ``__dir__``."""
+        """Return the sorted list of the public names of the module, with those of ``others``.
+
+        This method is the module's ``__dir__``.
+        """
         written = self.namespace.get("__all__")
         names = self.own() if written is None else self.modules.union(written)
         for other in map(importlib.import_module, self.others):
@@ -90,19 +98,20 @@ def face(
     others: Sequence[str] = (),
     otherwise: Callable[[str], Any] | None = None,
 ) -> None:
-    """Define a module's ``__dir__``, its ``__getattr__`` if it has lazy names, and its ``__all__`` if it has none.
+    """Define a module's ``__dir__``, and ``__getattr__`` for names that are imported or computed on first access.
 
-    Call it below ``__all__``, or at the end of a module without one: all names without an underscore are public then.
+    If the module has no ``__all__``, and ``others`` is empty, define ``__all__``: all names that do not begin with an
+    underscore. Call this function at the end of the module, or directly below its ``__all__``.
 
     Args:
       namespace: the module's ``globals()``.
-      late: maps a module to the names to import from it at their first use: a sequence, or one string with spaces
-        between them. ``"new=old"`` imports ``old`` as ``new``. A module that begins with a dot is relative to the
-        package.
-      modules: the public modules within, which are imported when they are first used.
-      made: names whose values are computed by a function at each access.
-      others: modules whose public names this module has too.
-      otherwise: returns the value of any other name, or raises AttributeError.
+      late: maps a module to the names to import from it when they are first used: a sequence of names, or one string
+        with spaces between them. ``"new=old"`` imports ``old`` as ``new``. A module that begins with a dot is relative
+        to the package.
+      modules: the names of public submodules, with spaces between them; each is imported when it is first used.
+      made: maps a name to the function that computes its value at each access.
+      others: modules whose public names this module offers too.
+      otherwise: takes any other name, and returns its value or raises AttributeError.
 
     >>> module = {"__name__": "pullback.some", "__package__": "pullback", "f": len, "_g": len}
     >>> face(module, {"math": "sin cosine=cos"}, made={"one": lambda: 1})

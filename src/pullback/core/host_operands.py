@@ -15,10 +15,12 @@ error: operands that do not fit, numbers or results that are too large, a contex
 
 
 def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
-    """Return the NumPy values of operands, and whether the result is weakly typed.
+    """Return the list of the NumPy values of the operands ``args``, and whether the result is weakly typed.
 
-    The result is weak if the primitive keeps weak types, and all operands except boolean arrays are weak. Return
-    (None, None) if an operand is on a device other than the host's.
+    The result is weakly typed if the primitive keeps weak types, and all operands except boolean arrays are weakly
+    typed. The second value is None if the parameter ``weak_type`` of the primitive determines it.
+
+    Return (None, None) if an operand is on another device than the host.
     """
     values: list[Any] = []
     weak = primitive.keeps_weak_type
@@ -46,7 +48,7 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
 
 
 def _fit_scalars(values: list[Any]) -> None:
-    """Convert Python numbers to NumPy scalars, in place, where NumPy would promote them to the wrong dtype."""
+    """Convert Python numbers in ``values`` to NumPy scalars, in place, if NumPy would promote them to a wrong dtype."""
     dtype = number_dtype(values)
     if dtype.isbuiltin != 1 or all(type(v) in SCALARS for v in values):
         for i, v in enumerate(values):

@@ -18,7 +18,10 @@ A checkpoint has no such rule: it has to be computed again."""
 
 
 def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
-    """Inline each operation that has a rule of ``kind``: replace it by the program that the rule returns.
+    """Replace each operation that has a rule of ``kind`` by the equations of the program that the rule returns.
+
+    Return the new program. Operations within the inserted equations are replaced too. In the example, ``jit`` is
+    replaced.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -33,9 +36,9 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     eqns: list[Eqn] = []
 
     def enter(inner: Jaxpr, values: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
-        """Append the equations of ``inner``, applied to ``operands``, and return its results.
+        """Append to ``eqns`` the equations of ``inner``, applied to ``operands``; return its results.
 
-        ``values`` are the values of its constants.
+        ``values`` are the values of the constants of ``inner``. Operations with a rule are inlined recursively.
         """
         positions: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
         for v, x in zip(inner.constvars, values, strict=True):

@@ -24,17 +24,17 @@ __all__ = [
 
 
 class TraceTag:
-    """A mark by which a user's interpreter recognizes its tracers."""
+    """A mark, compared by identity, by which a user's interpreter recognizes its own tracers."""
 
     __slots__ = ()
 
 
 class Effect:
-    """A side effect of an operation, in JAX's spelling: a base class for users' effects."""
+    """The base class of users' side effects of operations; JAX has a class of this name."""
 
 
 class OpaqueTraceState:
-    """A snapshot of the current trace: two are equal if no transformation began or ended in between."""
+    """A snapshot of the current trace. Two snapshots are equal if the same trace was current in both."""
 
     __slots__ = ("_trace",)
 
@@ -53,7 +53,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """Return a snapshot of the current trace: two are equal if no transformation began or ended in between.
+    """Return a snapshot of the current trace. Two snapshots are equal if the same trace was current in both.
 
     Args:
       convention: is ignored; JAX has it.
@@ -67,7 +67,10 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``, or, if it is an evaluating trace, the evaluating trace that this thread's switches selected."""
+    """Return ``trace``, or this thread's evaluating trace if ``trace`` is an evaluating trace, perhaps an older one.
+
+    The evaluating trace of a thread is replaced when a debugging switch is set.
+    """
     return state.bottom if trace.is_bottom else trace
 
 
@@ -91,7 +94,9 @@ def find_top_trace(values: Any = ()) -> Trace:
 
 @contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """A context manager that yields the current trace, as the parent for a user's interpreter.
+    """A context manager that yields the current trace, and restores it at the end of the block.
+
+    A user's interpreter uses the yielded trace as its parent.
 
     >>> with take_current_trace() as trace:
     ...     print(trace.transformation)
@@ -106,14 +111,14 @@ def take_current_trace() -> Iterator[Trace]:
 
 @contextmanager
 def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A context manager in which ``trace`` is current: a user's interpreter, or its parent.
+    """A context manager in which ``trace`` is the current trace.
 
     Args:
-      trace: the interpreter.
+      trace: a user's interpreter, or the parent of one.
       check_leaks: is ignored; JAX has it.
 
     Raises:
-      ArgumentError: it is no interpreter (a TypeError).
+      ArgumentError: ``trace`` is no interpreter (a TypeError).
 
     >>> from pullback import core, lax
     >>> class Counting(core.Trace):
@@ -143,15 +148,15 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """Return the type of one example of a batch.
+    """Return the type of one example of a batch: the batch's type without the mapped axis.
 
     Args:
       size: the size of the mapped axis.
-      axis: its position; None if there is none.
+      axis: the position of the mapped axis; None if the value is not batched: its type is then returned unchanged.
       aval: the type of the batch.
 
     Raises:
-      ArgumentError: the axis is of another size (a ValueError).
+      ArgumentError: the axis of ``aval`` is not of this size (a ValueError).
 
     >>> import numpy as np
     >>> mapped_aval(3, 1, ShapedArray((2, 3), np.dtype("float32")))
@@ -166,12 +171,13 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
-    """Return the type of a batch of examples.
+    """Return the type of a batch of examples: the example's type with a mapped axis inserted.
 
     Args:
       size: the size of the mapped axis.
-      axis: its position in the batch; None if there is none.
-      aval: the type of an example.
+      axis: the position of the mapped axis in the batch; None if the value is not batched: its type is then returned
+        unchanged.
+      aval: the type of one example.
       explicit_mesh_axis: is ignored; JAX has it.
 
     >>> import numpy as np
@@ -201,12 +207,12 @@ _WITHOUT_DERIVATIVE = (bool, int, operator.index)
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """Convert a concrete value by a function.
+    """Return ``force(val)``, or raise an error if ``val`` has no concrete value.
 
     Args:
-      force: ``int``, ``np.asarray``, ...; None leaves the value as it is.
+      force: ``int``, ``np.asarray``, ...; None returns the value unchanged.
       val: an array or anything else.
-      context: what the value is for, for the error message.
+      context: what needs the value, for the error message.
 
     Raises:
       ConcretizationTypeError: the value is traced (a TypeError).
@@ -239,13 +245,13 @@ def new_jaxpr_eqn(
     """Make an equation, with the arguments in JAX's order.
 
     Args:
-      invars: the operands, variables and literals.
-      outvars: the variables that it binds.
+      invars: the operands: variables and literals.
+      outvars: the variables to which the equation binds its results.
       primitive: the operation.
-      params: its parameters.
-      effects: is ignored, as ``ctx`` is; JAX has both. An equation has the effects of its primitive.
-      source_info: its source location.
-      ctx: see above.
+      params: the parameters of the operation.
+      effects: is ignored; JAX has it. An equation has the effects of its primitive.
+      source_info: the source location of the equation.
+      ctx: is ignored; JAX has it.
 
     >>> from pullback import make_jaxpr
     >>> (eqn,) = make_jaxpr(lambda x: x + x)(1.0).eqns
@@ -257,18 +263,18 @@ def new_jaxpr_eqn(
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """Return a function that makes a new variable of a type."""
+    """Return a function that takes a type and makes a new variable of this type."""
     return Var
 
 
 def subjaxprs_of(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs in the parameters of a program's equations."""
+    """Yield the programs that are parameters of a program's equations."""
     for eqn in jaxpr.eqns:
         yield from subjaxprs(eqn)
 
 
 def named_axes() -> list[Any]:
-    """The names of the axes in scope.
+    """Return the names of the mapped axes in scope, as a list.
 
     >>> import pullback
     >>> found = []
@@ -280,7 +286,7 @@ def named_axes() -> list[Any]:
 
 
 def within(kind: type[Trace]) -> bool:
-    """Whether the current trace or one of its parents is of class ``kind``."""
+    """Whether the current trace, or any of the traces enclosing it, is an instance of the class ``kind``."""
     trace = state.trace
     while not trace.is_bottom:
         if isinstance(trace, kind):
@@ -290,7 +296,7 @@ def within(kind: type[Trace]) -> bool:
 
 
 class DropVar(Var):
-    """A variable for a result that no equation reads."""
+    """A variable bound to a result that nothing uses; printed as ``_``."""
 
     __slots__ = ()
 

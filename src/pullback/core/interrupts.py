@@ -19,15 +19,17 @@ T = TypeVar("T")
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """Return the result of ``work``, which runs to its end even if a signal arrives meanwhile.
+    """Return the result of ``work()``, which runs to its end even if a signal such as Ctrl-C arrives meanwhile.
 
-    The main thread has a new thread call it. Starting this takes some 50 us, much less than compiling.
+    In the main thread, ``work`` runs in a new thread, since signal handlers interrupt only the main thread. Starting
+    the thread takes some 50 us, much less than compiling.
 
     Args:
       work: a function without arguments. It must not run user code, which may depend on the thread.
 
     Raises:
-      BaseException: the first error of a signal handler, such as KeyboardInterrupt; else the error of ``work``.
+      BaseException: the first error that a signal handler raised, such as KeyboardInterrupt; otherwise the error of
+        ``work``.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()
@@ -69,9 +71,11 @@ def uninterrupted(work: Callable[[], T]) -> T:
 
 @functools.cache
 def imported(name: str) -> Any:
-    """Import and return a module, uninterrupted by signals: repeating an interrupted import of a C++ module crashes.
+    """Import the module ``name`` and return it; signals such as Ctrl-C take effect only after the import.
+
+    If the import of a C++ module is interrupted, importing it again crashes.
 
     Raises:
-      ImportError: it is not installed.
+      ImportError: the module is not installed.
     """
     return uninterrupted(lambda: importlib.import_module(name))

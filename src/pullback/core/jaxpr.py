@@ -17,7 +17,7 @@ aval_of = attrgetter("aval")
 
 
 class Var:
-    """A variable of a jaxpr, bound once."""
+    """A variable of a jaxpr, bound exactly once: a constant, an input, or the result of an equation."""
 
     __slots__ = ("aval",)
 
@@ -29,7 +29,7 @@ class Var:
 
 
 class Literal:
-    """A number written into a jaxpr."""
+    """A number ``val`` of type ``aval``, used as an operand or result of a jaxpr instead of a variable."""
 
     __slots__ = ("aval", "val")
 
@@ -73,10 +73,9 @@ class Eqn:
         return "\n".join(show_eqn(self, VariableNames(), "", ""))
 
     def replace(self, **changes: Any) -> Eqn:
-        """Return the equation with some of its attributes replaced.
+        """Return a copy of the equation with attributes replaced, as in ``eqn.replace(primitive=p)``.
 
-        ``source_info`` is another equation's. ``effects`` and ``ctx`` are ignored; JAX has them. An equation has the
-        effects of its primitive and its programs.
+        The keyword ``source_info`` takes another equation's location. ``effects`` and ``ctx``, as in JAX, are ignored.
         """
         info = changes.pop("source_info", None)
         if info is not None:
@@ -87,11 +86,11 @@ class Eqn:
 
     @property
     def ctx(self) -> EqnContext:
-        """The context of the equation: a user's interpreter binds it again ``with eqn.ctx.manager``."""
+        """The context in which a user's interpreter evaluates the equation: ``with eqn.ctx.manager: ...``."""
         return CONTEXT
 
     def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
-        """Return the equation with other operands and results, and with some parameters changed."""
+        """Return a copy of the equation with these operands and results, updating its parameters by ``params``."""
         return Eqn(self.primitive, list(invars), {**self.params, **params}, list(outvars), self.made_at, self.scope)
 
     @property
@@ -101,7 +100,7 @@ class Eqn:
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of the operations with side effects, in the equation and in its programs."""
+        """The names of the primitives with side effects in the equation, including the programs in its parameters."""
         own = {self.primitive.name} if self.primitive.effect else set()
         return frozenset(own.union(*(jaxpr.effects for jaxpr in subjaxprs(self))))
 
@@ -114,7 +113,7 @@ class Eqn:
 class Jaxpr:
     """A program: constants, inputs, equations in order, and results.
 
-    Treat it as immutable: transformations are cached by the jaxpr that they were applied to.
+    Treat it as immutable, because results of transformations are cached for each jaxpr.
     """
 
     __slots__ = (
@@ -145,10 +144,10 @@ class Jaxpr:
         """Make a program.
 
         Args:
-          constvars: the constants.
-          invars: the inputs.
-          eqns: the equations, in order. Results may come before the equations, as in JAX.
-          outvars: the results.
+          constvars: the variables of the constants.
+          invars: the variables of the inputs.
+          eqns: the equations, in order. The order ``outvars, eqns`` of arguments, as in JAX, is accepted too.
+          outvars: the results: variables or literals.
           effects: is ignored; JAX has it. A program has the effects of its equations.
           debug_info: describes the function that was traced.
         """
@@ -170,7 +169,7 @@ class Jaxpr:
 
     @property
     def axes(self) -> frozenset[Any]:
-        """The names of the axes that its operations refer to, and that are not mapped within it."""
+        """The named axes that the program's operations refer to, without those that the program itself maps over."""
         try:
             return self._axes
         except AttributeError:
@@ -179,7 +178,7 @@ class Jaxpr:
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of its operations with side effects."""
+        """The names of the primitives with side effects in the program, including inner programs."""
         if not hasattr(self, "_effects"):
             eqns = [eqn for eqn in self.eqns if eqn.primitive.effect or (eqn.params and eqn.effect)]
             self._effects = frozenset[str]().union(*(eqn.effects for eqn in eqns))
@@ -187,16 +186,16 @@ class Jaxpr:
 
     @property
     def in_avals(self) -> list[ShapedArray]:
-        """The types of its inputs."""
+        """The types of the program's inputs."""
         return list(map(aval_of, self.invars))
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        """The types of its results."""
+        """The types of the program's results."""
         return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """Return the program with some attributes replaced; ``changes`` are keywords of the constructor."""
+        """Return a copy of the program with attributes replaced; ``changes`` are keywords of the constructor."""
         changes.pop("effects", None)
         return Jaxpr(**changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
 
@@ -226,9 +225,8 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
 
-    The results of its transformations are cached in it (see ``cached_by_jaxpr``), not in a global table: a result may
-    refer to the program, as the derivative of a loop does, and the garbage collector frees the cycle only if the
-    program itself owns the cache.
+    Results of transformations of the program are stored in this object (see ``cached_by_jaxpr``), not in a global
+    table. A result may refer to the program, as the derivative of a loop does; the garbage collector then frees both.
     """
 
     __slots__ = ("__weakref__", "_derived", "consts", "jaxpr")
@@ -259,11 +257,11 @@ class ClosedJaxpr:
     debug_info = property(lambda self: self.jaxpr.debug_info)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """Return the program with ``jaxpr`` or ``consts`` replaced."""
+        """Return a copy of the closed jaxpr with ``jaxpr`` or ``consts`` replaced."""
         return ClosedJaxpr(**changed(self, changes, ("jaxpr", "consts")))
 
     def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
-        """Apply ``function`` to the jaxpr, and return the result closed over the same constants."""
+        """Return a closed jaxpr of ``function(self.jaxpr)`` with the same values of the constants."""
         return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def pretty_print(
@@ -282,7 +280,7 @@ _NO_AXES: frozenset[Any] = frozenset()
 
 
 def free_axes(primitive: Primitive, params: dict[str, Any]) -> frozenset[Any]:
-    """Return the names of the axes that an operation refers to."""
+    """Return the named axes that an operation refers to, itself or in the programs among its parameters."""
     rule = primitive.axes_rule
     if rule is not None:
         return rule(params)  # type: ignore[no-any-return]
@@ -307,7 +305,7 @@ def _programs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
-    """Return the abstract result of a primitive, or the list of its abstract results, with weak types."""
+    """Return the type of an operation's result, including weak types; a list of types if it has multiple results."""
     rule = primitive.abstract_eval_rule
     if rule is None:
         raise missing_rule(primitive, "abstract_eval", "tracing")
@@ -333,7 +331,10 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
-    """Mark a result as varying along the named axes of its operands, unless the operation's own rule has done so."""
+    """Return ``out``, one or several result types, marked as varying along the named axes of the operands.
+
+    Return it unchanged if the operation has an ``axes`` rule or programs, whose own rules mark the types.
+    """
     if primitive.axes_rule is not None or any(True for _ in _programs(params)):
         return out
     axes = _NO_AXES.union(*[a.varying for a in avals])
@@ -343,15 +344,12 @@ def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
-    """Run a jaxpr under the current trace.
+    """Run a jaxpr under the current trace, and return the list of its results.
 
     Args:
       jaxpr: the program.
-      consts: one value for each of its constants.
-      args: one value for each of its inputs.
-
-    Returns:
-      The list of its results.
+      consts: a value for each constant of the program.
+      args: a value for each input of the program.
     """
     if len(args) != len(jaxpr.invars):
         raise JaxprError(f"a jaxpr of {len(jaxpr.invars)} inputs was given {len(args)}: {jaxpr}")
@@ -378,5 +376,5 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """Return a function of the program's inputs that evaluates a closed jaxpr."""
+    """Return a function that takes the inputs of a closed jaxpr and returns the list of its results."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)

@@ -11,14 +11,19 @@ from pullback.core.trace import missing_rule
 
 
 def _broken(where: Eqn | str, rule: str) -> JaxprError:
-    """Return the error for ``where``, an equation or a name of a list of variables; ``rule`` says what is wrong."""
+    """Return the error that says that ``where`` breaks a rule of jaxprs.
+
+    Args:
+      where: an equation, or the name of a list of variables, such as "the list of inputs".
+      rule: the rest of the message: a verb phrase that says what is wrong.
+    """
     if isinstance(where, Eqn):
         where = f"the equation `{where}` from {source.describe(where.made_at)}"
     return JaxprError(f"{where} {rule}")
 
 
 def _check_types(eqn: Eqn) -> None:
-    """Raise a JaxprError if the operands and results of an equation break a typing rule."""
+    """Raise a JaxprError unless an equation's variables have the types that abstract evaluation returns."""
     primitive = eqn.primitive
     if primitive.abstract_eval_rule is None:
         raise missing_rule(primitive, "abstract_eval", "the jaxpr checker")
@@ -35,22 +40,22 @@ def _check_types(eqn: Eqn) -> None:
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
-    """Check that every variable is bound once, before its first use, with the type that its equation returns.
+    """Check that each variable is bound once, before its first use, with the type that its equation returns.
 
     Args:
-      jaxpr: the program.
-      anew: whether to check inner programs again that were checked before.
+      jaxpr: the program; the programs within it are checked too.
+      anew: whether to check also those inner programs that an earlier call has checked.
 
     Raises:
-      JaxprError: names the equation and the rule that it breaks.
+      JaxprError: the message names the equation and the rule that the equation breaks.
     """
     _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set(), anew)
 
 
 def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
-    """Check a program and its inner programs, except those in ``seen``, to which checked programs are added.
+    """Check a program and the programs within it, and add the checked programs to ``seen``.
 
-    Without ``anew``, programs that an earlier call checked are skipped too.
+    Skip programs in ``seen``. If ``anew`` is False, skip also programs that an earlier call has checked.
     """
     if jaxpr in seen or (not anew and hasattr(jaxpr, "_checked")):
         return

@@ -10,13 +10,13 @@ from pullback.core.errors import ArgumentError
 
 
 class SourceInfo:
-    """The source location of an equation.
+    """The source location of an equation. All attributes are None if the location is unknown.
 
     Attributes:
-      location: the instruction in the user's program; this and the following attributes are None if it is unknown.
+      location: the instruction in the user's program.
       scope: the named scopes and the pass of differentiation, as a ``source.Scope``; None outside of scopes.
-      file_name, function_name, line: its file, its function, and its line in the file.
-      name_stack: the named scopes that it is in, separated by slashes.
+      file_name, function_name, line: the file, the function, and the line in the file.
+      name_stack: the named scopes as text, separated by slashes.
     """
 
     __slots__ = ("file_name", "function_name", "line", "location", "name_stack", "scope")
@@ -33,11 +33,11 @@ class SourceInfo:
 
 
 class EqnContext:
-    """The context that an equation is evaluated in, in JAX's spelling; here it has no effect.
+    """The context in which an equation is evaluated. JAX has this class; here the context has no effect.
 
     Attributes:
       compute_type, xla_metadata: None.
-      manager: a context in which to bind the operation again.
+      manager: a context manager in which an interpreter evaluates the equation.
     """
 
     __slots__ = ()
@@ -56,13 +56,13 @@ CONTEXT = EqnContext()
 
 
 class DebugInfo(NamedTuple):
-    """A description of the traced function that a program was made from.
+    """A description of the function from which a program was traced.
 
     Attributes:
-      traced_for: the transformation that traced it, such as ``jit``.
+      traced_for: the transformation that traced the function, such as ``jit``.
       func_src_info: the function's name and location; None if unknown.
-      arg_names: the argument name of each input; None if unknown.
-      result_paths: the path of each result in the function's return value; None if unknown.
+      arg_names: for each input the name of the argument; None if unknown.
+      result_paths: for each result its path in the function's return value; None if unknown.
     """
 
     traced_for: str
@@ -75,7 +75,7 @@ UNKNOWN = DebugInfo("a program")
 
 
 def changed(x: Any, changes: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the attributes ``names`` of an object as a dictionary, updated by ``changes``."""
+    """Return ``{name: getattr(x, name)}`` for the attributes ``names``, updated by ``changes``."""
     unknown = sorted(changes.keys() - set(names))
     if unknown:
         raise ArgumentError(

@@ -14,7 +14,11 @@ from pullback.core.array import SCALARS, ArrayImpl
 
 
 class VariableNames:
-    """Names for variables, a, b, ..., z, ba, bb, ..., in the order of their first use."""
+    """A callable that returns a variable's name: a, b, ..., z, ba, bb, ..., in the order of first use.
+
+    It also holds the flags for printing: whether to show source locations (``source_info``) and scopes
+    (``name_stack``).
+    """
 
     def __init__(self, source_info: bool = False, name_stack: bool = False) -> None:
         self.source_info = source_info
@@ -79,7 +83,7 @@ def show_jaxpr(jaxpr: Any, names: VariableNames, indent: str) -> list[str]:
 
 
 def _show_origin(eqn: Any, names: VariableNames) -> str:
-    """Return a comment with an equation's named scopes and source location, if the flags in ``names`` request them."""
+    """Return a comment with an equation's named scopes and source location, if the flags of ``names`` ask for them."""
     info = eqn.source_info
     scope = f" # {info.name_stack}" if names.name_stack and info.name_stack else ""
     return f"{scope} # from {info}" if names.source_info else scope
@@ -124,6 +128,9 @@ def show_param(value: Any) -> str:
 
 
 def literal_key(a: Any) -> tuple[Any, ...]:
-    """Return a key for merging equal literals, by type and bits: zeros have signs, and a NaN is unequal to itself."""
+    """Return a key that is the same for equal literals, so that they can be merged.
+
+    The key has the literal's type and bits: 0.0 and -0.0 are different literals, and NaN equals itself.
+    """
     value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
     return type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval

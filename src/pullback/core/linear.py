@@ -22,9 +22,9 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 
 
 class LinearVar:
-    """A variable of a linear program together with the operation that returns it; a program is a list of these.
+    """A variable of a linear program, together with the operation that returns it. A program is a list of these.
 
-    An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
+    An operation of several results is a ``LinearVar`` of index -1, which lists the result variables in ``results``.
 
     Attributes:
       provenance: the source line and scope of the operation, which its transpose inherits; None if not recorded.
@@ -52,7 +52,7 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        """The variable's type, inferred from its operands' types without recursion, since a tape may be long."""
+        """The variable's type, inferred from its operands' types; without recursion, since a tape may be long."""
         if self._aval is not None:
             return self._aval
         waiting = [self]
@@ -89,12 +89,12 @@ class LinearVar:
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """Return the types of operands that are linear variables or residuals."""
+    """Return the type of each of ``args``, the operands of a recorded operation: linear variables or residuals."""
     return resolve_weak_scalars([x.aval if type(x) is LinearVar else typeof(x) for x in args], args)
 
 
 def is_linear(x: Any) -> bool:
-    """Whether an operand that a transposition rule receives is linear."""
+    """Whether ``x``, an operand that a transposition rule receives, is linear: a ``LinearVar`` and not a value."""
     return type(x) is LinearVar
 
 
@@ -114,14 +114,14 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """A trace that records the operations on linear values, and passes all others to its parent.
+    """A trace that records the operations on its tracers, and passes all others to its parent.
 
     Attributes:
-      nodes: the operations, in order.
+      nodes: the recorded operations, in order.
       count: the number of variables.
-      masks: whether to record masked products, in which a linear value of zero makes a zero (``core.masking``).
-      notes: whether recorded operations need ``_note``: for ``watch``, or for their provenance within a scope.
-      watch: called with this trace, the recorded operation, and its tracers; None if unused.
+      masks: whether to record masked products, in which a linear factor of zero makes a zero (``core.masking``).
+      notes: whether to call ``_note`` for each recorded operation, for ``watch`` or to record its provenance.
+      watch: a function to call with this trace, each recorded operation, and its result tracers; or None.
       error: called with this trace, an operation, and the reason why it cannot be recorded; returns the error.
     """
 
@@ -146,7 +146,7 @@ class LinearTrace(Trace):
         return LinearTracer(self, var)
 
     def end(self, x: Any) -> Any:
-        """Return the variable of a result, or ZERO if it does not depend on the inputs."""
+        """Return the variable of a result ``x``, or ZERO if ``x`` does not depend on the program's inputs."""
         return x.variable if type(x) is LinearTracer and x._trace is self else ZERO
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -187,7 +187,7 @@ class LinearTrace(Trace):
         return out
 
     def _run(self, rule: Rule, *args: Any, **params: Any) -> Any:
-        """Return the results of a rule, run with this trace current."""
+        """Return ``rule(*args, **params)``, called with this trace as the current trace."""
         outer, state.trace = state.trace, self
         try:
             return rule(*args, **params)
@@ -195,7 +195,7 @@ class LinearTrace(Trace):
             state.trace = outer
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
-        """Record an operation of several results as linear in its operands that are tracers of this trace."""
+        """Record an operation of several results, which is linear in the tracers among ``args``; return its results."""
         own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
         return self._record_many(primitive, own, params)
 
@@ -211,14 +211,14 @@ class LinearTrace(Trace):
         return outs
 
     def _note(self, node: LinearVar, tracers: list[LinearTracer]) -> None:
-        """Set the provenance of a recorded operation, and call ``watch`` if there is one."""
+        """Set the provenance of the recorded operation ``node``, and call ``watch`` with its result ``tracers``."""
         if not self.parent.quick:
             node.provenance = provenance.current()
         if self.watch is not None:
             self.watch(self, node, tracers)
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
-        """Return the error for an operation that cannot be recorded as linear; ``how`` is the reason."""
+        """Return the error for an operation that cannot be recorded; ``how`` is the reason, as in "is not linear"."""
         return self.error(self, primitive, how)
 
 
@@ -237,9 +237,9 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
-    """Whether an operation is linear in those of ``args`` that are ``LinearVar``.
+    """Whether an operation is linear in all operands in ``args`` that are a ``LinearVar``, taken together.
 
-    ``linear_in``: the positions in which it is jointly linear, or ``"each"``: linear in any one, the others constant.
+    ``linear_in``: the positions in which it is jointly linear; or ``"each"``: linear in each, one at a time.
     """
     if linear_in == "each":
         count = 0
@@ -251,7 +251,10 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
-    """Transpose a node for its cotangent ``ct``; sum over ``reduced`` axes along which an operand does not vary."""
+    """Return the cotangents of the operands of ``node``, from the cotangent ``ct`` of its result.
+
+    If an operand does not vary along a ``reduced`` axis, sum its cotangent over this axis.
+    """
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]
@@ -261,9 +264,9 @@ class LinearProgram:
     """A linear function as data.
 
     Attributes:
-      nodes: its operations, in order.
-      inputs: its input variables.
-      outputs: for each result a ``LinearVar``, or ``ZERO``.
+      nodes: the operations, in order.
+      inputs: the input variables.
+      outputs: for each result a ``LinearVar``, or ``ZERO`` if the result is zero.
       count: the number of variables.
     """
 
@@ -276,7 +279,7 @@ class LinearProgram:
         self.count = count
 
     def run(self, tangents: Sequence[Any]) -> list[Any]:
-        """Evaluate the program under the current trace; a tangent that no operation reads may be ``ZERO``."""
+        """Return the results of the program for its inputs ``tangents``; ``ZERO`` is allowed for unused inputs."""
         env: list[Any] = [ZERO] * self.count
         for var, t in zip(self.inputs, tangents, strict=True):
             env[var.index] = t
@@ -296,15 +299,12 @@ class LinearProgram:
         return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
 
     def transpose(self, cotangents: Sequence[Any], add: Callable[[Any, Any], Any], consume: bool = False) -> list[Any]:
-        """Return the cotangents of the inputs, computed under the current trace.
+        """Return a cotangent for each input, or ``ZERO`` if no result depends on it; runs under the current trace.
 
         Args:
           cotangents: one for each result; ``ZERO`` is allowed.
-          add: sums two cotangents of one variable.
+          add: ``add(ct, ct) -> ct`` sums two cotangents of the same variable.
           consume: whether to drop each operation, with its residuals, once it has been transposed.
-
-        Returns:
-          One cotangent for each input; ``ZERO`` if no result depends on it.
         """
         env: list[Any] = [ZERO] * self.count
         reduced = [axis for axis in state.axes.values() if axis.reduced] if state.axes else None
@@ -344,7 +344,7 @@ class LinearProgram:
         return [env[var.index] for var in self.inputs]
 
     def dce_inputs(self, wanted: Sequence[int]) -> LinearProgram:
-        """Drop the operations that depend on no ``wanted`` input: transposition then skips unwanted cotangents."""
+        """Return the program reduced to the operations that depend on the inputs with the indices ``wanted``."""
         reached = {self.inputs[i].index for i in wanted}
         nodes = []
         for node in self.nodes:

@@ -14,7 +14,10 @@ ProgramStructure = tuple[Any, ...]
 
 
 def split(program: LinearProgram) -> tuple[list[Any], ProgramStructure]:
-    """Return the residuals of a program, and the rest of it as a hashable structure."""
+    """Return the residuals of a program, and its structure: all the rest, which is hashable.
+
+    The residuals are the constant operands of the operations, except Python numbers.
+    """
     residuals: list[Any] = []
     nodes = []
     for node in program.nodes:
@@ -38,7 +41,7 @@ def split(program: LinearProgram) -> tuple[list[Any], ProgramStructure]:
 
 
 def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram:
-    """Rebuild a program from a structure and residuals: the inverse of :func:`split`."""
+    """Return the program that has this structure and these residuals: the inverse of :func:`split`."""
     nodes, inputs, outputs, count = structure
     values = iter(residuals)
     variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}

@@ -27,10 +27,12 @@ homogeneous = RuleKind("homogeneous", "the parameters as they are")
 class LinearPart(NamedTuple):
     """The linear part of an operation that is affine in some operands: the operation without its constant term.
 
+    To apply the linear part to some operands, bind the operation with ``params``, and pass zeros for the other operands
+    at the positions ``joint``. Operands at all other positions keep their values.
+
     Attributes:
-      joint: the positions of the operands in which it is jointly linear. To apply the linear part, replace constant
-        operands at these positions by zeros, and keep operands at other positions.
-      params: its parameters, changed so that they add no constant.
+      joint: the positions of the operands in which the operation is jointly linear.
+      params: the operation's parameters, changed so that they add no constant: a fill value becomes 0.
     """
 
     joint: Sequence[int]
@@ -38,12 +40,16 @@ class LinearPart(NamedTuple):
 
 
 def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params: dict[str, Any]) -> LinearPart | None:
-    """Return the linear part of an operation that is jointly linear or affine in some operands; None for any other.
+    """Return the linear part of an operation as a function of the operands at ``moving``; None if there is none.
+
+    There is none if the operation is neither jointly linear nor affine in these operands, or if it holds programs, as a
+    loop does.
 
     Args:
-      primitive, params: the operation. The result is None for an operation that holds programs, such as a loop.
+      primitive: the operation.
       moving: the positions of the operands that are not constant.
-      count: the number of operands.
+      count: the number of all operands.
+      params: the parameters of the operation.
 
     >>> from pullback.primitives.elementwise import add_p, mul_p
     >>> [linear_part(p, [0], 2, {}) for p in (add_p, mul_p)]

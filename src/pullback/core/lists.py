@@ -9,7 +9,7 @@ R = TypeVar("R")
 
 
 def split_list(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """Split into groups of the given sizes and the remainder: ``[a, b, c, d], 1, 2`` -> ``[a], [b, c], [d]``."""
+    """Split values into groups of the given sizes and the rest: ``[a, b, c, d], 1, 2`` -> ``[[a], [b, c], [d]]``."""
     groups, start = [], 0
     for count in counts:
         groups.append(list(values[start : start + count]))
@@ -23,7 +23,7 @@ def select(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
 
 
 def partition_list(values: Iterable[Any], flags: Iterable[bool]) -> tuple[list[Any], list[Any]]:
-    """Split values into those with an unset and those with a set flag: ``[a, b], [False, True]`` -> ``[a], [b]``."""
+    """Return the values whose flag is unset, and those whose flag is set: ``[a, b], [False, True]`` -> ``[a], [b]``."""
     parts: tuple[list[Any], list[Any]] = [], []
     for x, flag in zip(values, flags, strict=True):
         parts[flag].append(x)
@@ -43,25 +43,25 @@ def scatter_where(flags: Iterable[bool], values: Iterable[Any], default: Any) ->
 
 
 def positions(values: Iterable[Any]) -> dict[Any, int]:
-    """Return the index of each value's first occurrence, for fast look-up: ``a, b, a`` -> ``{a: 0, b: 1}``."""
+    """Return a dictionary from each value to the index of its first occurrence: ``[a, b, a]`` -> ``{a: 0, b: 1}``."""
     return {value: i for i, value in reversed(list(enumerate(values)))}
 
 
 def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
-    """Append the other values that are not present yet, each once: ``[a, b], [c, a, c]`` -> ``[a, b, c]``."""
+    """Append to ``values`` each of ``others`` that is not in the list yet: ``[a, b], [c, a, c]`` -> ``[a, b, c]``."""
     there = set(values)
     return [*values, *(v for v in dict.fromkeys(others) if v not in there)]
 
 
 def fixpoint(step: Callable[[list[bool]], tuple[list[bool], R]], start: Iterable[bool]) -> tuple[list[bool], R]:
-    """Iterate ``step`` on the flags of a loop's carry until they no longer change.
+    """Apply ``step`` to the flags ``start``, to the resulting flags, and so on, until the flags no longer change.
 
     Args:
-      step: maps flags to new flags, in which every set flag stays set, and an additional result.
-      start: the initial flags.
+      step: maps flags to ``(new flags, another result)``. Flags that are set must stay set.
+      start: the initial flags, one for each entry of a loop's carry.
 
     Returns:
-      The fixed point, and the additional result of ``step`` for it.
+      The final flags, and the other result of the last call of ``step``.
     """
     flags = list(start)
     while True:

@@ -9,14 +9,14 @@ from typing import Any
 
 
 def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
-    """Return a lock that each forked child replaces by a new one: in the child, no thread would release a held lock.
+    """Return a lock of ``threading``, which each forked child process replaces by a new one.
 
-    It is a lock of ``threading``: a class of Python's could be interrupted within its ``__enter__``.
+    In the child, a lock that another thread of the parent held would never be released.
 
     Args:
-      namespace: the owner's ``globals()`` or ``vars(self)``, which is kept alive.
+      namespace: the ``globals()`` or ``vars(self)`` in which the caller stores the lock; it is kept alive forever.
       name: the name of the lock in ``namespace``.
-      reentrant: whether the thread that holds it may acquire it again, as a signal handler would.
+      reentrant: whether the thread that holds the lock may acquire it again, as a signal handler would.
 
     >>> _guard = lock(globals(), "_guard")
     >>> with _guard:
@@ -28,12 +28,14 @@ def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
 
 
 def renewed(namespace: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
-    """Have each forked child replace an object that refers to threads, since it lacks its parent's threads.
+    """Arrange that each forked child process sets ``namespace[name] = make()``.
+
+    This is for an object that refers to threads, as a lock or a queue does: the child lacks its parent's threads.
 
     Args:
-      namespace: the owner's ``globals()`` or ``vars(self)``.
-      name: its name there.
-      make: makes a new one.
+      namespace: the ``globals()`` or ``vars(self)`` in which the object is stored; it is kept alive forever.
+      name: the name of the object in ``namespace``.
+      make: takes no arguments and returns a new object.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: namespace.__setitem__(name, make()))

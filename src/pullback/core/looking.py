@@ -31,7 +31,11 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class LookedAt(Array):
-    """The base class of tracers; conversions, such as ``__bool__``, use the concrete value or raise an error."""
+    """The base class of tracers: converts a traced value to a Python value, or explains why that is impossible.
+
+    Conversions, such as ``__bool__`` and ``__index__``, use the concrete value if there is one, and else raise an
+    error.
+    """
 
     __slots__ = ()
 
@@ -44,27 +48,27 @@ class LookedAt(Array):
         raise NotImplementedError
 
     def concrete(self) -> Any:
-        """The concrete value, without its derivative; None if it is unknown."""
+        """Return the concrete value, without its derivative; None if there is no concrete value."""
         return None
 
     def differentiated(self) -> Any:
-        """This tracer, or the tracer that it wraps, if it is being differentiated; None if no tracer is."""
+        """Return this tracer or the one that it wraps, whichever is being differentiated; None if neither is."""
         return None
 
     def abstract_part(self) -> Any:
-        """This tracer, or the tracer that it wraps, that has no concrete value; None if the value is concrete."""
+        """Return this tracer, or the tracer that it wraps, that has no concrete value; None if there is a value."""
         return self
 
     def dependence(self) -> str:
-        """A sentence that names the arguments of the transformed function that the value depends on; may be empty."""
+        """Return a sentence that names the arguments that this value depends on, for error messages; may be empty."""
         return ""
 
     def _leak(self) -> UnexpectedTracerError | None:
-        """Return the error for a leaked value; None while its trace is active."""
+        """Return the error for a tracer used after or outside its transformation; None while its trace is active."""
         raise NotImplementedError
 
     def _leaked(self) -> UnexpectedTracerError:
-        """Return the error for a value that is used while its trace is not active."""
+        """Return the error for a tracer that is used while its trace is not active."""
         raise NotImplementedError
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
@@ -77,12 +81,12 @@ class LookedAt(Array):
         """Return the concrete value, for Python to compute with.
 
         Args:
-          what: the need for a concrete value, as the beginning of the error message.
-          instead: advice for the end of the message.
+          what: the operation that needs the value, such as "float()": the beginning of the error message.
+          instead: advice for the end of the error message.
 
         Raises:
-          ConcretizationTypeError: it is unknown.
-          LostDerivativeError: it is being differentiated, and its derivative would be lost.
+          ConcretizationTypeError: there is no concrete value.
+          LostDerivativeError: the value is being differentiated, and its derivative would be lost.
         """
         value = self._known(ConcretizationTypeError, what, instead)
         own = self.differentiated()
@@ -98,11 +102,11 @@ class LookedAt(Array):
         raise lost
 
     def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
-        """Return the error for a value that leaked, or that is not concrete.
+        """Return the error for a value that leaked, or that has no concrete value.
 
         Args:
-          error: the class of the error if it is not concrete.
-          need: the need for a concrete value, as the beginning of the message.
+          error: the class of the error in the second case.
+          need: the beginning of the message, such as "float() needs a concrete value".
           instead: advice for the end of the message.
         """
         part = self.abstract_part()
@@ -146,7 +150,7 @@ class LookedAt(Array):
         )
 
     def shown(self) -> Any:
-        """The concrete value to print: under ``vmap``, the whole batch; None if it is unknown."""
+        """Return the concrete value to print: under ``vmap``, that of the whole batch; None if there is none."""
         return self.concrete()
 
     def __repr__(self) -> str:

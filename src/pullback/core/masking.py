@@ -23,10 +23,16 @@ from pullback.core.types import ZERO, ShapedArray
 def masked(
     primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, ...]
 ) -> tuple[Primitive, dict[str, Any]]:
-    """Return the masked form of a product, in which zero times infinity or NaN is zero, and its parameters.
+    """Return the variant of a product in which zero times infinity or NaN is zero: a primitive and its parameters.
 
-    This holds for zeros of the operands flagged by ``zeros``. Return ``primitive`` and ``params`` themselves if the
-    primitive has no masked form, or an operand is a finite, nonzero Python number.
+    Only zeros of operands flagged by ``zeros`` have this effect. Return ``primitive`` and ``params`` unchanged if the
+    primitive has no such variant, or if an operand is a finite, nonzero Python number.
+
+    Args:
+      primitive: the primitive of any operation.
+      params: the parameters of the operation.
+      operands: the operands of the operation.
+      zeros: a flag for each operand.
     """
     product = primitive.masked
     if product is None:
@@ -38,7 +44,7 @@ def masked(
 
 
 class MaskTracer(Tracer):
-    """A tangent or cotangent, marked so that its zeros make zeros in products, even with infinity or NaN."""
+    """A tracer of a tangent or cotangent whose zeros make products zero, even products with infinity or NaN."""
 
     __slots__ = ("value",)
 
@@ -62,7 +68,7 @@ class MaskTracer(Tracer):
 
 
 def mask_trace(parent: Trace) -> RelayTrace:
-    """Return a trace that passes operations to ``parent``; products with a zero of a ``MaskTracer`` are zero."""
+    """Return a trace that passes operations to ``parent``; products with a zero of a ``MaskTracer`` are zero there."""
     return RelayTrace(parent, _relay, transformation="differentiation with masked zeros")
 
 
@@ -85,19 +91,19 @@ def _relay(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: di
 
 
 def mark(trace: Trace, x: Any) -> Any:
-    """Wrap a tangent in a ``MaskTracer``, so that its zeros make zeros in products; return ``ZERO`` unchanged."""
+    """Return a ``MaskTracer`` of ``trace`` for the tangent ``x``; return the symbolic ``ZERO`` unchanged."""
     return x if x is ZERO else MaskTracer(trace, x)
 
 
 def unmarked(trace: Trace, x: Any) -> Any:
-    """Unwrap a ``MaskTracer`` of ``trace``; return any other value unchanged."""
+    """Return the value of ``x`` if it is a ``MaskTracer`` of ``trace``; return any other value unchanged."""
     return x.value if type(x) is MaskTracer and x._trace is trace else x
 
 
 def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
     """Return the results of ``run(*operands)``, computed so that zero times infinity or NaN is zero.
 
-    This holds for zeros of the operands flagged by ``marked``, and of values computed from them.
+    Only zeros of the operands flagged by ``marked``, and of values computed from these operands, have this effect.
     """
     trace = mask_trace(state.trace)
     results = trace.run(run, *[mark(trace, x) if flag else x for x, flag in zip(operands, marked, strict=True)])
@@ -107,10 +113,11 @@ def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marke
 def with_masked_zeros(
     rule: Callable[[Sequence[Any], Sequence[Any]], list[Any]], residuals: Sequence[Any], values: Sequence[Any]
 ) -> list[Any]:
-    """Return ``rule(residuals, values)``, a user's derivative rule on tangents or cotangents ``values``.
+    """Return ``rule(residuals, values)``, the results of a user's derivative rule.
 
-    If the switch ``masked_zeros`` is on, zeros of ``values`` make zeros in products, even with infinity or NaN. In
-    eager evaluation the rule runs first without such products, and again with them only if a result has a NaN.
+    ``values`` are tangents or cotangents. If the switch ``masked_zeros`` is on, a zero of ``values`` times infinity or
+    NaN is zero. In eager evaluation the rule first runs with ordinary products, and runs again with masked products
+    only if a result has a NaN.
     """
     if not config.masked_zeros:
         return rule(residuals, values)
@@ -122,7 +129,7 @@ def with_masked_zeros(
 
 
 def has_nan(x: Any) -> bool:
-    """Whether an array on the host has a NaN among its elements."""
+    """Whether the NumPy array ``x`` has a NaN among its elements."""
     if x.shape == ():
         return bool(x != x)
     if x.dtype.char in "fdFD":

@@ -31,11 +31,11 @@ _scalars: list[Listener] = []
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Report an event to the event listeners.
+    """Call each event listener with an event.
 
     Args:
       event: the name of the event, such as ``"/my_library/start"``.
-      kwargs: more about it.
+      kwargs: further information, which listeners take by keyword.
 
     >>> register_event_listener(lambda event, **more: print(event, more))
     >>> record_event("/example", step=3)
@@ -47,36 +47,36 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Report a duration to the duration listeners.
+    """Call each duration listener with a duration.
 
     Args:
-      event: the name of the event.
-      duration: in seconds.
-      kwargs: more about it.
+      event: the name of what took this time.
+      duration: the number of seconds.
+      kwargs: further information, which listeners take by keyword.
     """
     for listener in list(_durations):
         listener(event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Report the start and end of something to the time span listeners.
+    """Call each time span listener with a start time and an end time.
 
     Args:
-      event: the name of the event.
+      event: the name of what took this time.
       start_time, end_time: in seconds since the epoch.
-      kwargs: more about it.
+      kwargs: further information, which listeners take by keyword.
     """
     for listener in list(_spans):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Report a number to the scalar listeners.
+    """Call each scalar listener with a number.
 
     Args:
       event: the name of the number.
-      value: its value.
-      kwargs: more about it.
+      value: the number.
+      kwargs: further information, which listeners take by keyword.
     """
     for listener in list(_scalars):
         listener(event, value, **kwargs)
@@ -95,25 +95,25 @@ def _unregister(listeners: list[Listener], callback: Listener) -> None:
 
 
 def register_event_listener(callback: Listener) -> None:
-    """Call a function for each event from now on.
+    """Call ``callback`` for each event that is recorded from now on.
 
     Args:
-      callback: takes the name of the event, and more by keyword.
+      callback: takes the name of the event, and further information by keyword.
 
     Raises:
-      ArgumentError: it is no function (a TypeError).
+      ArgumentError: ``callback`` is no function (a TypeError).
     """
     _register(_events, callback)
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Call a function for each duration from now on.
+    """Call ``callback`` for each duration that is recorded from now on.
 
     Args:
-      callback: takes the name of the event, the seconds that it took, and more by keyword.
+      callback: takes the name of the event, the seconds that it took, and further information by keyword.
 
     Raises:
-      ArgumentError: it is no function (a TypeError).
+      ArgumentError: ``callback`` is no function (a TypeError).
 
     >>> import pullback
     >>> seen = []
@@ -127,73 +127,73 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
-    """Call a function for each time span from now on.
+    """Call ``callback`` for each time span that is recorded from now on.
 
     Args:
-      callback: takes the name of the event, the times when it began and ended, and more by keyword.
+      callback: takes the name of the event, the times when it began and ended, and further information by keyword.
 
     Raises:
-      ArgumentError: it is no function (a TypeError).
+      ArgumentError: ``callback`` is no function (a TypeError).
     """
     _register(_spans, callback)
 
 
 def register_scalar_listener(callback: Listener) -> None:
-    """Call a function for each number from now on.
+    """Call ``callback`` for each number that is recorded from now on.
 
     Args:
-      callback: takes the name of the number, its value, and more by keyword.
+      callback: takes the name of the number, its value, and further information by keyword.
 
     Raises:
-      ArgumentError: it is no function (a TypeError).
+      ArgumentError: ``callback`` is no function (a TypeError).
     """
     _register(_scalars, callback)
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Stop calling a function for events.
+    """Stop calling ``callback`` for events.
 
     Args:
-      callback: a listener that was registered for them.
+      callback: a function that was registered as an event listener.
 
     Raises:
-      ListenerError: it was not (an AssertionError).
+      ListenerError: ``callback`` is not registered for events (an AssertionError).
     """
     _unregister(_events, callback)
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Stop calling a function for durations.
+    """Stop calling ``callback`` for durations.
 
     Args:
-      callback: a listener that was registered for them.
+      callback: a function that was registered as a duration listener.
 
     Raises:
-      ListenerError: it was not (an AssertionError).
+      ListenerError: ``callback`` is not registered for durations (an AssertionError).
     """
     _unregister(_durations, callback)
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Stop calling a function for time spans.
+    """Stop calling ``callback`` for time spans.
 
     Args:
-      callback: a listener that was registered for them.
+      callback: a function that was registered as a time span listener.
 
     Raises:
-      ListenerError: it was not (an AssertionError).
+      ListenerError: ``callback`` is not registered for time spans (an AssertionError).
     """
     _unregister(_spans, callback)
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Stop calling a function for numbers.
+    """Stop calling ``callback`` for numbers.
 
     Args:
-      callback: a listener that was registered for them.
+      callback: a function that was registered as a scalar listener.
 
     Raises:
-      ListenerError: it was not (an AssertionError).
+      ListenerError: ``callback`` is not registered for numbers (an AssertionError).
     """
     _unregister(_scalars, callback)
 
@@ -212,7 +212,11 @@ _LOGGED = {TRACE: "traced", LOWER: "lowered"}
 
 
 def timed(event: str, **kwargs: str | int) -> AbstractContextManager[None]:
-    """A context manager that reports the start time, duration and time span of its block to listeners and the log."""
+    """A context manager that measures the time of its block, and reports it as ``event`` with ``kwargs``.
+
+    The listeners receive the start time as a number, the duration, and the time span. With ``log_compiles`` on, the
+    durations of tracing and lowering are also logged.
+    """
     return _timed(event, kwargs) if _scalars or _durations or _spans or config.log_compiles else _NOTHING
 
 

@@ -12,13 +12,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def quoted(value: Any) -> str:
-    """Return the repr of a value for an error message, in at most 60 characters."""
+    """Return the repr of a value for an error message, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def named(function: F) -> F:
-    """Decorate a function that passes its operands to others, so that their errors name this function too."""
+    """Decorate a function so that errors about its operands begin with the function's name.
+
+    Otherwise an error from an inner function would name only that function.
+    """
     name = function.__name__
 
     @functools.wraps(function)

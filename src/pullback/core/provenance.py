@@ -14,7 +14,7 @@ Provenance = tuple[source.Location | None, str]
 
 @contextmanager
 def within(source_loc: source.Location | None, scope: source.Scope | None) -> Iterator[None]:
-    """A context manager in which recorded operations get the given source location and named scope."""
+    """A context manager in which recorded operations get this source location and this named scope."""
     before = state.source_loc, state.scope
     state.source_loc, state.scope = source_loc, scope
     try:
@@ -24,9 +24,9 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
 
 
 def current() -> Provenance | None:
-    """Return the source location and scope path for an operation that is being recorded.
+    """Return the source location and the path of named scopes to record with an operation.
 
-    None unless the thread is in a named scope or debugs NaNs.
+    Return None unless the thread is in a named scope or debugs NaNs.
     """
     scope = state.scope
     if scope is None and not state.bottom.watches:
@@ -35,9 +35,12 @@ def current() -> Provenance | None:
 
 
 def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
-    """A context manager in which operations get the source location and scope of an earlier operation, ``provenance``.
+    """A context manager in which operations get the source location and scope of an earlier operation.
 
-    ``direction`` marks them as part of the tangent or of the backward pass.
+    Args:
+      provenance: the location and scope of the earlier operation, from :func:`current`.
+      direction: ``source.TANGENT`` or ``source.BACKWARD``: the pass of differentiation to which the new operations
+        belong.
     """
     source_loc, path = provenance
     return within(source_loc, source.Scope(path, direction))

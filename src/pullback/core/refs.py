@@ -16,12 +16,12 @@ class RefCell:
     """The state of a reference.
 
     Attributes:
-      content: the array, or a tracer of ``home`` or of an enclosing trace.
+      content: the array that the reference holds; a tracer if the array is traced, by ``home`` or by a trace around it.
       inner: the type of the content, which never changes.
       home: the trace under which the reference was made; None if it was made in eager code.
-      ended: the reason why it cannot be used any more, for error messages; empty while it can.
-      is_argument: whether it stands for a reference that the caller passed as an argument.
-      made_at: the line that made it.
+      ended: why the reference cannot be used any more, for error messages; empty while the reference can be used.
+      is_argument: whether the cell stands for a reference that the caller passed as an argument.
+      made_at: the line that made the reference.
     """
 
     __slots__ = ("__weakref__", "content", "ended", "home", "inner", "is_argument", "made_at")
@@ -35,7 +35,7 @@ class RefCell:
         self.made_at = made_at
 
     def described(self) -> str:
-        """Describe the reference for error messages: its type, and the line that made it."""
+        """Return a description of the reference for error messages: its type, and the line that made it."""
         made = f" (made at {source.describe(self.made_at)})" if self.made_at else ""
         return f"a reference of type {AbstractRef(self.inner)}{made}"
 
@@ -44,7 +44,7 @@ class AbstractRef:
     """The type of a reference.
 
     Args:
-      inner_aval: the type of the array that it holds.
+      inner_aval: the type of the array that the reference holds.
       memory_space: JAX's memory space of the array; stored, without effect.
       kind: JAX's note for checkpointing; stored, without effect.
 
@@ -80,7 +80,10 @@ class AbstractRef:
 
 
 def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
-    """Replace the references among ``leaves`` by 0, in place; return them by index, or None if there are none."""
+    """Replace each reference in the list ``leaves`` by 0, in place.
+
+    Return a dictionary from the index to the reference that was there, or None if there are no references.
+    """
     found = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
     for i in found:
         leaves[i] = 0
@@ -88,20 +91,20 @@ def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
 
 
 class RunsAgain(BaseException):
-    """Raised when a function that the backward pass would run again uses a reference of its enclosing scope.
+    """Raised when a function that the backward pass would run a second time uses a reference from outside of it.
 
-    It never reaches the user: the caller then traces the function to a program, which runs only once.
+    The exception never reaches the user: its handler traces the function to a program, which runs only once.
     """
 
 
 class Outside:
-    """The base class of hooks that add inputs and results to a program under construction.
+    """The base class of hooks that add inputs and results to a program while it is traced; this one adds none.
 
-    ``Scope`` adds the references that the traced function captures.
+    Its subclass ``Scope`` adds the references that the traced function captures.
     """
 
     def begin(self, trace: Any) -> None:
-        """Prepare for the tracing of a program by ``trace``, such as by adding inputs to it."""
+        """Prepare for the trace ``trace`` to record a program; a subclass may add inputs to the program here."""
 
     def inputs(self) -> list[Any]:
         """Return the additional inputs of the program, to append to the inputs of the traced function."""

@@ -11,22 +11,22 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A thread-safe weak set: threads may add objects while another lists them, which a ``WeakSet`` forbids."""
+    """A thread-safe weak set: unlike a ``WeakSet``, it may be listed while another thread adds to it."""
 
     def __init__(self) -> None:
         self._lock = lock(vars(self), "_lock")
         self._objects: weakref.WeakSet[T] = weakref.WeakSet()
 
     def add(self, x: T) -> None:
-        """Add an object, without keeping it alive."""
+        """Add an object; the registry does not keep it alive."""
         with self._lock:
             self._objects.add(x)
 
     def living(self) -> list[T]:
-        """Return the objects that are alive."""
+        """Return a list of the added objects that are still alive."""
         with self._lock:
             return list(self._objects)
 
 
 class OwnsPrograms:
-    """The base class of this library's callables that may store compiled programs in attributes, as functions may."""
+    """The base class of this library's callables, as from ``jit``, whose attributes may hold compiled programs."""

@@ -11,7 +11,14 @@ from pullback.core.errors import AllocationError, MissingRuleError, PullbackErro
 
 
 def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> MissingRuleError:
-    """Return the error that a primitive lacks ``rule``, which ``need`` requires; ``instead`` is appended as advice."""
+    """Return an error that says that a primitive lacks a rule and how to register it.
+
+    Args:
+      primitive: the primitive.
+      rule: the name of the missing rule, such as "batch".
+      need: what needs the rule, such as "vmap".
+      instead: advice for the end of the message.
+    """
     return MissingRuleError(
         f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
         f"register one with @{primitive.name}_p.{rule}{instead}"
@@ -19,7 +26,11 @@ def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> Mis
 
 
 def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """Return the error that the abstract evaluation rule raises for these operands; if it raises none, ``error``."""
+    """Return the error to raise instead of ``error``, which a host rule raised for the operands ``args``.
+
+    This is a more specific error if the primitive has no host rule, memory ran out, or its abstract evaluation rule
+    raises an error for these operands; otherwise it is ``error`` itself.
+    """
     if isinstance(error, PullbackError):
         return error
     if primitive.host_rule is None:

@@ -14,11 +14,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 class RuleKind:
     """A kind of rules: a table from operations to the rules that one transformation applies.
 
-    A transformation that is not Pullback's own declares a kind, and registers its rules with it as a decorator.
+    A transformation outside of Pullback declares a kind, and registers its rules by using the kind as a decorator.
 
     Args:
       name: the key of the rules in ``more_rules`` of each primitive.
-      otherwise: a description, for the reference page of rules, of the fallback for operations without a rule.
+      otherwise: what happens to an operation without a rule: a phrase for the reference page of rules.
 
     >>> from pullback.primitives.elementwise import neg_p
     >>> interval = RuleKind("interval")
@@ -37,7 +37,7 @@ class RuleKind:
         self.name, self.otherwise = name, otherwise
 
     def __call__(self, primitive: Any) -> Callable[[F], F]:
-        """Return a decorator that registers the rule of an operation."""
+        """Return a decorator that registers a function as the rule of ``primitive``."""
 
         def register(rule: F) -> F:
             primitive.more_rules[self.name] = rule
@@ -46,14 +46,14 @@ class RuleKind:
         return register
 
     def of(self, primitive: Any) -> Rule | None:
-        """Return the rule of an operation, or None if it has none."""
+        """Return the rule of ``primitive``, or None if it has none of this kind."""
         return primitive.more_rules.get(self.name)  # type: ignore[no-any-return]
 
     def needed(self, primitive: Any, transformation: str) -> Rule:
-        """Return the rule of an operation, or raise an error that names the transformation.
+        """Return the rule of ``primitive``, or raise an error that names the transformation that needs the rule.
 
         Raises:
-          MissingRuleError: the operation has none; the message names both (a NotImplementedError).
+          MissingRuleError: ``primitive`` has no rule of this kind (a NotImplementedError).
         """
         rule = self.of(primitive)
         if rule is None:

@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Checks:
-    """Checks of the results of one rule; each returns the checked result or raises an error that names the rule."""
+    """Checks of what a user's rule returns; methods return the checked result or raise an error that names the rule."""
 
     __slots__ = ("kind", "primitive", "rule")
 
@@ -40,16 +40,16 @@ class _Checks:
         self.rule = rule
 
     def wrong(self, expected: str, came: str) -> CustomRuleError:
-        """Return the error for a rule that returned ``came`` instead of ``expected``."""
+        """Return the error for a rule that must return ``expected``, but returned ``came``; both are descriptions."""
         return CustomRuleError(
             f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
             f"must return {expected}, but returned {came}"
         )
 
     def several(self, given: Any, expected: str, count: int | None = None) -> Sequence[Any]:
-        """Check that a result is a tuple or list, of ``count`` entries if ``count`` is not None.
+        """Return the rule's result ``given`` if it is a tuple or list, of ``count`` entries if ``count`` is not None.
 
-        ``expected`` describes the right result, for the error.
+        Otherwise raise an error that says that the rule must return ``expected``.
         """
         if not isinstance(given, (tuple, list)):
             raise self.wrong(expected, _show(given))
@@ -58,13 +58,15 @@ class _Checks:
         return given
 
     def pair(self, given: Any, form: str, what: str, check: Callable[..., tuple[Any, Any]]) -> Any:
-        """Check a rule's result: a pair (result, ``what``), or a pair of lists of these for several results.
+        """Check a rule's result, a pair ``(out, other)``, and return the checked pair.
+
+        For a primitive with multiple results, the result is a pair of lists, ``(outs, others)``.
 
         Args:
           given: the rule's result.
-          form: a description of the pair, for errors.
-          what: the name of the second entry, such as ``tangent``.
-          check: ``check(out, other, number=None)`` checks a result and its second entry, and returns both.
+          form: a description of the pair for errors, such as "(out, tangent)".
+          what: the name of ``other`` for errors, such as "tangent".
+          check: ``check(out, other, number) -> (out, other)`` checks one pair; ``number`` is its index in the lists.
         """
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise self.wrong(f"a pair {form}", _show(given))
@@ -76,7 +78,10 @@ class _Checks:
         return [out for out, _ in pairs], [other for _, other in pairs]
 
     def array(self, x: Any, what: str) -> Any:
-        """Convert a Pullback or NumPy array, or a number, to an array; ``what`` describes it in the error."""
+        """Return ``x``, an array or a number, as a Pullback array; otherwise raise an error.
+
+        ``what`` is the name of ``x`` for the error, such as "its result".
+        """
         if isinstance(x, Array):
             return x
         try:
@@ -88,14 +93,20 @@ class _Checks:
             raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
 
     def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return ``x`` as an array if it has the shape and dtype, or raise an error that calls it ``what``."""
+        """Return ``x`` as an array if it has this shape and dtype; otherwise raise an error.
+
+        ``what`` is the name of ``x`` for the error, such as "a tangent".
+        """
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
             raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
         return x
 
     def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
-        """Check that a tangent fits its result, and return both; ``number`` is its index among several results."""
+        """Return ``(out, tangent)`` if the tangent has the type of tangents of ``out``; otherwise raise an error.
+
+        A tangent of dtype float0 is returned as ``ZERO``. ``number`` is the index of ``out`` among several results.
+        """
         out = self.array(out, _name("result", number))
         what = _name("tangent", number)
         if tangent is ZERO:
@@ -114,7 +125,7 @@ def _name(what: str, number: int | None) -> str:
 
 
 def _show(x: Any) -> str:
-    """Format a rule's result for an error message."""
+    """Return a description of ``x``, the result of a rule, for an error message."""
     if isinstance(x, (tuple, list)):
         brackets = "()" if isinstance(x, tuple) else "[]"
         return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
@@ -126,7 +137,10 @@ def _show(x: Any) -> str:
 
 
 def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
-    """Convert the operands of a rule to arrays; Python numbers take the dtype of promotion with the other operands."""
+    """Convert the operands of a rule to arrays, except linear variables.
+
+    Python numbers get the dtype to which NumPy's promotion with the other operands leads.
+    """
     if all(isinstance(x, (Array, LinearVar)) for x in operands):
         return operands
     arrays = [x if isinstance(x, LinearVar) or type(x) in SCALARS else as_array(x) for x in operands]
@@ -139,7 +153,10 @@ def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
-    """Give tangents that are tracers of a linear program the types of their primals, which saves an inference."""
+    """Set the types of tangents that are tracers of a linear program, so that they need not be inferred.
+
+    The type of a tangent follows from the type of its primal value.
+    """
     for x, t in zip(primals, tangents, strict=True):
         if type(t) is LinearTracer and t.variable._aval is None:
             aval = typeof(x)
@@ -150,17 +167,20 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 
 def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``function(*args, **kwargs)``: replaces ``state.silently`` where NumPy's warnings are silenced already."""
+    """Return ``function(*args, **kwargs)``.
+
+    This replaces ``state.silently`` while NumPy's warnings are silenced already.
+    """
     return function(*args, **kwargs)
 
 
 def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False) -> Rule:
-    """Wrap a host rule so that its results are checked and converted to NumPy values of canonical dtypes.
+    """Wrap a user's host rule: check its results, and convert them to NumPy values of canonical dtypes.
 
     Args:
-      primitive: the primitive that the rule belongs to.
+      primitive: the primitive that has this rule.
       rule: the user's function.
-      on_arrays: whether it computes with Pullback's arrays; its result is then copied, since it may write to it later.
+      on_arrays: whether ``rule`` takes and returns Pullback's arrays, instead of NumPy's.
     """
     checks = _Checks(primitive, "evaluation", rule)
 
@@ -195,9 +215,13 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
 
 
 def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
-    """Raise an error unless ``results`` have the types that the abstract evaluation rule returns.
+    """Raise an error unless ``results`` have the shapes and dtypes that the abstract evaluation rule returns.
 
-    ``values`` and ``params`` are the operands and parameters of the operation.
+    Args:
+      checks: makes the error; it has the primitive.
+      results: the values that the host rule returned.
+      values: the operands of the operation.
+      params: the parameters of the operation.
     """
     found = infer(checks.primitive, [typeof(x) for x in as_operands(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
@@ -207,7 +231,7 @@ def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], param
 
 
 def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap an abstract evaluation rule so that its results, objects with shape and dtype, become ShapedArrays."""
+    """Wrap a user's abstract evaluation rule: convert its results, objects with shape and dtype, to ShapedArrays."""
     checks = _Checks(primitive, "abstract_eval", rule)
 
     def aval(x: Any, what: str) -> ShapedArray:
@@ -228,7 +252,7 @@ def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a jvp rule so that it is checked to return results and tangents that fit them."""
+    """Wrap a user's jvp rule: check that it returns a tangent that fits its result, for each result."""
     checks = _Checks(primitive, "jvp", rule)
 
     def checked(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -240,7 +264,7 @@ def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a tangent rule, the short form of a jvp rule, so that its tangent is checked to fit the result."""
+    """Wrap a user's tangent rule, a jvp rule that returns the tangent alone: check that the tangent fits the result."""
     checks = _Checks(primitive, "tangent", rule)
 
     def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -252,7 +276,7 @@ def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a transposition rule so that it is checked to return a fitting cotangent for each linear operand."""
+    """Wrap a user's transposition rule: check that it returns a fitting cotangent for each linear operand."""
     checks = _Checks(primitive, "transpose", rule)
 
     def cotangent(i: int, operand: Any, ct: Any) -> Any:
@@ -272,7 +296,7 @@ def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a batching rule so that it is checked to return results with the positions of their mapped axes."""
+    """Wrap a user's batching rule: check that it returns each result with the position of its mapped axis, or None."""
     checks = _Checks(primitive, "batch", rule)
 
     def mapped(size: int, out: Any, dim: Any, number: int | None = None) -> tuple[Any, int | None]:
@@ -298,7 +322,7 @@ def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """Wrap a lowering rule so that its values are checked to have the types of the abstract evaluation rule."""
+    """Wrap a user's lowering rule: check that its values have the types that abstract evaluation returns."""
     checks = _Checks(primitive, "lowering", rule)
 
     def check(value: Any, aval: ShapedArray, what: str) -> None:
@@ -326,7 +350,10 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
-    """Return the method ``register`` of Primitive, changed so that it registers ``check(primitive, rule)``."""
+    """Wrap ``register``, a method of ``Primitive`` such as ``jvp``: it then registers ``check(primitive, rule)``.
+
+    The wrapped method returns the user's rule unchanged.
+    """
 
     @wraps(register)
     def register_checked(primitive: trace.Primitive, rule: Rule, *args: Any, **kwargs: Any) -> Rule:
@@ -339,19 +366,21 @@ def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
 class Primitive(trace.Primitive):
     """A user's operation: a name, and a rule for each transformation.
 
-    Operands are positional, parameters are keywords (hashable, and none is called ``axis``). Each method registers a
-    rule, as a decorator. Every rule is optional: a transformation that needs a missing rule raises an error that names
-    it. The results of rules are checked. With ``multiple_results``, rules return lists of results, tangents, positions
-    and types.
+    Operands are positional. Parameters are keywords; they must be hashable, and none may be called ``axis``. The
+    methods below are decorators that register rules. Every rule is optional: a transformation that needs a missing rule
+    raises an error with the name of the rule. Results of rules are checked. With ``multiple_results``, rules return
+    lists of results, tangents, positions and types.
 
     Rules:
-      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and Python numbers
-        if another operand is an array.
-      abstract_eval: ``(*avals, **params) -> ShapedArray`` returns the type of the result, or raises the error for
-        operands that do not fit.
+      host: ``(*values, **params) -> value`` computes with NumPy. The values are NumPy arrays and scalars; Python
+        numbers remain Python numbers if another operand is an array.
+      abstract_eval: ``(*avals, **params) -> ShapedArray`` returns the type of the result, or raises an error if the
+        operands do not fit.
       jvp: ``(primals, tangents, **params) -> (out, tangent)``; some tangents, but not all, may be ``ZERO``.
-      tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
-      transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``LinearVar``.
+      tangent: ``(ans, primals, tangents) -> tangent``, a shorter jvp rule for a primitive without parameters; ``ans``
+        is the result.
+      transpose: ``(ct, *operands, **params) -> cotangents``. A linear operand is passed as a ``LinearVar``. There is a
+        cotangent for each operand, None for operands that are not linear.
       batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
       lowering: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
 
@@ -382,20 +411,23 @@ class Primitive(trace.Primitive):
     lowering = _checked(trace.Primitive.lowering, checked_lowering)
 
     def def_impl(self, rule: F) -> F:
-        """Register ``rule(*arrays, **params) -> array``, the form of :meth:`host` that computes with arrays, as in JAX.
+        """Register ``rule(*arrays, **params) -> array``, which evaluates the operation on Pullback's arrays, as in JAX.
 
-        The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
+        It replaces the rule :meth:`host`, which computes with NumPy's arrays. The result may be an array of NumPy.
         """
         self.host_rule = checked_host(self, rule, on_arrays=True)
         vars(self)["impl"] = rule  # as in JAX, p.impl(*arrays, **params) calls the rule itself
         return rule
 
     def def_abstract_eval(self, rule: F) -> F:
-        """Register the rule for types: JAX's spelling of :meth:`abstract_eval`."""
+        """Register ``rule(*avals, **params) -> aval``, the type of the result: JAX's name of :meth:`abstract_eval`."""
         return self.abstract_eval(rule)
 
     def def_effectful_abstract_eval(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> (aval, effects)`` for an operation with side effects, to be run once."""
+        """Register ``rule(*avals, **params) -> (aval, effects)``, and declare that the operation has a side effect.
+
+        The effects that the rule returns are ignored. Programs run such an operation exactly once.
+        """
         self.effect = True
 
         @wraps(rule)

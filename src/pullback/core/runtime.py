@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Event(list[Callable[..., None]]):
-    """The listeners of an event, in the order in which they were added; calling it calls them."""
+    """A list of listeners. Calling the event calls the listeners, in order, with the same arguments."""
 
     def __call__(self, *args: Any) -> None:
         for listener in tuple(self):
@@ -20,14 +20,14 @@ class Event(list[Callable[..., None]]):
 
 
 class Runtime:
-    """Functions that the core calls, and other modules define with :func:`provides`; and events, as attributes.
+    """Functions that the core calls and other modules define by :func:`provides`; and events, to which they listen.
 
     Attributes:
-      small_integers_requested: a dtype of 2 or 4 bits is requested; each listener is called once, and removed.
+      small_integers_requested: a dtype of 2 or 4 bits is used for the first time.
       node_registered: ``(class, node)``: a class was registered as a node of trees.
       forked: this process is the child of a fork, and its parent had used the library.
       several_devices_used: a second device comes into use.
-      compiling: ``(platform)``: a program is about to be compiled; a listener may refuse by an error.
+      compiling: ``(platform)``: a program is about to be compiled; a listener may raise an error to prevent it.
     """
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class Runtime:
         self.compiling = Event()
 
     def begin_thread(self, state: Any) -> None:
-        """Set the evaluating trace of a new thread, by its switches; ``state`` is its thread-local state."""
+        """Initialize ``state``, the thread-local state of a new thread: set the trace that evaluates its operations."""
 
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Evaluate an operation that has no host rule."""
+        """Evaluate an operation that has no host rule, and return its results."""
         raise NotImplementedError
 
     def evaluate_on_device(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Evaluate an operation with operands on devices other than the host's."""
+        """Evaluate an operation whose operands are on devices other than the host, and return its results."""
         raise NotImplementedError
 
     def is_recording(self) -> bool:
@@ -53,44 +53,54 @@ class Runtime:
         return False
 
     def zeros(self, aval: Any) -> Any:
-        """Return zeros of a type, as an operation of the program that is being traced."""
+        """Return zeros of the type ``aval``, as an operation of the program that is being traced."""
         raise NotImplementedError
 
     def gather(self, buffer: Any, kind: Any) -> Any:
-        """Copy the elements of an array, a buffer of signature ``kind``, from its devices to the host."""
+        """Return the elements of a sharded array as a NumPy array, copied from its devices.
+
+        Args:
+          buffer: the buffer of the array.
+          kind: its signature: its type, and how it is spread over devices.
+        """
         raise NotImplementedError
 
     def fetch(self, buffer: Any, dtype: Any) -> Any:
-        """Copy the elements of a buffer on one device to the host, as an array of a dtype."""
+        """Return the elements of a buffer on one device as a NumPy array of ``dtype``."""
         raise NotImplementedError
 
     def reshard(self, x: Any, sharding: Any) -> Any:
-        """Return a buffer with the elements of the array ``x``, laid out by ``sharding`` over the same devices."""
+        """Return a buffer with the elements of the array ``x``, spread by ``sharding`` over the same devices."""
         raise NotImplementedError
 
     def size_value(self, size: Any) -> Any:
-        """Return the value of a symbolic size in the program that is being traced."""
+        """Return the value of a symbolic size, as an operation of the program that is being traced."""
         raise NotImplementedError
 
     def sum_over(self, ct: Any, wanted: frozenset[Any], reduced: Sequence[Any]) -> Any:
-        """Sum a cotangent over the named axes along which it varies and its variable does not.
+        """Sum a cotangent over the ``reduced`` axes along which it varies and its variable does not.
 
         Args:
           ct: the cotangent.
-          wanted: the axes along which the variable varies.
+          wanted: the named axes along which the variable varies.
           reduced: the named axes over which reverse mode sums.
         """
         raise NotImplementedError
 
     def transpose_over(self, node: Any, ct: Any, reduced: Sequence[Any]) -> Sequence[Any]:
-        """Return the cotangents of the operands of an operation ``node``, whose result has the cotangent ``ct``.
+        """Return the cotangents of the operands of an operation, from the cotangent of its result.
 
-        Each is summed over those of the named axes ``reduced`` along which its operand does not vary.
+        If an operand does not vary along a ``reduced`` axis, sum its cotangent over this axis.
+
+        Args:
+          node: the operation, recorded on a tape.
+          ct: the cotangent of its result.
+          reduced: the named axes over which reverse mode sums.
         """
         raise NotImplementedError
 
     def hide_frames(self, error: Exception) -> None:
-        """Take Pullback's own frames out of the traceback of an error."""
+        """Remove Pullback's own frames from the traceback of ``error``, in place."""
         raise NotImplementedError
 
 
@@ -98,10 +108,10 @@ runtime = Runtime()
 
 
 def provides(function: F) -> F:
-    """Install a function in the runtime under its own name; a decorator.
+    """Install ``function`` as the runtime's function of the same name; for use as a decorator.
 
     Raises:
-      TypeError: the runtime has no such function, or has it already.
+      TypeError: the runtime declares no function of this name, or another function was installed.
     """
     name = function.__name__
     if name in vars(runtime) or not hasattr(Runtime, name):

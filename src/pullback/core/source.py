@@ -37,18 +37,21 @@ FORWARD, TANGENT, BACKWARD = "", "jvp", "transpose"
 
 
 class Scope(NamedTuple):
-    """The named scopes around an operation, and its pass of differentiation.
+    """The named scopes around an operation, and the pass of differentiation that made the operation.
 
     Attributes:
       path: the names of the scopes, from the outermost, as in ``encoder/attention``.
-      phase: ``FORWARD``, ``TANGENT`` (a derivative rule made it) or ``BACKWARD`` (transposition made it).
+      phase: ``FORWARD``, ``TANGENT`` (a derivative rule made the operation) or ``BACKWARD`` (transposition made it).
     """
 
     path: str
     phase: str = FORWARD
 
     def within(self, outer: Scope | None) -> Scope:
-        """Return this scope nested in ``outer``, with the later phase of the two: FORWARD, TANGENT, then BACKWARD."""
+        """Return this scope nested in ``outer``: ``path`` becomes ``outer.path/path``.
+
+        The phase is the later one of the two scopes, in the order FORWARD, TANGENT, BACKWARD.
+        """
         if outer is None:
             return self
         path = f"{outer.path}/{self.path}" if outer.path and self.path else outer.path or self.path
@@ -62,7 +65,7 @@ class Scope(NamedTuple):
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file is part of Pullback (its examples and tests are not)."""
+    """Whether a file belongs to Pullback, or was passed to :func:`exclude`. Source locations skip such files."""
     known = _is_internal.get(filename)
     if known is None:
         known = _is_internal[filename] = filename.startswith(tuple(_excluded))
@@ -70,19 +73,22 @@ def is_internal(filename: str) -> bool:
 
 
 def exclude(path: str) -> None:
-    """Exclude a file or directory from source locations: operations are attributed to its callers instead."""
+    """Exclude a file or directory from source locations: its operations get the location of the line that calls it."""
     if path not in _excluded:
         _excluded.append(path)
         _is_internal.clear()
 
 
 def is_hidden(filename: str) -> bool:
-    """Whether tracebacks of errors leave out the lines of a file."""
+    """Whether tracebacks of errors leave out the frames of the file ``filename``."""
     return filename.startswith(tuple(hidden_paths)) or is_internal(filename)
 
 
 def here() -> Location | None:
-    """Return the location of the innermost frame on the stack that is not Pullback's own."""
+    """Return the location of the user's line that is being run; None if there is none.
+
+    It is in the innermost frame on the stack that is not Pullback's own.
+    """
     frame: FrameType | None = sys._getframe(1)
     internal = _is_internal
     while frame is not None:
@@ -95,7 +101,7 @@ def here() -> Location | None:
 
 
 def is_formatting() -> bool:
-    """Whether the caller's caller evaluates ``text % values``, which converts a number only to print it."""
+    """Whether the caller's caller evaluates ``text % values``, which converts a number to Python only to print it."""
     frame = sys._getframe(2)
     code, at = frame.f_code.co_code, frame.f_lasti
     return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _REMAINDERS
@@ -106,9 +112,10 @@ _REMAINDERS = (6, 19)  # Python's NB_REMAINDER and NB_INPLACE_REMAINDER
 
 
 def calling_expression() -> str:
-    """Describe the user's expression that is being evaluated, as ``, in `math.sin(a)` at file:line``; may be empty.
+    """Return ``, in `math.sin(a)` at file:line`` for the user's expression that is being evaluated.
 
-    Functions written in C, such as ``math.sin``, have no frame: only the expression shows which one was called.
+    Return only ``, at file:line`` if the expression is unknown or long, and an empty string if the line is unknown too.
+    The expression shows which function was called even if the function is written in C, and so has no frame.
     """
     location = here()
     if location is None:
@@ -130,7 +137,7 @@ _LONGEST = 80
 
 
 def line_number(location: Location) -> int:
-    """Return the line number of a location."""
+    """Return the line number of a location, a code object and the index of an instruction."""
     code, lasti = location
     for start, end, line in code.co_lines():
         if start <= lasti < end and line is not None:
@@ -166,7 +173,10 @@ def describe_function(function: object) -> str:
 
 
 def attribute(x: object, name: str) -> Any:
-    """Return an attribute of a user's object, or None if it raises, so that its error does not hide ours."""
+    """Return ``getattr(x, name)``, or None if there is no such attribute or the look-up raises an error.
+
+    It is for users' objects, whose errors must not replace ours.
+    """
     try:
         return getattr(x, name, None)
     except Exception:
@@ -174,9 +184,9 @@ def attribute(x: object, name: str) -> Any:
 
 
 def attributes_of(function: object) -> dict[str, Any]:
-    """Return the attributes of a function or callable object that a wrapper for it copies.
+    """Return the attributes of a callable that a wrapper for it should copy, as a dictionary.
 
-    For the result of a transformation these are the public ones, since its private attributes are its own state.
+    If a transformation of this library returned the callable, these are only its public attributes.
     """
     found = attribute(function, "__dict__")
     if not isinstance(found, dict):
@@ -192,7 +202,7 @@ def _repr(x: object) -> str:
 
 
 def plain_name(function: object) -> str:
-    """Return the name of a function, seen through ``functools.partial``; ``<unnamed function>`` if it has none."""
+    """Return the ``__name__`` of a function, or that of the function in a ``partial``; or ``<unnamed function>``."""
     while isinstance(function, functools.partial):
         function = function.func
     name = attribute(function, "__name__")
@@ -203,7 +213,7 @@ def signature(function: Any) -> inspect.Signature:
     """Return the signature of a function.
 
     Raises:
-      ValueError: it cannot be determined.
+      ValueError: the signature cannot be determined.
     """
     try:
         return inspect.signature(function)
@@ -212,13 +222,14 @@ def signature(function: Any) -> inspect.Signature:
 
 
 def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
-    """Return a decorator that gives a wrapper the name and attributes of a user's callable: a robust functools.wraps.
+    """Return a decorator that gives a wrapper the name, docstring and attributes of ``function``.
 
-    The wrapper's name is always a string, even if the ``__name__`` of the user's object is not.
+    It does what ``functools.wraps`` does, also for callables with unusual attributes, such as a name that is not a
+    string.
 
     Args:
       function: the user's function.
-      attributes: whether to copy its other attributes too.
+      attributes: whether to copy the other attributes of ``function`` too.
     """
 
     def decorate(wrapper: W) -> W:
@@ -238,7 +249,7 @@ def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the user's line that is being run."""
+    """Issue a warning that points to the user's line that is being run."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
@@ -260,7 +271,7 @@ def hide_internal_frames(error: Exception) -> None:
 
 @provides
 def hide_frames(error: Exception) -> None:
-    """Remove Pullback's own frames from the traceback of an error."""
+    """Remove Pullback's own frames from the traceback of an error; see :func:`hide_internal_frames`."""
     hide_internal_frames(error)
 
 
@@ -275,7 +286,7 @@ def _is_all_internal(tb: TracebackType | None) -> bool:
 def hide_when_uncaught() -> None:
     """Install an exception hook that prints uncaught errors without Pullback's own frames.
 
-    Transformations remove them as an error passes through; eager operations do not, to keep each call fast.
+    A transformation removes these frames when an error passes through it; eager operations do not, for speed.
     """
     show = sys.excepthook
 
@@ -304,7 +315,7 @@ def _without_internal_frames(tb: TracebackType | None, even_the_last: bool) -> T
 
 
 def format_location(location: Location | None) -> str:
-    """Format a location with the text of its line, as in a traceback."""
+    """Format a location as in a traceback: the file, line number and function, and on a second line the source text."""
     if location is None:
         return "  (unknown line)"
     code = location[0]

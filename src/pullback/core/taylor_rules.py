@@ -17,13 +17,14 @@ Coefficient = Callable[[int], Any]
 
 
 class Series:
-    """The Taylor coefficients of a value; ``series[k]`` computes each at its first use.
+    """The Taylor coefficients of a value. ``series[k]`` is the coefficient of order k, computed at its first use.
 
     Attributes:
-      known: the coefficients known so far, from order 0, the value, upwards; all but the first may be ``ZERO``.
-      next: returns the next unknown coefficient; None if all of them are zero.
+      known: the list of the coefficients computed so far, from order 0, which is the value; others may be ``ZERO``.
+      next: ``next(k)`` returns the coefficient of order k, once the lower ones are known. None if the coefficients
+        beyond ``known`` are zero.
       last: the highest order that will be used; 0 if that is unknown.
-      rows: the known coefficients stacked in one array, a cache for sums of products.
+      rows: the known coefficients stacked in one array, cached for sums of products; or None.
 
     >>> powers_of_two = Series([1], lambda k: 2 * powers_of_two[k - 1])
     >>> powers_of_two[10]

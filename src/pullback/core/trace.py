@@ -31,9 +31,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Primitive:
     """An operation: a name, and a rule for each transformation.
 
-    Operands are positional, parameters are keywords (hashable). Each decorator below registers a rule; a transformation
-    that needs a missing rule raises an error that names it. See ``ARCHITECTURE.md`` for the conventions, and
-    :class:`RuleKind` for further kinds of rules.
+    Operands are positional, parameters are keywords (hashable). The decorators below register rules. A transformation
+    that needs a missing rule raises an error with the name of the rule. See ``ARCHITECTURE.md`` for the conventions,
+    and :class:`RuleKind` for further kinds of rules.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Primitive:
         """Declare an operation.
 
         Args:
-          name: its name in jaxprs and errors.
-          multiple_results: whether it returns a list of results.
+          name: the name of the operation in jaxprs and errors.
+          multiple_results: whether the operation returns a list of results.
           keeps_weak_type: whether the result is weakly typed if all operands are; None if the parameter ``weak_type``
-            determines it.
+            says.
           effect: whether it has a side effect, so that programs run it exactly once, even if its results are unused.
-          **traits: its traits, by the names of :mod:`pullback.core.traits`.
+          **traits: values of traits, by their names; see :mod:`pullback.core.traits`.
 
         Raises:
           ArgumentError: there is no such trait (a ValueError).
@@ -84,11 +84,11 @@ class Primitive:
         self.traits = checked_traits(name, traits) if traits else {}
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the operation under the current trace."""
+        """Apply the operation under the current trace, and return its results."""
         return state.trace.process(self, args, params)
 
     def bind_with_trace(self, trace: Trace, args: Sequence[Any], *rest: Any) -> Any:
-        """Apply the operation under a trace: ``(trace, args, params)``, or ``(trace, args, avals, params)`` as JAX."""
+        """Apply the operation under ``trace``; ``rest`` is ``params``, or ``avals, params`` as in JAX."""
         outer, state.trace = state.trace, trace
         try:
             return trace.process(self, tuple(args), dict(rest[-1]))
@@ -96,23 +96,23 @@ class Primitive:
             state.trace = outer
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with which a user's interpreter binds an equation's operation again: ``params``."""
+        """Return a copy of ``params``, an equation's parameters; users' interpreters call this before :meth:`bind`."""
         return dict(params)
 
     # Evaluation and types
 
     def host(self, rule: F) -> F:
-        """Register ``rule(*values, **params) -> value``, which computes with NumPy."""
+        """Register ``rule(*values, **params) -> value``, which evaluates the operation with NumPy."""
         self.host_rule = rule
         return rule
 
     def impl(self, rule: F) -> F:
-        """Register ``rule(operands, params) -> results``, which evaluates an operation without a host rule."""
+        """Register ``rule(operands, params) -> results``, which evaluates an operation that has no host rule."""
         self.impl_rule = rule
         return rule
 
     def abstract_eval(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> aval``, which raises an error if the operands do not fit."""
+        """Register ``rule(*avals, **params) -> aval``, which returns the type of the result, or raises an error."""
         self.abstract_eval_rule = rule
         return rule
 
@@ -122,7 +122,7 @@ class Primitive:
         return rule
 
     def decomposition(self, rule: F) -> F:
-        """Register ``rule(*args, **params) -> results``, which computes the operation by others, under any trace.
+        """Register ``rule(*args, **params) -> results``, which computes the results by other operations.
 
         Transformations use it for an operation that lacks the rule that they need, such as a lowering rule.
         """
@@ -140,7 +140,7 @@ class Primitive:
         return rule
 
     def tangent(self, rule: F) -> F:
-        """Register ``rule(ans, primals, tangents) -> tangent``, a jvp rule without the primal result."""
+        """Register ``rule(ans, primals, tangents) -> tangent``, a jvp rule that is passed the primal result ``ans``."""
 
         def jvp(primals: Any, tangents: Any) -> Any:
             ans = self.bind(*primals)
@@ -151,21 +151,21 @@ class Primitive:
         return rule
 
     def directional(self, rule: F, results_by_direction: bool = False) -> F:
-        """Register a jvp rule that need not be linear in the tangents.
+        """Register a second jvp rule, which need not be linear in the tangents.
 
-        It is used where tangents are values and the rule is not transposed: in ``jvp`` and ``jacfwd``.
+        It is used by ``jvp`` and ``jacfwd``, which know the tangents' values and do not transpose the rule.
 
         Args:
-          rule: takes and returns what the jvp rule does.
-          results_by_direction: whether the primal results depend on the tangents, by a choice that the operation is
-            free to make. The rule is then used only where each value has a single tangent.
+          rule: takes and returns the same as the jvp rule.
+          results_by_direction: whether the primal results depend on the tangents, as eigenvectors of equal eigenvalues
+            may. The rule is then used only where each value has a single tangent.
         """
         self.directional_rule = rule
         self.results_by_direction = results_by_direction
         return rule
 
     def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
-        """Register ``rule(ct, *operands, **params) -> cotangents``, which receives linear operands as ``LinearVar``.
+        """Register ``rule(ct, *operands, **params) -> cotangents``; linear operands are passed as ``LinearVar``.
 
         Args:
           rule: returns a cotangent for each operand, None for operands that are not linear.
@@ -177,12 +177,12 @@ class Primitive:
         return rule
 
     def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is a mapped axis, or None."""
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is a mapped axis's position, or None."""
         self.batch_rule = rule
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names``: named axes to which the operation refers; by default, its programs'."""
+        """Register ``rule(params) -> names`` of the mapped axes in use; by default, those that its programs use."""
         self.axes_rule = rule
         return rule
 
@@ -191,7 +191,7 @@ class Primitive:
     def stage(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, a custom way to record the operation in a jaxpr.
 
-        Parameters of such operations are Python functions, which may close over traced values. Their batching rule
+        It is for operations with functions as parameters, which may close over traced values. Their batching rule
         receives the trace instead of the axis, and is called even if no operand is batched.
         """
         self.stage_rule = rule
@@ -200,21 +200,21 @@ class Primitive:
     def record(self, rule: F) -> F:
         """Register ``rule(trace, args, params) -> results``, a custom way to record the operation on a tape.
 
-        The rule records the linear results and computes the others; if it returns None, all are recorded as usual.
+        The rule records linear results and computes the others. If it returns None, the tape records all as usual.
         """
         self.record_rule = rule
         return rule
 
     def dce(self, rule: F) -> F:
-        """Register ``rule(used_results, eqn) -> eqn``: reduce an equation to flagged results; None drops it."""
+        """Register ``rule(used_results, eqn) -> eqn``, which drops unused results; returning None drops ``eqn``."""
         self.dce_rule = rule
         return rule
 
     def partial_eval(self, rule: F) -> F:
-        """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)`` for ``partial_eval``.
+        """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)``.
 
-        It splits an equation into equations that need only known operands, and the others; the flags say which operands
-        and results are unknown. Without it, all results of an equation with an unknown operand are unknown.
+        The rule splits an equation into equations that need only known operands, and the others. Flags mark unknown
+        operands and results. Without a rule, all results of an equation with an unknown operand are unknown.
         """
         self.partial_eval_rule = rule
         return rule
@@ -222,7 +222,7 @@ class Primitive:
     def remat(self, rule: F) -> F:
         """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
 
-        It applies a policy of ``checkpoint`` to their equations; without a rule, the policy applies to the operation.
+        It applies a ``checkpoint`` policy to the programs' equations; by default, the policy decides on the operation.
         """
         self.remat_rule = rule
         return rule
@@ -231,7 +231,7 @@ class Primitive:
         return self.name
 
     def __reduce__(self) -> Any:
-        """Pickle by reference, as functions are: rules and tables identify a primitive by its identity."""
+        """Pickle a reference to the module attribute that holds the primitive, since its identity matters."""
         import pkgutil
 
         for module, contents in list(sys.modules.items()):
@@ -251,13 +251,13 @@ class Trace:
     """An interpreter of primitives.
 
     Attributes:
-      parent: the trace that was current when this one was made; it receives operations without tracers of this trace.
-      eager: whether operations on concrete arrays are computed immediately, here and in all parents, so that Python may
-        use their values.
+      parent: the trace around this one, to which it passes operations that have none of its tracers as operands.
+      eager: whether operations on concrete arrays are computed immediately, so that Python may use their values.
       quick: whether operations on concrete arrays may bypass the trace, as no trace here or among the parents records
         or watches them. An eager trace is not quick while the thread debugs NaNs, for example.
       live: whether the transformation that made the trace is still running.
-      is_bottom, runs_again: whether it has no parent; whether the backward pass runs its function again.
+      is_bottom: whether the trace has no parent.
+      runs_again: whether the backward pass runs the traced function a second time.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
@@ -284,19 +284,19 @@ class Trace:
         self.live = True
 
     def is_same(self, other: object) -> bool:
-        """Whether the tracers of another trace count as this trace's own."""
+        """Whether this trace accepts the tracers of the trace ``other`` as its own."""
         return self is other
 
     def resolve(self, x: Any) -> Any:
-        """Return the tracer ``x``, or its counterpart if the backward pass runs the function again."""
+        """Return ``x``; if the function is run again, return the new tracer for ``x``, a tracer of the first run."""
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """Return the value that users get for a new array ``x``: a tracer if a trace records programs, else ``x``."""
+        """Return a new array ``x`` as users get it: as a tracer if this trace or a parent records programs."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Return the results of an operation: call ``process_primitive``, a user's method, with the parent current."""
+        """Return the results of an operation from ``process_primitive``, called with the parent as current trace."""
         outer, state.trace = state.trace, self.parent
         try:
             return self.process_primitive(primitive, args, params)
@@ -304,7 +304,7 @@ class Trace:
             state.trace = outer
 
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Interpret an operation: the method that users' interpreters override, in JAX's spelling."""
+        """Return the results of an operation: users' interpreters override this method, which is named as in JAX."""
         raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
 
     @property
@@ -313,15 +313,15 @@ class Trace:
         return self
 
     def describe(self) -> str:
-        """Describe the trace for error messages: its transformation and function."""
+        """Return a description of the trace for error messages: its transformation and function."""
         return f"{self.transformation} of {source.describe_function(self.function)}"
 
 
 class RelayTrace(Trace):
-    """A trace that passes each operation to a function, which usually applies it, changed, under the parent.
+    """A trace that passes each operation to the function ``relay``, which usually applies it under the parent.
 
     Attributes:
-      relay: called with this trace and an operation; returns its results.
+      relay: ``relay(trace, primitive, args, params)`` returns the results of the operation.
     """
 
     __slots__ = ("relay", "transformation")
@@ -352,14 +352,14 @@ class _State(threading.local):
 
     Attributes:
       trace: the current trace.
-      bottom: the evaluating trace of this thread, which depends on its switches.
-      axes: the named axes in scope, by name.
+      bottom: the evaluating trace of this thread, which depends on its debugging switches.
+      axes: the mapped axes in scope, by name.
       source_loc: the source location of the equation that is being evaluated; None outside of programs.
-      scope: the named scopes and the pass of differentiation of operations; None outside of scopes.
-      switched: the object by which other threads set switches in this state.
-      silently: calls a function in a context where NumPy does not warn of overflow, division by zero and invalid
-        values. Entering a context made beforehand is almost free (``np.errstate`` takes a microsecond), and leaves
-        the user's settings unchanged. It cannot be nested.
+      scope: the named scopes, and the pass of differentiation; None outside of scopes.
+      switched: the handle by which other threads replace ``bottom`` when they set a switch for all threads.
+      silently: calls a function without NumPy's warnings of overflow, division by zero and invalid values. This is
+        faster than ``np.errstate``, which takes a microsecond, and leaves the user's settings unchanged. A call within
+        such a call raises RuntimeError.
     """
 
     trace: Trace
@@ -380,7 +380,7 @@ class _State(threading.local):
 
 
 class Tracer(LookedAt):
-    """A value that belongs to a trace."""
+    """A value that belongs to a trace: operations on the tracer are interpreted by the trace."""
 
     __slots__ = ("__weakref__", "_aval", "_trace", "made_at")
 
@@ -389,7 +389,7 @@ class Tracer(LookedAt):
     made_at: source.Location | None
 
     def __init__(self, trace: Trace, aval: ShapedArray) -> None:
-        """Make a tracer of a user's interpreter, with an abstract value."""
+        """Make a tracer of ``trace``, a user's interpreter, with the abstract value ``aval``."""
         self._trace, self._aval, self.made_at = trace, aval, None
 
     def __init_subclass__(cls) -> None:
@@ -412,7 +412,7 @@ class Tracer(LookedAt):
 
     @property
     def weak_type(self) -> bool:
-        """Whether promotion prefers the types of other operands."""
+        """Whether the type is weak: in promotion, types of other operands prevail."""
         return self.aval.weak_type
 
     @property
@@ -426,13 +426,13 @@ class Tracer(LookedAt):
         return self.aval.size
 
     def origin(self) -> str:
-        """Describe the origin of this value for error messages."""
+        """Return a description of where this value comes from, for error messages."""
         if self.made_at is None:
             return f"{self._trace.describe()}, of which it is an argument, or a value made within a rule."
         return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
     def _leak(self) -> UnexpectedTracerError | None:
-        """Return the error for a leaked value; None while its trace is active."""
+        """Return the error for a leaked tracer, whose trace is not active; None while its trace is active."""
         return None if is_at_work(self._trace) else leaked(self)
 
     def _leaked(self) -> UnexpectedTracerError:
@@ -444,7 +444,7 @@ class EvalTrace(Trace):
     """The trace that evaluates operations immediately, with NumPy.
 
     Attributes:
-      watches: whether it inspects results.
+      watches: whether the trace inspects results, as for ``debug_nans``.
     """
 
     __slots__ = ()
@@ -453,7 +453,7 @@ class EvalTrace(Trace):
     watches = False
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        """Return ``run()``, which runs the compiled program ``closed``; a watching trace inspects its results."""
+        """Return ``run()``, the results of the compiled program ``closed``; a subclass may inspect them."""
         return run()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -511,10 +511,10 @@ _new = object.__new__
 
 
 def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
-    """Handle an error of a host rule on the NumPy ``values`` of operands ``args``: return the result, or raise.
+    """Return the result of an operation whose host rule raised ``error``, or raise an error that explains it.
 
-    The result is returned if the error was only that NumPy's context, which cannot be nested, was active already.
-    Otherwise the exception explains the error.
+    The result is computed again if the error was only that ``state.silently``, which cannot be nested, was active.
+    ``values`` are the NumPy values of the operands ``args``.
     """
     if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
         try:
@@ -528,7 +528,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
 
 
 def _is_within_rule() -> bool:
-    """Whether this thread runs a host rule: ``state.silently``, NumPy's silent context, is then active already."""
+    """Whether this thread runs a host rule. This is so if ``state.silently``, which cannot be nested, is active."""
     try:
         state.silently(bool)
     except RuntimeError:
@@ -549,13 +549,13 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
 
 
 def check_result(x: Any) -> None:
-    """Raise an error if a result of a transformed function is a leaked tracer."""
+    """Raise an error if ``x``, a result of a transformed function, is a leaked tracer."""
     if isinstance(x, Tracer) and not is_at_work(x._trace):
         raise leaked(x)
 
 
 def live_trace(trace: Trace) -> Trace | None:
-    """Return ``trace`` if it is active, else the trace that reruns its function and accepts its tracers, or None."""
+    """Return ``trace`` if it is active; else an active trace that accepts its tracers, as in a rerun; or None."""
     if trace.live:
         return trace
     current = state.trace
@@ -567,7 +567,7 @@ def live_trace(trace: Trace) -> Trace | None:
 
 
 def is_at_work(trace: Trace) -> bool:
-    """Whether a trace is active: its transformation is still running, or its function is being run again."""
+    """Whether tracers of ``trace`` may be used: its transformation is running, or its function is being rerun."""
     return live_trace(trace) is not None
 
 
@@ -578,5 +578,5 @@ state = _State()
 
 @provides
 def is_recording() -> bool:
-    """Whether this thread records a program."""
+    """Whether this thread is recording a program: operations then have no concrete results."""
     return not state.trace.eager

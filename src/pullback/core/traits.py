@@ -18,11 +18,11 @@ T = TypeVar("T")
 class Trait(Generic[T]):
     """A property of operations.
 
-    A keyword of ``Primitive`` declares its value: ``Primitive("rev", moves=True)``. A library may define a trait of its
-    own, and declare its values for existing operations with :meth:`declare`.
+    ``Primitive("rev", moves=True)`` declares the value of the trait ``moves`` for a new operation, and :meth:`declare`
+    does so for an existing operation. Libraries may define traits of their own.
 
     Args:
-      name: the keyword.
+      name: the keyword of ``Primitive``.
       meaning: a description, for the reference page of rules.
       default: the value for operations that do not declare it.
 
@@ -48,11 +48,11 @@ class Trait(Generic[T]):
         TRAITS[name] = self
 
     def of(self, primitive: Any) -> T:
-        """Return the value for an operation."""
+        """Return the value of the trait for an operation; the default if it is not declared."""
         return primitive.traits.get(self.name, self.default)  # type: ignore[no-any-return]
 
     def declare(self, primitive: Any, value: T) -> None:
-        """Declare the value for an existing operation."""
+        """Set the value of the trait for an existing operation."""
         primitive.traits[self.name] = value
 
     def __repr__(self) -> str:
@@ -64,7 +64,11 @@ TRAITS: dict[str, Trait[Any]] = {}
 
 
 def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
-    """Check that the keywords of a new operation ``name`` are known traits, and return them as a dictionary.
+    """Return ``traits`` as a dictionary if all its keys are names of traits; otherwise raise an error.
+
+    Args:
+      name: the name of the new operation, for the error.
+      traits: the values that were passed to ``Primitive``, by their keywords.
 
     Raises:
       ArgumentError: a keyword is no trait (a ValueError).
@@ -78,15 +82,15 @@ def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
 class Cost(enum.Enum):
     """The cost of an operation for each element of its largest operand or result, in classes of increasing cost.
 
-    The host's figures were measured on an AMD EPYC, for 20,000 elements of float32.
+    The times on the host were measured on an AMD EPYC, for 20,000 elements of float32.
 
     Attributes:
-      LIGHT: a sum: 0.1 ns in a compiled loop, 0.3 to 10 ns on the host.
-      SIMPLE: a sine or a quotient: 2.5 ns in a compiled loop, 0.3 to 40 ns on the host.
-      SPECIAL: a function that iterates: 40 to 1,000 ns on the host.
+      LIGHT: such as a sum: 0.1 ns for each element in a compiled loop, 0.3 to 10 ns on the host.
+      SIMPLE: such as a sine or a quotient: 2.5 ns in a compiled loop, 0.3 to 40 ns on the host.
+      SPECIAL: such as a special function, computed by iteration: 40 to 1,000 ns on the host.
       PRODUCT: a product of matrices: 0.05 to 0.3 ns on the host for each product of two elements.
-      MATRIX: a decomposition: 1 to 20 ns on the host, times the rows of the matrix.
-      CALL: a call of a Python function, whatever the number of elements.
+      MATRIX: a decomposition of a matrix: 1 to 20 ns on the host, times the number of rows.
+      CALL: a call of a Python function, whose cost does not depend on the number of elements.
     """
 
     LIGHT = "light"

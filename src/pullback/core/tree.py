@@ -50,7 +50,7 @@ _MISSING: Any = object()
 
 
 class _Treedefs(dict[int, Any]):
-    """A dictionary from a length to the structure of ``example(length)``, computed at the first look-up."""
+    """A dictionary that computes a missing value: ``self[length]`` is the tree structure of ``example(length)``."""
 
     def __init__(self, example: Callable[[int], Any]) -> None:
         self.example = example
@@ -68,20 +68,20 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 
 @functools.lru_cache(1024)
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
-    """Return ``names``, the keys of a flat dictionary, in the order of its leaves, and its structure."""
+    """Return the keys ``names`` of a dictionary of leaves in the order of flattening, and its structure."""
     keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
     return keys, _sorted(treedef)
 
 
 def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeDef]:
-    """The leaves of a tree and its structure.
+    """Return the leaves of a tree and its structure.
 
     Args:
       tree: any object.
-      is_leaf: which nodes to take for leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf, and not to flatten it.
 
     Returns:
-      The leaves from left to right, and the structure, which is hashable.
+      The list of the leaves from left to right, and the structure, which is hashable.
 
     >>> flatten({"b": 1, "a": (2, None)})
     ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}))
@@ -109,7 +109,7 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 
 
 def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[PyTree], PyTreeDef]:
-    """Return the leaves and the structure of ``(args, kwargs)``; fast if most arguments are leaves themselves."""
+    """Return the leaves and the structure of ``(args, kwargs)``, quickly if all arguments are positional and leaves."""
     if not kwargs:
         for child in args:
             if type(child) not in leaf_types:
@@ -125,14 +125,14 @@ _MOST_KNOWN = 1024
 
 
 def _sorted(treedef: PyTreeDef) -> PyTreeDef:
-    """Return an equal structure that builds dictionaries with sorted keys.
+    """Return a structure equal to ``treedef`` that builds dictionaries with sorted keys.
 
-    optree rebuilds dictionaries in the order in which keys were inserted. Eager results would then be ordered
-    differently from those of compiled functions, which the runtime builds with sorted keys.
+    optree rebuilds dictionaries with the keys in their original order. Compiled functions return dictionaries with
+    sorted keys, and eager results should have the same order.
 
-    Sorting a structure takes three times as long as flattening the tree, so sorted structures with strings as keys are
-    cached; keys of other types may be equal without being identical. The cache must not keep data of users' classes
-    alive: of structures without dictionaries it stores only hashes, and structures with both are not cached.
+    Sorting is slow, three times as slow as flattening the tree, so results are cached. Structures with other keys than
+    strings are not cached, because keys of other types may be equal without being identical. Structures with
+    dictionaries and data of users' classes are not cached, because the cache would keep the data alive.
     """
     try:
         number = hash(treedef)
@@ -173,7 +173,7 @@ def _in_order(treedef: PyTreeDef) -> PyTreeDef:
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
-    """The tree of a structure with the given leaves.
+    """Return the tree that has this structure and these leaves: the inverse of :func:`flatten`.
 
     Raises:
       ValueError: there are too few or too many leaves.
@@ -192,7 +192,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
 
 
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
-    """The leaves of a tree, from left to right.
+    """Return the leaves of a tree, from left to right; ``is_leaf`` as for :func:`flatten`.
 
     >>> leaves([1, (2, None), {"a": 3}])
     [1, 2, 3]
@@ -201,7 +201,7 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
 
 
 def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree.
+    """Return the structure of a tree; ``is_leaf`` as for :func:`flatten`.
 
     >>> structure((1, [2])) == structure((3, [4]))
     True
@@ -210,7 +210,9 @@ def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether all elements are leaves (None is not: it is an empty tree).
+    """Whether all elements of ``iterable`` are leaves; ``is_leaf`` as for :func:`flatten`.
+
+    None is not a leaf: it is an empty tree.
 
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
     (True, False, False)
@@ -226,13 +228,13 @@ def _stops(node: Any, is_leaf: IsLeaf) -> bool:
 
 
 def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Apply a function to the leaves of a tree, or to the corresponding leaves of several trees.
+    """Apply a function to each leaf of a tree, or to corresponding leaves of several trees; return the resulting tree.
 
     Args:
-      f: a function of one leaf, and of one subtree of each of ``rest``.
+      f: takes a leaf of ``tree``, and the subtree at the same position in each tree of ``rest``.
       tree: the tree whose structure the result has.
       rest: trees of the same structure, or with subtrees where ``tree`` has leaves.
-      is_leaf: which nodes of ``tree`` to take for leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
 
     Raises:
       ValueError: the structures disagree; the message says where.
@@ -252,13 +254,13 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
 def reduce(
     function: Callable[[Any, Any], Any], tree: PyTree, initializer: PyTree = _MISSING, is_leaf: IsLeaf = None
 ) -> PyTree:
-    """Combine the leaves of a tree, from left to right.
+    """Combine the leaves of a tree, from left to right, and return the combination.
 
     Args:
       function: takes the combination so far and the next leaf; returns the new combination.
       tree: the tree.
-      initializer: the initial value; by default, the first leaf.
-      is_leaf: which nodes to take for leaves.
+      initializer: the initial combination; by default, the first leaf.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
 
     Raises:
       TypeError: there are no leaves and no initializer.
@@ -273,13 +275,13 @@ def reduce(
 def reduce_associative(
     operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: PyTree = _MISSING, is_leaf: IsLeaf = None
 ) -> PyTree:
-    """Combine the leaves of a tree by an associative operation, in a balanced order.
+    """Combine the leaves of a tree by an associative operation, in balanced order: ``a, b, c, d`` -> ``(ab)(cd)``.
 
     Args:
       operation: takes two values and returns their combination.
       tree: a tree.
-      identity: the result where there are no leaves; without it that is an error.
-      is_leaf: which nodes to take for leaves.
+      identity: the result for a tree without leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
 
     Raises:
       TypeError: there are no leaves and no identity.
@@ -301,7 +303,7 @@ def reduce_associative(
 
 
 def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true.
+    """Whether all leaves of a tree are true; ``is_leaf`` as for :func:`flatten`.
 
     >>> all({"a": True, "b": (1, 0)})
     False
@@ -310,15 +312,15 @@ def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
 
 
 def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree) -> PyTree:
-    """Turn a tree of trees inside out.
+    """Turn a tree of trees inside out, as a list of dictionaries into a dictionary of lists.
 
     Args:
-      outer_treedef: the outer structure of the tree.
-      inner_treedef: the structure of each of its subtrees; by default, that of the first.
+      outer_treedef: the outer structure: ``pytree_to_transpose`` has subtrees at its leaves.
+      inner_treedef: the structure of each of these subtrees; by default, that of the first.
       pytree_to_transpose: the tree.
 
     Returns:
-      A tree of structure ``inner_treedef`` of trees of structure ``outer_treedef``.
+      A tree of structure ``inner_treedef``, with trees of structure ``outer_treedef`` at its leaves.
 
     Raises:
       ValueError: the tree does not have these structures.
@@ -345,18 +347,18 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
 
 
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """Return the leaves of a prefix of a tree, each repeated for all the leaves of the tree below it.
+    """Return the leaves of a prefix of a tree, each repeated for all the leaves of the tree at its position.
 
     Args:
-      prefix_tree: a tree with leaves where ``full_tree`` has subtrees.
+      prefix_tree: a prefix of ``full_tree``: it has leaves where ``full_tree`` may have subtrees.
       full_tree: the tree.
-      is_leaf: which nodes of ``prefix_tree`` to take for leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``prefix_tree`` as a leaf.
 
     Returns:
       A list with an entry for each leaf of ``full_tree``.
 
     Raises:
-      ValueError: it is no prefix; the message says where they first disagree, and how.
+      ValueError: ``prefix_tree`` is no prefix; the message says where the trees first disagree, and how.
 
     >>> broadcast_prefix({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     [0, 0, 1]
@@ -373,15 +375,15 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
 
 
 def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Return a tree of the structure of ``full_tree`` with the leaves of a prefix of it.
+    """Return a tree like ``full_tree``, with each leaf replaced by the leaf of a prefix tree at its position.
 
     Args:
-      prefix_tree: a prefix of ``full_tree``.
+      prefix_tree: a prefix of ``full_tree``: it has leaves where ``full_tree`` may have subtrees.
       full_tree: a tree.
-      is_leaf: which nodes of ``prefix_tree`` to take for leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``prefix_tree`` as a leaf.
 
     Raises:
-      ValueError: it is no prefix; the message says where they first disagree, and how.
+      ValueError: ``prefix_tree`` is no prefix; the message says where the trees first disagree, and how.
 
     >>> broadcast({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     {'a': (0, 0), 'b': 1}
@@ -390,9 +392,14 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
-    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``.
+    """Return the subtrees of ``other`` at the positions of the leaves of ``tree``.
 
-    If ``other`` lacks a node of ``tree``, raise an error that begins with ``message`` and says where.
+    Args:
+      treedef: the structure of ``tree``.
+      tree: a tree that should be a prefix of ``other``.
+      other: the other tree.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
+      message: the beginning of the error if ``tree`` is no prefix; the error then says where the trees disagree.
     """
     try:
         return treedef.flatten_up_to(other)
@@ -406,9 +413,16 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
-    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there.
+    """Find the first node of ``tree`` that has no matching node in ``other``.
 
-    None if there is no such path. ``path`` is the path of the two trees themselves.
+    Args:
+      tree: a tree that should be a prefix of ``other``.
+      other: the other tree.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
+      path: the path of both trees within the trees that are compared.
+
+    Returns:
+      The path of the node, and descriptions of the nodes of ``tree`` and of ``other`` there; None if all nodes match.
     """
     if _stops(tree, is_leaf):
         return None
@@ -424,7 +438,11 @@ def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -
 
 
 def _outline(node: Any) -> tuple[Any, ...]:
-    """Return a key that matching nodes share: type, number of children, and keys or auxiliary data."""
+    """Return a key of a node; the keys of two nodes are equal if the nodes match.
+
+    The key has the node's type, the number of its children or the keys of a dictionary, and the auxiliary data of a
+    registered class.
+    """
     if isinstance(node, dict) and not nodes.is_registered(type(node)):
         return dict, frozenset(node)
     children, aux = flatten_one_level(node)
@@ -451,12 +469,12 @@ def _describe(node: Any) -> str:
 def flatten_with_path(
     tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
-    """The leaves of a tree, each with its path, and its structure.
+    """Return a list of pairs (path, leaf) for the leaves of a tree, and the structure of the tree.
 
     Args:
       tree: any object.
-      is_leaf: which nodes to take for leaves.
-      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+      is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
     >>> flatten_with_path({"a": (1, 2)})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1), ((DictKey(key='a'), SequenceKey(idx=1)), 2)]
@@ -484,12 +502,12 @@ def flatten_with_path(
 def leaves_with_path(
     tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, PyTree]]:
-    """The leaves of a tree, each with its path; see :func:`flatten_with_path`.
+    """Return a list of pairs (path, leaf) for the leaves of a tree.
 
     Args:
       tree: a tree.
-      is_leaf: which nodes to take for leaves.
-      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+      is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
     >>> leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
@@ -504,14 +522,14 @@ def map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> PyTree:
-    """Apply a function to the paths and leaves of one or several trees; see :func:`tree_map`.
+    """Apply a function to each path and leaf of a tree, or of several trees; return the tree of the results.
 
     Args:
-      f: takes a path, and a leaf of each tree.
-      tree: a tree.
-      *rest: trees, of which ``tree`` is a prefix.
-      is_leaf: which nodes of ``tree`` to take for leaves.
-      is_leaf_takes_path: whether ``is_leaf`` takes the path of the node before the node.
+      f: takes a path, the leaf of ``tree`` there, and the subtree there of each tree of ``rest``.
+      tree: the tree whose structure the result has.
+      *rest: trees of the same structure, or with subtrees where ``tree`` has leaves.
+      is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
+      is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
     Raises:
       ValueError: the structures disagree; the message says where.
@@ -529,7 +547,7 @@ def map_with_path(
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single node: a leaf or an empty container.
+    """Whether a structure has a single node: a leaf or an empty container.
 
     >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
     (True, False)
@@ -538,7 +556,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children of a structure's root.
+    """Return the structures of the children of a tree's root; ``treedef`` is the structure of the tree.
 
     >>> len(treedef_children(structure((1, [2, 3]))))
     2
@@ -547,7 +565,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of the given structures.
+    """Return the structure of a tuple of trees with these structures.
 
     >>> treedef_tuple([structure(1), structure([2])]) == structure((1, [2]))
     True
@@ -557,10 +575,12 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def static(**options: Any) -> Any:
-    """Declare a dataclass field that belongs to the structure of trees; see ``register_dataclass``.
+    """Declare a field of a dataclass that is not a child, but belongs to the structure of trees.
+
+    See ``register_dataclass``.
 
     Args:
-      options: the options of :func:`dataclasses.field`.
+      options: keywords of :func:`dataclasses.field`.
 
     >>> import dataclasses
     >>> from pullback.tree_util import register_dataclass
@@ -582,7 +602,11 @@ def static(**options: Any) -> Any:
 
 
 class _Opaque:
-    """A wrapper of a ``functools.partial`` within a :class:`Partial`, so that Python does not merge the two."""
+    """A wrapper of the function of a :class:`Partial` that is a ``functools.partial`` itself.
+
+    Without the wrapper, Python would merge both partial functions, and the arguments bound in the inner one would
+    become children.
+    """
 
     __slots__ = ("function",)
 
@@ -605,7 +629,7 @@ class _Opaque:
 class Partial(functools.partial[Any]):
     """A ``functools.partial`` that is a tree: the bound arguments are its children, the function is its structure.
 
-    If ``func`` is itself a partial function, its arguments stay in the structure.
+    If the function is itself a ``functools.partial``, the arguments bound in it belong to the structure too.
 
     >>> add = Partial(lambda x, y: x + y, 1)
     >>> leaves(add), tree_map(lambda x: 10 * x, add)(2)

@@ -28,7 +28,7 @@ NAMESPACE = "pullback"
 
 
 class _Key:
-    """The base class of the keys in a path. Each subclass has one attribute, the key itself, and its own ``str``."""
+    """The base class of the keys in a path. Each subclass has one attribute, such as an index or a name."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -48,7 +48,7 @@ class _Key:
 
 
 class SequenceKey(_Key):
-    """An element of a sequence.
+    """The key of an element of a sequence: its index.
 
     >>> str(SequenceKey(0))
     '[0]'
@@ -64,7 +64,7 @@ class SequenceKey(_Key):
 
 
 class DictKey(_Key):
-    """A value of a dictionary.
+    """The key of a value of a dictionary.
 
     >>> str(DictKey("a"))
     "['a']"
@@ -80,7 +80,7 @@ class DictKey(_Key):
 
 
 class GetAttrKey(_Key):
-    """An attribute.
+    """The key of an attribute of an object: its name.
 
     >>> str(GetAttrKey("x"))
     '.x'
@@ -96,7 +96,7 @@ class GetAttrKey(_Key):
 
 
 class FlattenedIndexKey(_Key):
-    """A child of a node of a class that was registered without keys.
+    """The key of a child of a node whose class was registered without keys: its index among the children.
 
     >>> str(FlattenedIndexKey(0))
     '[<flat index 0>]'
@@ -116,12 +116,12 @@ KeyPath = tuple[KeyEntry, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Format a path as Python would spell it.
+    """Format a path as the Python expression that selects a node of a tree.
 
     Args:
       keys: the path.
       simple: whether to leave out brackets, quotes and dots.
-      separator: what to put between the steps.
+      separator: the text to put between the keys.
 
     >>> path = (DictKey("a"), SequenceKey(0), GetAttrKey("x"))
     >>> keystr(path), keystr(path, simple=True, separator="/")
@@ -136,7 +136,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 class _Node(NamedTuple):
-    """The functions that flatten and unflatten a registered class."""
+    """The functions that flatten and unflatten the instances of a class registered as a tree node."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[Any, Any], Any]
@@ -155,7 +155,7 @@ leaf_types: set[type] = {bool, int, float, complex, np.ndarray, *np.sctypeDict.v
 
 
 def register_leaf_type(*classes: type) -> None:
-    """Promise that instances of ``classes`` are always leaves, which makes flattening them faster.
+    """Declare that instances of ``classes`` are always leaves, which makes flattening them faster.
 
     >>> register_leaf_type(np.float32)
     """
@@ -181,10 +181,10 @@ def _load() -> None:
 
 
 def _imported_to_stay() -> Any:
-    """Import ``optree`` without the exit handler that unregisters lists, tuples and dictionaries.
+    """Import ``optree`` and return it, without its exit handler that unregisters lists, tuples and dictionaries.
 
-    The handler would run before users' exit handlers that were registered earlier, whose trees would then be leaves. It
-    only frees memory, which the end of the process does too. If optree was imported before, the handler stays.
+    That handler would run before some of the users' exit handlers, in which all containers would then be leaves. It
+    only frees memory, which the end of the process does too. If optree was imported before, its handler stays.
     """
     registered: list[Any] = []
     register = atexit.register
@@ -206,7 +206,10 @@ def _imported_to_stay() -> Any:
 
 @functools.cache
 def native_flatten() -> Callable[..., Any]:
-    """Return optree's native flatten, a tenth faster than ``optree.tree_flatten``; the latter if it is missing."""
+    """Return optree's native function ``flatten``, or a function that calls ``optree.tree_flatten`` if it is missing.
+
+    The native function is a tenth faster.
+    """
     module = optree()
     try:
         native: Callable[..., Any] = module._C.flatten
@@ -241,9 +244,10 @@ def register_pytree_node(
 
     Args:
       nodetype: the class; instances of its subclasses are not affected.
-      flatten_func: from an instance to ``(children, auxiliary data)``; the latter is compared and hashed.
-      unflatten_func: from ``(auxiliary data, children)`` to an instance. The children may be any objects.
-      flatten_with_keys_func: as ``flatten_func``, with ``(key, child)`` for each child.
+      flatten_func: takes an instance and returns ``(children, auxiliary data)``. The auxiliary data belong to the
+        structure of the tree: they are compared and hashed.
+      unflatten_func: takes ``(auxiliary data, children)`` and returns an instance. The children may be any objects.
+      flatten_with_keys_func: takes an instance and returns ``([(key, child), ...], auxiliary data)``.
 
     Raises:
       ValueError: the class is registered already.
@@ -273,10 +277,13 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: _Class) -> _Class:
-    """Register a class with its methods ``tree_flatten(self)`` and ``tree_unflatten(cls, aux, children)``.
+    """Make the instances of a class nodes of trees, by its methods ``tree_flatten`` and ``tree_unflatten``.
+
+    ``tree_flatten(self)`` returns ``(children, aux)``; the class method ``tree_unflatten(cls, aux, children)`` returns
+    an instance.
 
     Returns:
-      The class, so that this serves as a decorator.
+      The class, so that this function may be used as a decorator.
 
     Raises:
       ValueError: the class is registered already.
@@ -307,13 +314,13 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], _T],
     flatten_func: Callable[[_T], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
-    """Make the instances of a class nodes whose children have keys of their own in paths.
+    """Make the instances of a class nodes of trees, with keys for their children in paths.
 
     Args:
       nodetype: the class.
-      flatten_with_keys: from an instance to ``([(key, child), ...], auxiliary data)``.
-      unflatten_func: from ``(auxiliary data, children)`` to an instance.
-      flatten_func: as ``flatten_with_keys``, without the keys; faster if it is given.
+      flatten_with_keys: takes an instance and returns ``([(key, child), ...], auxiliary data)``.
+      unflatten_func: takes ``(auxiliary data, children)`` and returns an instance.
+      flatten_func: takes an instance and returns ``(children, auxiliary data)``; optional, makes flattening faster.
 
     Raises:
       ValueError: the class is registered already.
@@ -337,13 +344,16 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
-    """Register a class with its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
+    """Make the instances of a class nodes of trees, with keys for their children in paths.
+
+    The method ``tree_flatten_with_keys(self)`` returns ``([(key, child), ...], aux)``; the class method
+    ``tree_unflatten(cls, aux, children)`` returns an instance.
 
     Args:
-      cls: the class; its method ``tree_flatten`` is used, too, if it has one.
+      cls: the class. If it also has a method ``tree_flatten``, which returns ``(children, aux)``, flattening is faster.
 
     Returns:
-      The class, so that this serves as a decorator.
+      The class, so that this function may be used as a decorator.
 
     Raises:
       ValueError: the class is registered already.
@@ -371,10 +381,12 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
 
 
 def register_static(cls: _Class) -> _Class:
-    """Make the instances of a class nodes without leaves, which belong to the structure of a tree.
+    """Make the instances of a class nodes without children: each belongs to the structure of its tree.
+
+    Instances are compared and hashed as parts of structures.
 
     Returns:
-      The class, so that this serves as a decorator. Its instances are compared and hashed.
+      The class, so that this function may be used as a decorator.
 
     Raises:
       ValueError: the class is registered already.
@@ -396,20 +408,22 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> _Class:
-    """Make the instances of a dataclass nodes: some fields are children, the others belong to the structure.
+    """Make the instances of a dataclass nodes of trees: some fields are children, the others belong to the structure.
 
     Args:
-      nodetype: the dataclass (or, if both kinds of fields are given, a class built from them by keyword).
-      data_fields: the names of the children.
+      nodetype: the dataclass. If ``data_fields`` and ``meta_fields`` are passed, it may be any class that is
+        constructed from these fields by keyword.
+      data_fields: the names of the fields that are children.
       meta_fields: the names of the fields that belong to the structure, and are compared and hashed. By default, the
-        fields with ``metadata={"static": True}``; all others are children.
-      drop_fields: the names of fields that keep their defaults.
+        fields with ``metadata={"static": True}`` belong to the structure, and all others are children.
+      drop_fields: the names of fields that are left out: an unflattened instance has their default values.
 
     Returns:
-      The class, so that this serves as a decorator.
+      The class, so that this function may be used as a decorator.
 
     Raises:
-      TypeError: only one kind of fields is given, or none and the class is not a dataclass.
+      TypeError: only one of ``data_fields`` and ``meta_fields`` is passed; or neither, and the class is not a
+        dataclass.
       ValueError: the fields are not those of the dataclass, or the class is registered already.
 
     >>> import dataclasses
@@ -450,7 +464,10 @@ def _dataclass_fields(
     meta_fields: Sequence[str] | None,
     drop_fields: Sequence[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Check the names of the data fields and of the metadata fields, and return both."""
+    """Return the names of the fields that are children, and of those that belong to the structure.
+
+    The arguments are those of :func:`register_dataclass`; raise an error if they are wrong.
+    """
     import dataclasses
 
     name = nodetype.__qualname__
@@ -484,7 +501,7 @@ def _dataclass_fields(
 
 
 def is_leaf(tree: Any) -> bool:
-    """Whether an object is a leaf; None is an empty tree, not a leaf.
+    """Whether an object is a leaf of a tree. None is not a leaf: it is an empty tree.
 
     >>> is_leaf(1), is_leaf([]), is_leaf(None)
     (True, False, False)
@@ -493,10 +510,10 @@ def is_leaf(tree: Any) -> bool:
 
 
 def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
-    """The children of a node and its auxiliary data.
+    """Return the children of a node, and its auxiliary data, such as the keys of a dictionary.
 
     Raises:
-      ValueError: it is a leaf.
+      ValueError: ``tree`` is a leaf.
 
     >>> flatten_one_level({"b": (1, 2), "a": 3})
     ([3, (1, 2)], ['a', 'b'])
@@ -510,10 +527,10 @@ def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
 
 
 def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, PyTree]], PyTree]:
-    """The children of a node, each with its key, and its auxiliary data.
+    """Return pairs (key, child) for the children of a node, and its auxiliary data.
 
     Raises:
-      ValueError: it is a leaf.
+      ValueError: ``tree`` is a leaf.
 
     >>> flatten_one_level_with_keys([3])
     ([(SequenceKey(idx=0), 3)], None)
@@ -523,12 +540,12 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, 
 
 
 def is_registered(cls: type) -> bool:
-    """Whether a class, other than the built-in containers, was registered as a node."""
+    """Whether a class was registered as a tree node; False for the built-in containers."""
     return cls in _nodes
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether the instances of a class are nodes.
+    """Whether the instances of a class are nodes of trees, not leaves.
 
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
@@ -537,7 +554,7 @@ def is_tree_node(typ: type) -> bool:
 
 
 def keyed_children(node: Any) -> list[tuple[Any, Any]]:
-    """The children of a node, each with its key."""
+    """Return a list of pairs (key, child) for the children of a node."""
     kind = type(node)
     if kind is tuple or kind is list or kind is deque or optree().is_structseq_class(kind):
         return [(SequenceKey(i), child) for i, child in enumerate(node)]

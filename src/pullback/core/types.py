@@ -23,7 +23,7 @@ _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
 class AbstractValue:
-    """The base class of the types of values; :class:`ShapedArray` is the type of arrays."""
+    """The base class of the types of traced values; :class:`ShapedArray` is the type of arrays."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class ShapedArray(AbstractValue):
     Attributes:
       shape: the size of each axis.
       dtype: the type of an element.
-      weak_type: whether promotion prefers the types of other operands, as for a Python number.
+      weak_type: whether the type is weak, as that of a Python number: in promotion, other types prevail.
       varying: the named axes along which the value varies.
     """
 
@@ -54,7 +54,7 @@ class ShapedArray(AbstractValue):
         Args:
           shape: the size of each axis.
           dtype: the type of an element.
-          weak_type: whether promotion prefers the types of other operands.
+          weak_type: whether the type is weak: in promotion, other types prevail.
           varying: the named axes along which the value varies.
           sharding: is ignored; JAX has it. The sharding of an array is not part of its type here.
         """
@@ -80,12 +80,12 @@ class ShapedArray(AbstractValue):
         return size
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
-        """Return the type of a batch of these values, with the mapped axis at ``dim`` and removed from ``varying``."""
+        """Return the type of a batch of such arrays, with ``axis`` at ``dim`` unless None, and not in ``varying``."""
         shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
         return self.update(shape=shape, varying=self.varying - {axis.key})
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return the same type with some attributes replaced."""
+        """Return a copy of the type with the attributes ``changes``, such as ``shape=...``."""
         get = changes.get
         return ShapedArray(
             get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
@@ -97,24 +97,24 @@ class ShapedArray(AbstractValue):
         """None, since the sharding of an array is not part of its type."""
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """Return the type as text: ``float32[3]``, or ``f32[3]`` with ``short_dtypes``."""
+        """Return the type as text: ``float32[3]``, or ``f32[3]`` if ``short_dtypes`` is True."""
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def to_tangent_aval(self) -> ShapedArray:
-        """Return the type of tangents; for integers and booleans its dtype is ``float0``."""
+        """Return the type of tangents of such arrays: for integers and booleans its dtype is ``float0``."""
         return self.update(dtype=tangent_dtype(self.dtype))
 
     def to_ct_aval(self) -> ShapedArray:
-        """Return the type of cotangents."""
+        """Return the type of cotangents of such arrays, the same as that of tangents."""
         return self.to_tangent_aval()
 
     def strip_weak_type(self) -> ShapedArray:
-        """Return the same type, not weak."""
+        """Return the type with ``weak_type`` set to False."""
         return self.update(weak_type=False)
 
     def update_weak_type(self, weak_type: bool) -> ShapedArray:
-        """Return the same type with another ``weak_type``."""
+        """Return the type with this ``weak_type``."""
         return self.update(weak_type=weak_type)
 
     def _key(self) -> tuple[Any, ...]:
@@ -146,14 +146,13 @@ class MappedAxis(NamedTuple):
     """An axis over which a function is mapped, by ``vmap`` or ``shard_map``.
 
     Attributes:
-      name: its name; None if it has none.
-      size: its size.
+      name: the name of the axis; None if it has none.
+      size: the size of the axis.
       mapped_by: the mapping transformation, for error messages.
-      reduced: whether reverse mode, now active, sums over it the cotangents of values that do not vary along it.
-      checked: whether reverse mode always sums over it, as in ``shard_map``, which checks the axes along which its
-        results vary.
+      reduced: whether reverse mode now sums cotangents over this axis, for values that do not vary along it.
+      checked: whether reverse mode always does so, as for an axis of ``shard_map``.
       level: the number of outer axes of the same name in scope.
-      spmd_name: the mesh axis, or axes, that sharding constraints within the function divide it among.
+      spmd_name: the mesh axis, or axes, over which sharding constraints within the function spread this axis.
     """
 
     name: Any
@@ -166,12 +165,12 @@ class MappedAxis(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """The key of the axis in ``varying``: its name, or name and level if it shadows an axis of the same name."""
+        """The key of the axis in ``varying``: its name, or (name, level) if an outer axis has the same name."""
         return (self.name, self.level) if self.level else self.name
 
 
 class SymbolicZero:
-    """A tangent or cotangent known to be zero. It has no shape; the value that it belongs to has one."""
+    """The class of ``ZERO``, a tangent or cotangent that is known to be zero, without shape or dtype."""
 
     __slots__ = ()
 

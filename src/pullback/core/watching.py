@@ -20,11 +20,12 @@ class Watcher(NamedTuple):
     """The functions by which a :class:`WatchedTrace` inspects operations while a switch is on.
 
     Attributes:
-      process: called with the wrapped trace and an operation; returns the operation's results.
-      run_program: called with the wrapped trace, a compiled program, its arguments, and a function that runs it;
-        None to ignore compiled programs.
+      process: ``process(inner, primitive, args, params)`` evaluates an operation by the trace ``inner``, inspects it,
+        and returns its results.
+      run_program: ``run_program(inner, program, args, run)`` returns ``run()``, the results of a compiled program, and
+        inspects them. None if compiled programs are not inspected.
       quick: whether operations on arrays may use fast paths that do not call ``process``.
-      watches: whether it inspects results.
+      watches: whether ``process`` inspects results.
     """
 
     process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
@@ -34,10 +35,10 @@ class Watcher(NamedTuple):
 
 
 class WatchedTrace(EvalTrace):
-    """An evaluating trace that wraps another one, and inspects operations by a watcher.
+    """An evaluating trace that inspects operations by a watcher, and evaluates them by another evaluating trace.
 
     Attributes:
-      inner: the wrapped evaluating trace.
+      inner: the other evaluating trace.
       watcher: the functions that inspect operations.
     """
 
@@ -64,9 +65,9 @@ WATCHED.quick = False
 
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
-    """Return the evaluating trace for the switches that a thread has set, ``own``, and the process's switches.
+    """Return the evaluating trace for the debugging switches of a thread.
 
-    The thread's switches take precedence.
+    ``own`` has the switches that the thread has set. All others have their values for the whole process.
     """
     switches = {**vars(Config), **own}
     found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
@@ -77,9 +78,10 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
 
 
 def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """Wrap an evaluating trace by the watcher that checks ``what``: "numbers" (for NaNs), "indices" or (random) "keys".
+    """Return a trace that evaluates operations by ``inner``, and watches them by the watcher for ``what``.
 
-    Return a plain evaluating trace without fast paths if the module of the watcher is not imported yet.
+    ``what`` is "numbers" (NaNs), "indices" (out of range) or "keys" (used twice). If the module with this watcher is
+    not imported yet, return a trace that only lacks fast paths.
     """
     if (inner, what) not in _watched_traces and what in _watchers:
         _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
@@ -87,7 +89,7 @@ def _watched(inner: EvalTrace, what: str) -> EvalTrace:
 
 
 class SwitchedThread:
-    """A thread's handle for other threads that set a switch for the whole process.
+    """A handle of a thread, by which another thread that sets a switch for the whole process changes its trace.
 
     Attributes:
       dynamic: the attributes of the thread's ``state``.
@@ -100,7 +102,7 @@ class SwitchedThread:
         self.dynamic, self.switches = dynamic, switches
 
     def apply_config(self) -> None:
-        """Replace the evaluating trace beneath the active traces by the one that the switches select."""
+        """Replace the thread's evaluating trace by the one for its present switches, also below active traces."""
         found = _evaluator(self.switches)
         self.dynamic["bottom"] = found
         if self.dynamic["trace"].is_bottom:
@@ -119,7 +121,7 @@ class SwitchedThread:
 
 
 def _apply_config_to_all(everywhere: bool) -> None:
-    """Update the evaluating traces of all threads (``everywhere``), or of this thread, after a switch was set."""
+    """Update the evaluating trace of this thread, or of all threads if ``everywhere``, after a switch was set."""
     with _lock:
         own = state.switched  # reading it adds this thread to the living ones
         living = _switched_threads.living()
@@ -131,9 +133,9 @@ def _apply_config_to_all(everywhere: bool) -> None:
 
 
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Register ``make``, which makes a watcher of operations, for ``what``: "numbers", "indices" or "keys".
+    """Register a function ``make`` that makes the watcher for ``what``: "numbers", "indices" or "keys".
 
-    It is called when a switch that activates this watcher, such as ``debug_nans`` for "numbers", is first set.
+    It is called when a switch that needs this watcher, such as ``debug_nans`` for "numbers", is first set.
     """
     _watchers[what] = make
     _apply_config_to_all(True)
@@ -153,9 +155,9 @@ _switched_threads: Registry[SwitchedThread] = Registry()
 
 @provides
 def begin_thread(state: Any) -> None:
-    """Set the evaluating trace of a new thread, by its switches; ``state`` is its thread-local state.
+    """Initialize ``state``, the thread-local state of a new thread: set its evaluating trace.
 
-    The trace is replaced whenever a switch is set later.
+    The trace depends on the debugging switches, and is replaced whenever such a switch is set later.
     """
     state.trace = state.bottom = _evaluator(vars(config))
     state.switched = SwitchedThread(vars(state), vars(config))

@@ -14,7 +14,10 @@ from pullback.core.types import ZERO, ShapedArray
 
 
 def zeros_of(aval: ShapedArray) -> Any:
-    """Return zeros of a type; in a program under construction, as an operation rather than a constant."""
+    """Return an array of zeros of the type ``aval``.
+
+    While a program is being traced, an operation of the program makes the zeros, so that they are no constant.
+    """
     if aval.shape == ():
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
@@ -25,7 +28,7 @@ def zeros_of(aval: ShapedArray) -> Any:
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """Return a tangent, replacing the symbolic zero by dense zeros of the tangent type of ``primal``."""
+    """Return ``tangent``, or zeros of the tangent type of ``primal`` if ``tangent`` is the symbolic ``ZERO``."""
     if tangent is not ZERO:
         return tangent
     aval = typeof(primal)
@@ -33,5 +36,8 @@ def instantiate(tangent: Any, primal: Any) -> Any:
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return tangents or cotangents, replacing symbolic zeros by dense zeros of the types ``avals``."""
+    """Return ``values``, tangents or cotangents, with each symbolic ``ZERO`` replaced by zeros of its type.
+
+    ``avals`` has the type of each value.
+    """
     return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]

@@ -41,13 +41,14 @@ def register_data_type(
     move: Callable[[Any, Any], Any],
     difference: Callable[[Any, Any], Any],
 ) -> None:
-    """Declare the tangents of a class of values.
+    """Declare what the tangents of a class of values are.
 
     Args:
       cls: a class that is a pytree; each instance is one value. Subclasses are declared separately.
-      zero: ``zero(x)``, the zero tangent of a value: a tree of arrays.
-      move: ``move(x, tangent)``, the value at the end of a tangent that begins at ``x``; ``x`` itself for the zero.
-      difference: ``difference(x, y)``, the tangent at ``x`` that leads to a nearby value ``y``: the inverse of
+      zero: ``zero(x)`` returns the zero tangent of a value: a tree of arrays.
+      move: ``move(x, tangent)`` returns the value that is reached from ``x`` along the tangent; for a zero tangent this
+        is ``x``.
+      difference: ``difference(x, y)`` returns the tangent that leads from ``x`` to a nearby value ``y``: the inverse of
         ``move``.
 
     Raises:
@@ -82,7 +83,7 @@ def _is_declared(x: Any) -> bool:
 
 
 def zero_tangent(x: Any) -> Any:
-    """Return the zero tangent of a tree, with each value of a declared type replaced by its zero tangent.
+    """Return the zero tangent of a tree: zeros for each array, and ``zero(x)`` for each value x of a declared type.
 
     Args:
       x: a tree of arrays and of values of declared types.
@@ -103,9 +104,10 @@ def _zero_of(x: Any) -> Any:
 
 
 def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """Apply ``function`` to each value of the tree ``x`` and the subtree of ``other`` at the same position.
+    """Apply ``function`` to pairs of a value in the tree ``x`` and the subtree of ``other`` at the same position.
 
-    Return the tree of the results. If the trees do not match, raise an error that calls ``other`` by the name ``what``.
+    A value is an array or an instance of a declared type. Return the tree of the results. If the trees do not match,
+    raise an error that calls ``other`` by the name ``what``.
     """
     values, treedef = tree.flatten(x, _is_declared)
     try:
@@ -116,14 +118,17 @@ def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) ->
 
 
 def move(x: Any, tangent: Any) -> Any:
-    """Move a tree along a tangent: add arrays, and move values of declared types.
+    """Move a tree along a tangent: add to each array, and call ``move`` of each value of a declared type.
 
     Args:
       x: a tree of arrays and of values of declared types.
       tangent: a tree like ``zero_tangent(x)``.
 
+    Returns:
+      A tree like ``x``. Integers and booleans do not change.
+
     Raises:
-      TangentMismatchError: ``tangent`` is of another tree (a TypeError and ValueError).
+      TangentMismatchError: the structure of ``tangent`` does not match (a TypeError and ValueError).
 
     >>> print(move({"a": 1.0, "n": 3}, {"a": 0.5, "n": None}))
     {'a': Array(1.5, dtype=float32, weak_type=True), 'n': 3}
@@ -138,7 +143,9 @@ def _moved(x: Any, t: Any) -> Any:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """Return the tangent at ``x`` that leads to a nearby tree: ``y - x`` for arrays, ``difference`` of declared types.
+    """Return the tangent that leads from the tree ``x`` to a nearby tree ``y``.
+
+    It is ``y - x`` for each array, and the declared ``difference(x, y)`` for each value of a declared type.
 
     Args:
       x: a tree of arrays and of values of declared types.
@@ -164,12 +171,13 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
 
     Args:
       fun: takes and returns trees of arrays and of values of declared types.
-      args: the point.
+      args: the point: the arguments of ``fun``.
 
     Returns:
-      ``(function, zeros)``. ``function`` moves each argument along its tangent, applies ``fun``, and returns the
-      difference from ``fun(*args)`` as a tangent. At ``zeros`` its first derivatives are those of ``fun``, in all
-      transformations; higher derivatives depend on the coordinates that ``move`` and ``difference`` define.
+      ``(function, zeros)``. ``function`` takes a tangent for each argument, moves the arguments along the tangents,
+      applies ``fun``, and returns the difference from ``fun(*args)`` as a tangent. ``zeros`` are the zero tangents of
+      the arguments. There the first derivatives of ``function`` are those of ``fun``; higher derivatives depend on how
+      ``move`` and ``difference`` are defined.
 
     >>> from pullback import jacfwd
     >>> function, zeros = in_coordinates(lambda x: x**2, 3.0)
@@ -185,14 +193,14 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
 
 
 def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Convert a derivative rule in terms of declared tangents to one that ``defjvp`` accepts.
+    """Convert a jvp rule for values of declared types to a rule that ``custom_jvp(f).defjvp`` accepts.
 
     Args:
-      rule: ``rule(primals, tangents) -> (out, tangent_out)`` for a function of values of declared types; its tangents
-        have the form that their types declare.
+      rule: ``rule(primals, tangents) -> (out, tangent_out)``, where tangents have the form that the types declare.
 
     Returns:
-      The rule in terms of tangents of the values' leaves, for ``custom_jvp(f).defjvp`` and ``check_rule``.
+      A rule with the same arguments and results, except that tangents are trees like the values, with a tangent for
+      each leaf.
 
     >>> from pullback import custom_jvp, grad
     >>> square = custom_jvp(lambda x: x**2)
@@ -214,15 +222,15 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_data_type(x: Any, atol: float = 1e-5) -> None:
-    """Check that ``move`` and ``difference`` of a value's type are inverse to each other near it, and smooth at zero.
+    """Check that ``move`` and ``difference`` are inverse to each other near a value, and differentiable there.
 
     Args:
       x: a value of a declared type, or a tree of such values.
       atol: the absolute tolerance of each component.
 
     Raises:
-      RuleCheckError: moving along the zero tangent changes the value, or the difference after moving along a small
-        tangent is not this tangent to first order (an AssertionError).
+      RuleCheckError: moving along the zero tangent changes the value; or ``difference(x, move(x, t))`` is not ``t`` to
+        first order for a small tangent ``t`` (an AssertionError).
 
     >>> check_data_type({"a": 1.0})
     """

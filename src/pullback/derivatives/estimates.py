@@ -20,11 +20,11 @@ METHODS = ("hutchinson", "hutch++")
 
 
 class Estimate(NamedTuple):
-    """An estimate and its standard error.
+    """An estimate from random samples, and its standard error.
 
     Attributes:
-      value: the mean over the samples.
-      standard_error: the standard deviation of that mean, from the spread of the samples.
+      value: the estimate, a mean over the samples.
+      standard_error: the standard deviation of ``value``, estimated from the spread of the samples.
     """
 
     value: Any
@@ -39,17 +39,20 @@ def stochastic_trace(
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
-      samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
-      method: ``"hutchinson"``, the mean of v^T A v over vectors of signs; or ``"hutch++"``, which takes a third of the
-        products for a subspace of large eigenvalues, computes the trace on it exactly, and estimates the rest: its
-        error falls with 1 / samples for any matrix without negative eigenvalues, instead of 1 / sqrt(samples).
-      chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
+      samples: the number of products to compute: at least 2, or 4 for ``"hutch++"``.
+      method: ``"hutchinson"`` returns the mean of v^T A v over random vectors v of 1 and -1. ``"hutch++"`` uses a third
+        of the products to find a subspace of large eigenvalues, computes the trace on this subspace exactly, and
+        estimates the rest. For matrices without negative eigenvalues its error falls with 1 / samples, instead of 1 /
+        sqrt(samples).
+      chunk_size: the number of vectors in memory at a time; all by default. The result does not depend on it, except
+        for rounding.
 
     Returns:
       An :class:`Estimate` of two scalars. With ``"hutch++"`` the standard error covers only the estimated remainder.
 
     Raises:
-      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is none of the allowed values (a TypeError and
+        ValueError).
       ShapeError: ``a`` is not square (a TypeError and ValueError).
 
     Source: M. F. Hutchinson, A stochastic estimator of the trace of the influence matrix, Communications in Statistics
@@ -72,16 +75,19 @@ def stochastic_diag(
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
-      samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
-      method: ``"hutchinson"``, the mean of v * A v over vectors of signs; or ``"hutch++"``, which takes a third of the
-        products for a subspace of large eigenvalues, whose share of the diagonal is exact, and estimates the rest.
-      chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
+      samples: the number of products to compute: at least 2, or 4 for ``"hutch++"``.
+      method: ``"hutchinson"`` returns the mean of v * A v over random vectors v of 1 and -1. ``"hutch++"`` uses a third
+        of the products to find a subspace of large eigenvalues, computes their share of the diagonal exactly, and
+        estimates the rest.
+      chunk_size: the number of vectors in memory at a time; all by default. The result does not depend on it, except
+        for rounding.
 
     Returns:
-      An :class:`Estimate` of two trees like the point of the operator, or of two vectors for a matrix.
+      An :class:`Estimate`, whose two entries are trees like the point of the operator, or vectors if ``a`` is a matrix.
 
     Raises:
-      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ArgumentError: ``samples``, ``method`` or ``chunk_size`` is none of the allowed values (a TypeError and
+        ValueError).
       ShapeError: ``a`` is not square (a TypeError and ValueError).
 
     Source: C. Bekas, E. Kokiopoulou and Y. Saad, An estimator for the diagonal of a matrix, Applied Numerical
@@ -106,7 +112,8 @@ def hessian_trace(
       method, chunk_size: as for :func:`stochastic_trace`.
 
     Returns:
-      A function ``(x, key, samples)`` that returns an :class:`Estimate`; ``samples`` is a Python integer.
+      A function ``(x, key, samples)`` that returns an :class:`Estimate`: ``x`` is the argument of ``f``, ``key`` a
+      random key, and ``samples`` the number of products, a Python integer.
 
     Source: see :func:`stochastic_trace`.
 
@@ -128,8 +135,8 @@ def hessian_diag(
       method, chunk_size: as for :func:`stochastic_diag`.
 
     Returns:
-      A function ``(x, key, samples)`` that returns an :class:`Estimate` of trees like ``x``; ``samples`` is a Python
-      integer.
+      A function ``(x, key, samples)`` that returns an :class:`Estimate` of two trees like ``x``: ``x`` is the argument
+      of ``f``, ``key`` a random key, and ``samples`` the number of products, a Python integer.
 
     Source: see :func:`stochastic_diag`.
 
@@ -152,9 +159,9 @@ def _of_hessian(name: str, f: Any, estimate: Callable[..., Estimate]) -> Callabl
 
 
 def matrix_product(name: str, a: Any) -> tuple[Callable[[Any], Any], int, Any]:
-    """Return a function that multiplies ``a`` by a vector, and the number of rows and the dtype of ``a``.
+    """Return a function that multiplies ``a`` by a vector, the number of rows of ``a``, and the dtype of ``a``.
 
-    ``a`` is an operator or a square matrix; for other arrays raise an error by the function ``name``.
+    ``a`` is a ``CurvatureOperator`` or a square matrix; otherwise raise an error that names the function ``name``.
     """
     if isinstance(a, CurvatureOperator):
         return a.matvec, a.shape[0], a.dtype
@@ -196,10 +203,10 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     of_q = _mapped(product, q.T, chunk_size)
 
     def rest(key: Any) -> Any:
-        """Return one sample of the trace or the diagonal of (1 - Q Q^T) A, from a vector of signs drawn with ``key``.
+        """Return one random sample of the trace, or of the diagonal, of (1 - Q Q^T) A.
 
-        A is the matrix. The columns of Q, the ``q`` of the enclosing function, are orthonormal. For the trace, the
-        vector is projected on both sides of A, which reduces the variance.
+        A is the matrix, and Q the matrix ``q``, whose columns are orthonormal. ``key`` draws a vector of 1 and -1. The
+        sample of the trace is computed from (1 - Q Q^T) A (1 - Q Q^T): it has the same trace, and less variance.
         """
         v = random.rademacher(key, (n,), dtype)
         if trace:
@@ -214,7 +221,10 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
 
 
 def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -> Any:
-    """Map a function over rows, ``chunk_size`` rows at a time, or all in one pass if it is None."""
+    """Return ``function`` of each row of ``rows``, stacked.
+
+    The function is mapped over ``chunk_size`` rows at a time; over all rows at once if ``chunk_size`` is None.
+    """
     size = rows.shape[0]
     if chunk_size is None or chunk_size >= size:
         return vmap(function)(rows)
@@ -226,7 +236,9 @@ def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -
 
 
 def _moments(sample: Callable[[Any], Any], keys: Any, chunk_size: int | None) -> tuple[Any, Any]:
-    """Return the mean of ``sample(key)`` over the keys and its standard error, with ``chunk_size`` samples at a time.
+    """Return the mean of ``sample(key)`` over the keys, and the standard error of the mean.
+
+    ``chunk_size`` samples are computed at a time; all if it is None.
 
     Source: T. F. Chan, G. H. Golub and R. J. LeVeque, Algorithms for computing the sample variance, The American
     Statistician 37 (1983), for combining the sums of squares of two chunks.

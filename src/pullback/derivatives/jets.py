@@ -30,27 +30,27 @@ from pullback.transforms.traces.taylor import taylor_flat
 
 @api_boundary
 def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bool = True) -> tuple[Any, Any]:
-    """Return the value of a function at the start of a curve, and its derivatives along it.
+    """Return the value of a function at the start of a curve, and its derivatives along the curve.
 
-    The curve h(t) starts at the primals. It is given by its derivatives h', h'', ... at t = 0, of which there may be
-    any number n; the results are the derivatives of fun(h(t)) up to order n. They cost O(n²) times as much as ``fun``,
-    where n nested :func:`pullback.jvp` cost 2ⁿ times as much.
+    The curve h(t) starts at the primals, h(0). It is defined by its first n derivatives h', h'', ... at t = 0, for any
+    n. The results are fun(h(0)) and the first n derivatives of fun(h(t)) at t = 0. They cost O(n²) times as much as
+    ``fun``; n nested :func:`pullback.jvp` would cost 2ⁿ times as much.
 
     Args:
       fun: takes and returns trees of arrays.
       primals: a tuple or list of the arguments.
-      series: a tuple or list of the derivatives of each argument: a tree like the argument, with a sequence of n arrays
-        or numbers of its shape and dtype instead of each leaf. All have the same length.
-      factorial_scaled: whether ``series`` and the result are derivatives; otherwise Taylor coefficients, which are
-        derivatives divided by k!.
+      series: a tuple or list with an entry for each argument: a tree like the argument, with a sequence of n
+        derivatives in place of each leaf. The derivatives are arrays or numbers of the leaf's shape and dtype.
+      factorial_scaled: whether ``series`` and the result are derivatives; otherwise they are Taylor coefficients, which
+        are the derivatives of order k divided by k!.
 
     Returns:
-      ``(out, series)``: the value of ``fun``, and a tree like it of lists of n arrays.
+      ``(out, series)``: the value of ``fun``, and a tree like ``out`` with a list of n arrays in place of each leaf.
 
     Raises:
       ArgumentError: primals and series do not fit each other, or are of different lengths (a TypeError and ValueError).
-      TangentMismatchError: a derivative of another shape or dtype than its primal value (a TypeError and ValueError).
-      MissingRuleError: an operation without a derivative; the message names it and the line (a NotImplementedError).
+      TangentMismatchError: a derivative has another shape or dtype than its primal value (a TypeError and ValueError).
+      MissingRuleError: an operation has no derivative; the message names it and the line (a NotImplementedError).
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13.
 
@@ -86,20 +86,21 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
 
 @api_boundary
 def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -> list[Any]:
-    """Return the Taylor coefficients of a function at a point.
+    """Return the Taylor coefficients of a function at a point, along a direction.
 
     Args:
-      fun: a function of one argument, a tree of real or complex arrays; it returns such a tree.
+      fun: takes one argument, a tree of real or complex arrays, and returns such a tree.
       x: the point.
-      order: the order of the last coefficient, not negative.
-      direction: a tree of arrays like ``x``: the expansion is of ``fun(x + t * direction)`` in t. By default all ones,
-        which gives an elementwise function its coefficients at each element.
+      order: the order of the last coefficient: an integer from 0 on.
+      direction: a tree of arrays like ``x``. The coefficients are those of ``fun(x + t * direction)`` as a power series
+        in t. By default, all elements are 1: for an elementwise function, these are the coefficients at each element.
 
     Returns:
-      A list of ``order + 1`` trees like the result of ``fun``: the derivatives of order k by t, divided by k!.
+      A list of ``order + 1`` trees like the result of ``fun``: tree k has the derivatives of order k by t, divided by
+      k!.
 
     Raises:
-      ArgumentError: ``order`` is no integer from 0 on; or ``direction`` is not of the tree of ``x`` (a TypeError and
+      ArgumentError: ``order`` is no integer from 0 on; or ``direction`` is not a tree like ``x`` (a TypeError and
         ValueError).
       TangentMismatchError: an array of ``direction`` has another shape or dtype than that of ``x`` (a TypeError and
         ValueError).
@@ -139,23 +140,31 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 
 
 def check_order(order: Any, what: str) -> None:
-    """Raise an error, which begins with ``what``, unless ``order`` is a nonnegative integer."""
+    """Raise an error unless ``order`` is an integer from 0 on; the message begins with ``what``."""
     if not isinstance(order, int) or isinstance(order, bool) or order < 0:
         raise ArgumentError(f"{what}: order must be an integer from 0 on, got {order!r}")
 
 
 def scaled(c: Any, scale: float) -> Any:
-    """Return a derivative or coefficient ``c`` times a number; return symbolic zeros and integer arrays unchanged."""
+    """Return ``c * scale`` for a derivative ``c``; return ``c`` unchanged if it is ``ZERO`` or of an integer dtype."""
     return c if c is ZERO or scale == 1 or not dtypes.is_inexact(c.dtype) else mul(c, scale)
 
 
 def _along(
     fun: Any, arrays: Sequence[Any], in_tree: Any, series: Sequence[Sequence[Any]], order: int
 ) -> tuple[FlatFunction, list[Any], list[list[Any]]]:
-    """Evaluate a function along the curve that starts at ``arrays`` and has the Taylor coefficients ``series``.
+    """Evaluate a function and its derivatives along a curve.
 
-    Return the flattened function, the leaves of its result at the start, and for each leaf its Taylor coefficients of
-    the orders 1 to ``order``.
+    Args:
+      fun: the function.
+      arrays: the leaves of the arguments, at which the curve starts.
+      in_tree: the structure of the arguments.
+      series: for each leaf the Taylor coefficients of the curve, from order 1 on.
+      order: the highest order of the coefficients to compute.
+
+    Returns:
+      The flattened function, which knows the structure of the result; the leaves of the result at the start; and for
+      each leaf the list of its Taylor coefficients of the orders 1 to ``order``.
     """
     flat = FlatFunction(fun, in_tree)
     outs, coefficients = taylor_flat(fun, flat, arrays, series, order)
@@ -163,7 +172,10 @@ def _along(
 
 
 def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, list[Sequence[Any]]]:
-    """Check and flatten the arguments of ``jet``: return the leaves, their tree, and the derivatives of each leaf."""
+    """Check and flatten the arguments of ``jet``.
+
+    Return the leaves of ``primals``, the structure of ``primals``, and for each leaf the sequence of its derivatives.
+    """
     for what, given in (("primals", primals), ("series", series)):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(
@@ -193,10 +205,10 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
 
 
 def _coefficient(c: Any, x: Any, position: Callable[[], str]) -> Any:
-    """Convert ``c``, a derivative of the argument ``x`` along a curve, to an array of the type of its tangent.
+    """Convert ``c``, a derivative of the argument ``x`` along a curve, to an array of the tangent type of ``x``.
 
-    Return ``ZERO`` if all its elements are known to be 0, or if ``x`` has an integer dtype. ``position`` returns the
-    name of the argument, for errors.
+    Return ``ZERO`` if all elements of ``c`` are known to be 0, or if ``x`` is not of an inexact dtype. ``position()``
+    returns the name of the argument, for errors.
     """
     if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
         return ZERO

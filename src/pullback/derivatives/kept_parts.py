@@ -23,30 +23,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
-    """Return a function whose differentiation computes the local Jacobian in the forward pass, and stores only that.
+    """Return ``fun``, changed so that it stores its local Jacobian for the backward pass, instead of residuals.
 
-    Reverse mode usually stores residuals of each operation until the backward pass. For this function it stores the
-    derivatives of the results by the inputs, which take much less memory if inputs and results are few, and the
-    backward pass is a product with them. Values and derivatives agree to rounding, to any order and under all
-    transformations. Forward mode multiplies by the same Jacobian.
+    Reverse mode usually stores residuals of each operation until the backward pass. This function computes its Jacobian
+    in the forward pass and stores it. If the function has few inputs and results, it takes much less memory than the
+    residuals. The backward pass, and also forward mode, multiplies by the Jacobian. Values and derivatives of any order
+    agree with those of ``fun``, except for rounding, under all transformations.
 
-    For elementwise functions (with or without ``vmap``) the Jacobian is one array for each pair of an input and a
+    For an elementwise function (with or without ``vmap``) the Jacobian is one array for each pair of an input and a
     result, computed by vertex elimination in the computational graph. A loop on numbers is one vertex, differentiated
-    in forward mode. The Jacobian of any other function is computed by columns or rows, and may have 65,536 entries.
+    in forward mode. For any other function, the Jacobian is computed by columns or rows, and may have at most 65,536
+    entries.
 
     Args:
       fun: takes and returns trees of arrays. It is traced, as by ``jit``; values that it closes over count as inputs.
-      order: the order of elimination: ``"forward"``, ``"reverse"``, or ``"markowitz"``, lowest degree first. It affects
-        only the number of products.
+      order: the order in which vertices are eliminated: ``"forward"``, ``"reverse"``, or ``"markowitz"``, lowest degree
+        first. Only the number of products depends on it.
 
     Returns:
       A function of the same arguments. In eager calls, a function of more than 100 operations or with loops runs as a
-      compiled program, unless its arrays are large; under ``disable_jit`` it is ``fun`` itself.
+      compiled program, unless its arrays are large. Under ``disable_jit`` it is ``fun`` itself.
 
     Raises:
       ArgumentError: there is no such order (a TypeError and ValueError).
-      PreaccumulationError: from a call, ``fun`` has effects, or an operation along a named axis; from its derivative,
-        the Jacobian would be large, or is one of complex numbers. The message names the operation and its line (a
+      PreaccumulationError: a call raises this error if ``fun`` has effects, or an operation along a named axis; a
+        derivative, if the Jacobian would be large or complex. The message names the operation and its line (a
         ValueError).
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapters 9 and 10.
@@ -73,10 +74,10 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
 
 
 def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``fun`` as one operation, which differentiation replaces by its local Jacobian; return its results.
+    """Return ``fun(*args, **kwargs)``, recorded as a single operation whose derivative is the local Jacobian.
 
-    ``fun`` is traced to a program, and the program is bound under the current trace. With ``disable_jit`` this calls
-    ``fun`` itself. ``order`` is the order of elimination.
+    ``fun`` is traced to a program, and the operation that holds the program is applied under the current trace. Under
+    ``disable_jit``, ``fun`` is called instead. ``order`` is the order of elimination of :func:`preaccumulate`.
     """
     if config.disable_jit:
         return fun(*args, **kwargs)

@@ -16,7 +16,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 
 
 class Tridiagonal(NamedTuple):
-    """The result of Lanczos' method: a tridiagonal T and orthonormal vectors Q with A Q close to Q T.
+    """The result of Lanczos' method for a matrix A: a tridiagonal matrix T and orthonormal vectors Q, with A Q ≈ Q T.
 
     Attributes:
       alphas: the diagonal of T, of shape ``(steps,)``.
@@ -29,7 +29,11 @@ class Tridiagonal(NamedTuple):
     basis: Any
 
     def ritz(self) -> tuple[Any, Any, Any]:
-        """Return the ascending Ritz values, their vectors as rows, and bounds on the distances to eigenvalues."""
+        """Return the Ritz values, in ascending order; the Ritz vectors, as rows; and error bounds of the values.
+
+        Ritz values and vectors approximate eigenvalues and eigenvectors. Each bound is an upper bound of the distance
+        of a Ritz value from the nearest eigenvalue.
+        """
         values, vectors = _eigh(self.alphas, self.betas)
         return values, vectors.T @ self.basis, pnp.abs(self.betas[-1] * vectors[-1])
 
@@ -41,18 +45,19 @@ def _eigh(alphas: Any, betas: Any) -> tuple[Any, Any]:
 
 @api_boundary
 def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
-    """Run Lanczos' method, whose tridiagonal matrix approximates the extreme eigenvalues of a matrix first.
+    """Run Lanczos' method: compute a tridiagonal matrix whose eigenvalues approximate those of a symmetric matrix.
 
-    Each new vector is orthogonalized against all others, twice, so that no spurious copies of eigenvalues appear. If
-    the vectors span an invariant subspace, the method restarts from a new vector.
+    The largest and the smallest eigenvalues converge first. Each new vector is orthogonalized twice against all others,
+    so that no spurious copies of eigenvalues appear. If the vectors span an invariant subspace, the method continues
+    with a new random vector.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
-      start: the first vector, of coordinates, not zero; or a random key, for a random one.
+      start: the first vector, not zero; or a random key, for a random vector.
       steps: the number of products, at most the number of rows of the matrix. ``steps`` vectors are stored.
 
     Returns:
-      A :class:`Tridiagonal`; its ``ritz()`` are eigenvalues and eigenvectors with bounds of their errors.
+      A :class:`Tridiagonal`; its method ``ritz()`` returns approximate eigenvalues, eigenvectors and error bounds.
 
     Raises:
       ArgumentError: ``steps`` is not a Python integer from 1 to the number of rows (a TypeError and ValueError).
@@ -102,7 +107,10 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
 
 
 def _first(start: Any, n: int, dtype: Any) -> Any:
-    """Return ``start``, a vector of ``n`` elements, with norm 1; if it is a random key, a random vector of norm 1."""
+    """Return the first vector for Lanczos' method: ``start`` divided by its norm, an array of ``dtype``.
+
+    If ``start`` is a random key, return a random vector of ``n`` elements and norm 1.
+    """
     v = pnp.asarray(start)
     if not pnp.issubdtype(v.dtype, pnp.inexact):
         v = random.normal(start, (n,), dtype)
@@ -112,11 +120,11 @@ def _first(start: Any, n: int, dtype: Any) -> Any:
 
 
 class Spectrum(NamedTuple):
-    """The density of the eigenvalues of a matrix: nodes and weights, for each sample.
+    """The density of the eigenvalues of a matrix, as weighted nodes: one such approximation for each random sample.
 
     Attributes:
-      nodes: points on the real line, of shape ``(samples, steps)``.
-      weights: the fraction of the eigenvalues at each node; of the same shape, with the sum 1 for each sample.
+      nodes: the positions on the real line; of shape ``(samples, steps)``.
+      weights: the fraction of the eigenvalues at each node; of the same shape. The weights of each sample sum to 1.
       size: the number of eigenvalues.
     """
 
@@ -125,10 +133,12 @@ class Spectrum(NamedTuple):
     size: int
 
     def trace(self, function: Any) -> Estimate:
-        """Estimate the trace of a function of the matrix; for ``pnp.log`` that is the logarithm of its determinant.
+        """Estimate the trace of ``function(A)``, the sum of the function over the eigenvalues of the matrix A.
+
+        For ``pnp.log`` this is the logarithm of the determinant.
 
         Args:
-          function: maps arrays of eigenvalues, element by element.
+          function: takes an array of eigenvalues, and returns an array with the function of each.
         """
         sums = self.size * pnp.sum(self.weights * function(self.nodes), axis=1)
         return Estimate(pnp.mean(sums), pnp.std(sums, ddof=1) / sums.shape[0] ** 0.5)
@@ -141,12 +151,12 @@ def spectrum(a: Any, key: Any, steps: int, samples: int = 2) -> Spectrum:
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
-      steps: the number of products for each vector, at most as many as the matrix has rows.
+      steps: the number of products for each random vector, at most the number of rows of the matrix.
       samples: the number of random vectors, at least 2.
 
     Returns:
-      A :class:`Spectrum`. For each sample, sums over it are exact for polynomials up to degree ``2 * steps - 1`` of the
-      matrix, with respect to that vector.
+      A :class:`Spectrum`. For each random vector v of norm 1, the weighted sum of p(nodes) is v^T p(A) v exactly, for
+      polynomials p up to degree ``2 * steps - 1``.
 
     Raises:
       ArgumentError: ``steps`` or ``samples`` is not a Python integer in this range (a TypeError and ValueError).

@@ -27,12 +27,12 @@ from pullback.transforms.traces.laplacian import dense as whole
 
 
 class ForwardLaplacian(NamedTuple):
-    """The results of a forward Laplacian pass.
+    """The results of :func:`forward_laplacian`.
 
     Attributes:
       value: the output of the function.
       jacobian: for each leaf of the output a tree like the chosen arguments, as ``jacfwd`` returns it.
-      laplacian: a tree like the output.
+      laplacian: the Laplacian, a tree like the output.
     """
 
     value: Any
@@ -41,16 +41,17 @@ class ForwardLaplacian(NamedTuple):
 
 
 def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None) -> Callable[..., Any]:
-    """Return a function that computes the Laplacian of ``fun``, its summed unmixed second derivatives, in one pass.
+    """Return a function that computes the Laplacian of ``fun``, the sum of its unmixed second derivatives, in one pass.
 
-    The pass propagates the first derivatives along all directions, and the sum of the second derivatives. For each
-    direction it costs a tangent, where the trace by Hessian-vector products costs a gradient and its tangent.
+    The pass propagates the first derivatives along all directions, and the sum of the second derivatives. Its cost for
+    each direction is that of a tangent. The trace of the Hessian by Hessian-vector products would cost a gradient and a
+    tangent of the gradient for each direction.
 
     Args:
       fun: takes trees of arrays, and returns a tree of arrays, real or complex.
-      argnums: which positional arguments to differentiate with respect to: real ones.
-      weights: the factors of the second derivatives, such as inverse masses: a tree like the chosen arguments, or a
-        prefix of one, whose leaves broadcast to the arguments' leaves; of either sign. All are 1 by default.
+      argnums: the positions of the arguments to differentiate by, which must be real.
+      weights: factors of the second derivatives, such as inverse masses, positive or negative: a tree like the chosen
+        arguments, or a prefix of one, whose leaves broadcast to the arguments' leaves. All are 1 by default.
 
     Returns:
       A function of the same arguments that returns a tree like the output of ``fun``.
@@ -77,7 +78,7 @@ def forward_laplacian(
 
     Args:
       fun: takes trees of arrays, and returns a tree of arrays, real or complex.
-      argnums: which positional arguments to differentiate with respect to: real ones.
+      argnums: the positions of the arguments to differentiate by, which must be real.
       weights: as for :func:`laplacian`; the Jacobian is not weighted.
 
     Returns:
@@ -136,7 +137,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
 
 
 def _identity(x: Any) -> Blocks:
-    """Return the Jacobian of an array with respect to itself, the identity, as blocks on the diagonal.
+    """Return the Jacobian of an array with respect to itself, the identity matrix, as blocks on the diagonal.
 
     There is one block for each index along axis 0 of ``x``.
     """
@@ -147,12 +148,12 @@ def _identity(x: Any) -> Blocks:
 
 
 def _weights(name: str, weights: Any, point: Any, primals: Any) -> Any:
-    """Check the weights of the second derivatives, and return them as one vector.
+    """Check the weights of the second derivatives, and return a vector with the weight of each element of ``point``.
 
     Args:
       name: the public function, for errors.
-      weights: a prefix of the tree ``point``; each weight broadcasts to its leaf.
-      point: the arguments to differentiate by.
+      weights: a tree of weights, a prefix of the tree ``point``; each weight broadcasts to the leaves at its position.
+      point: the tree of the arguments to differentiate by.
       primals: the leaves of ``point``.
     """
     try:

@@ -25,21 +25,23 @@ Index = tuple[int, ...]
 
 @api_boundary
 def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size: int | None = None) -> Any:
-    """Return all partial derivatives of an order: the Jacobian for 1, the Hessian for 2, and so on.
+    """Return all partial derivatives of one order: the Jacobian for order 1, the Hessian for order 2, and so on.
 
-    A partial derivative is computed by interpolation, as a sum of derivatives of that order along straight lines. There
-    are as many lines as different partial derivatives, ``binomial(n + order - 1, order)`` for n variables; each costs
-    O(``order``²) evaluations, where nested Jacobians cost n to the power ``order``. The sums cancel: small elements
-    have absolute errors of a few roundings of the largest.
+    A partial derivative is interpolated: it is a weighted sum of derivatives of the same order along straight lines.
+    For n variables there are ``binomial(n + order - 1, order)`` lines, as many as there are different partial
+    derivatives. Each line costs O(``order``²) evaluations, whereas nested Jacobians cost n to the power ``order``
+    evaluations. Terms of the sums cancel: small elements have absolute errors of a few roundings of the largest
+    element.
 
     Args:
       fun: takes a real or complex array, and returns one.
       x: the point, of any shape.
-      order: of the derivatives, not negative.
+      order: the order of the derivatives, an integer from 0 on.
       chunk_size: the number of lines to compute at a time, which bounds the memory; all by default.
 
     Returns:
-      An array of the shape of the result followed by ``order`` times the shape of ``x``. It is symmetric in the latter.
+      An array. Its shape is the shape of the result, followed by the shape of ``x`` repeated ``order`` times. The array
+      is symmetric in these repetitions.
 
     Raises:
       ArgumentError: ``order`` is no integer from 0 on, or ``fun`` does not return an array (a TypeError and
@@ -83,11 +85,12 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
 
 @functools.lru_cache(64)
 def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
-    """Compute how to interpolate all partial derivatives of an order in ``n`` variables from derivatives along lines.
+    """Return how all partial derivatives of one order in ``n`` variables follow from Taylor coefficients along lines.
 
     Returns:
-      The directions of the lines (lines, n); the weights (partial derivatives, lines) of the Taylor coefficients along
-      the lines; and for each element of the tensor of shape ``(n,) * order`` the row of its weights.
+      ``(directions, weights, positions)``. ``directions`` (lines, n) has the direction of each line. ``weights``
+      (partial derivatives, lines) has the factors of the lines' Taylor coefficients in each partial derivative.
+      ``positions``, of shape ``(n,) * order``, has for each element of the tensor the index of its row in ``weights``.
     """
     indices = [
         tuple(chosen.count(i) for i in range(n)) for chosen in itertools.combinations_with_replacement(range(n), order)
@@ -101,7 +104,9 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
 
 
 def _weight(i: Index, j: Index) -> Fraction:
-    """Return the weight, in the partial derivative i, of the Taylor coefficient along the direction j (multi-indices).
+    """Return the factor of the Taylor coefficient along the direction ``j`` in the partial derivative ``i``.
+
+    Both are multi-indices: ``i[k]`` says how often the function is differentiated by variable k.
 
     Source: equation (13.14) of Griewank and Walther.
     """
@@ -120,5 +125,5 @@ def _weight(i: Index, j: Index) -> Fraction:
 
 
 def _binomial(a: Fraction, b: int) -> Fraction:
-    """Return the generalised binomial coefficient, ``a (a - 1) ... (a - b + 1) / b!``."""
+    """Return the generalised binomial coefficient "a over b": ``a (a - 1) ... (a - b + 1) / b!``."""
     return math.prod(((a - m) / (m + 1) for m in range(b)), start=Fraction(1))

@@ -32,21 +32,22 @@ def jvp_from_vjp(
 ) -> Callable[..., Any]:
     """Return ``fun`` with a forward mode that is computed from its reverse mode.
 
-    It is for functions that have rules for reverse mode only: a ``custom_vjp`` whose backward rule calls another
-    language by a callback, for example.
+    This is for functions that have rules for reverse mode only, such as a ``custom_vjp`` function whose backward rule
+    calls another language by a callback.
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
-      method: ``"transpose"`` transposes the backward pass, and costs about as much: all operations in the pass must be
-        linear and have transposes. ``"basis"`` runs the pass for each element of the output, without these conditions.
-      chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the backward pass is
-        not mapped, and needs no batching rules.
+      method: ``"transpose"`` transposes the backward pass, which costs about as much as this pass; all operations in
+        the pass must be linear and have transposition rules. ``"basis"`` runs the pass for each element of the output,
+        and has no such conditions.
+      chunk_size: with ``"basis"``, the number of elements at a time; all by default. With 1 the backward pass is not
+        mapped, and needs no batching rules.
 
     Returns:
       A ``custom_jvp`` function. With ``"transpose"`` it has reverse mode too.
 
     Raises:
-      ArgumentError: ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ArgumentError: ``method`` or ``chunk_size`` is none of the allowed values (a TypeError and ValueError).
       NotLinearError: in forward mode, the backward pass is not linear (a TypeError).
 
     Source: J. Townsend, A new trick for calculating Jacobian vector products, 2017, for the transposed backward pass.
@@ -78,21 +79,21 @@ def vjp_from_jvp(
 ) -> Callable[..., Any]:
     """Return ``fun`` with a reverse mode that is computed from its forward mode.
 
-    It is for functions that have rules for forward mode only: a primitive whose jvp rule binds an operation without a
-    transposition rule, for example.
+    This is for functions that have rules for forward mode only, such as a primitive whose jvp rule binds an operation
+    without a transposition rule.
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
-      method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
-        arguments, and needs no transposition rules: it is for functions of few numbers.
-      chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the forward pass is not
+      method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs the forward pass for each
+        element of the arguments: it needs no transposition rules, and is for arguments of few elements.
+      chunk_size: with ``"basis"``, the number of elements at a time; all by default. With 1 the forward pass is not
         mapped, and needs no batching rules.
 
     Returns:
       A ``custom_vjp`` function; in forward mode it is ``fun``.
 
     Raises:
-      ArgumentError: ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
+      ArgumentError: ``method`` or ``chunk_size`` is none of the allowed values (a TypeError and ValueError).
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, section 3.2.
 
@@ -127,7 +128,10 @@ def vjp_from_jvp(
 
 
 def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
-    """Check the arguments of the public function ``name``, and return whether ``method`` is ``"basis"``."""
+    """Check the arguments of the public function ``name``, and return whether ``method`` is ``"basis"``.
+
+    Otherwise it is ``"transpose"``.
+    """
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
     if method not in METHODS:
@@ -136,9 +140,10 @@ def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
 
 
 def _of_numbers(fun: Any, args: Sequence[Any]) -> tuple[list[Any], Callable[..., Any]]:
-    """Return the leaves of ``args`` that have an inexact dtype, and ``fun`` as a function of these leaves alone.
+    """Return the inexact leaves of ``args``, and ``fun`` as a function of these leaves, the others being constant.
 
-    The function returns the inexact leaves of the output of ``fun``, and the output.
+    The returned function takes the inexact leaves as positional arguments. It returns the list of the inexact leaves of
+    the output of ``fun``, and the output itself.
     """
     leaves, treedef = tree.flatten(tuple(args))
     values = [x for x in leaves if _is_number(x)]
@@ -156,7 +161,10 @@ def _is_number(x: Any) -> bool:
 
 
 def _with_others(whole: Any, found: Sequence[Any], other: Callable[[Any], Any]) -> Any:
-    """Rebuild the tree ``whole`` with ``found`` as inexact leaves, and ``other(typeof(x))`` for each other leaf x."""
+    """Return a tree like ``whole`` with other leaves.
+
+    The inexact leaves become the arrays ``found``, in order. Any other leaf x becomes ``other(typeof(x))``.
+    """
     leaves, treedef = tree.flatten(whole)
     given = iter(found)
     return tree.unflatten(treedef, [next(given) if _is_number(x) else other(typeof(pnp.asarray(x))) for x in leaves])
@@ -169,7 +177,7 @@ def _products_with_basis(
     vectors: Sequence[Any],
     chunk_size: int | None,
 ) -> list[Any]:
-    """Apply ``linear`` to each vector of a basis, and return the inner products of the images with ``vectors``.
+    """Return the inner product of ``vectors`` with ``linear(e)``, for each vector e of the standard basis.
 
     Args:
       fun: the user's function, for errors.
@@ -179,7 +187,7 @@ def _products_with_basis(
       chunk_size: the number of basis vectors to map at a time; None for all.
 
     Returns:
-      Arrays like ``space``, with an inner product for each element.
+      Arrays like ``space``, whose elements are the inner products.
     """
     if any(dtypes.is_complex(dtypes.dtype_of(x)) for x in [*space, *vectors]):
         raise NotDifferentiableError(

@@ -19,13 +19,14 @@ ROUNDS = 100
 
 
 def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
-    """Decide for each element of a pattern whether to compute it by a product of columns or a product of rows.
+    """Decide which elements of a sparse matrix are computed by products of rows, and which by products of columns.
 
-    Each round removes either the shortest remaining rows, for products of columns, or the shortest remaining columns,
-    for products of rows; whichever adds fewer colours.
+    Rows and columns are removed from the matrix in rounds. A round removes either the shortest remaining rows, whose
+    elements are then computed by products of columns; or the shortest remaining columns, whose elements are computed by
+    products of rows. Each round chooses whichever adds fewer colours.
 
     Args:
-      i, j: the rows and columns of the elements.
+      i, j: the row and the column of each element.
       shape: the shape of the matrix.
 
     Returns:
@@ -52,14 +53,18 @@ def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
 
 
 def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
-    """Colour columns greedily so that each ``selected`` element is the only element of its colour in its row.
+    """Colour columns greedily so that each selected element is the only element of its colour in its row.
 
-    So two columns get different colours if they share a row in which the element of at least one is selected.
+    Two columns get different colours if there is a row in which both have elements, and at least one of these is
+    selected.
 
     Args:
-      rows: the matrix.
-      selected: for each element of the matrix whether it is computed by a product of columns.
-      order: the columns to colour, in order; others get -1.
+      rows: the sparse matrix.
+      selected: a flag for each element of the matrix: whether it is read from a product of columns.
+      order: the columns to colour, in order.
+
+    Returns:
+      The colour of each column; -1 for columns that are not in ``order``.
     """
     # The data of the matrix are the elements' numbers, so that its transpose is their permutation.
     numbered = type(rows)((np.arange(1, len(rows.indices) + 1), rows.indices, rows.indptr), shape=rows.shape)
@@ -84,9 +89,10 @@ def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
 
 
 def smallest(rows: Any, selected: Any) -> Any:
-    """Colour the columns of ``rows`` so that each ``selected`` element is the only element of its colour in its row.
+    """Colour the columns of ``rows`` so that each selected element is the only element of its colour in its row.
 
-    Two greedy colourings are tried, in natural order and with long columns first. Return the one with fewer colours.
+    Try two greedy colourings, in natural order and with long columns first. Return the colours of the one with fewer
+    colours, -1 for columns without selected elements. ``selected`` has a flag for each element.
     """
     counts = np.bincount(rows.indices[selected], minlength=rows.shape[1])
     used = np.flatnonzero(counts)

@@ -23,29 +23,32 @@ LARGEST = 2**30
 
 
 def rows_of(indptr: Any, positions: Any, shape: tuple[int, int]) -> Rows:
-    """Make a matrix from CSR arrays: ``indptr``, and the column ``positions``, ascending in each row."""
+    """Make a matrix from CSR arrays: ``indptr``, and the columns of the elements as ``positions``.
+
+    The columns must be ascending in each row.
+    """
     return _made(np.asarray(indptr), np.asarray(positions), shape)
 
 
 def from_pairs(rows: Any, columns: Any, shape: tuple[int, int]) -> Rows:
-    """Make a matrix from the rows and columns of its elements, in any order and with duplicates."""
+    """Make a matrix from the row and the column of each element, in any order; duplicates are merged."""
     matrix = sp.csr_array((np.ones(len(rows), bool), (rows, columns)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
 def identity(count: int, width: int, first: int = 0) -> Rows:
-    """Return a matrix of ``count`` rows and ``width`` columns in which row i has one True, in column ``first + i``."""
+    """Return a matrix of this many rows and columns in which row i has one True, in column ``first + i``."""
     return rows_of(np.arange(count + 1), np.arange(first, first + count), (count, width))
 
 
 def empty(count: int, width: int) -> Rows:
-    """Return a matrix of ``count`` rows and ``width`` columns without True elements."""
+    """Return a matrix of ``count`` rows and ``width`` columns whose elements are all False."""
     return sp.csr_array((count, width), dtype=bool)
 
 
 def select(rows: Rows, numbers: Any) -> Rows:
-    """Return the rows with the given numbers, in this order; a number of -1 makes an empty row."""
+    """Return the matrix of the rows with the indices ``numbers``, in this order; -1 stands for a row of False."""
     numbers = np.asarray(numbers).ravel()
     count, width = rows.shape
     size = len(numbers)
@@ -66,7 +69,7 @@ def select(rows: Rows, numbers: Any) -> Rows:
 
 
 def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
-    """Make a matrix from CSR arrays that are known to be valid and sorted, without checks."""
+    """Make a matrix from CSR arrays without checks: they must be valid, with ascending columns in each row."""
     kind = np.int32 if len(columns) < 2**31 and max(shape) < 2**31 else np.int64
     made = copy.copy(_like(shape)) if shape[0] < 10_000 else sp.csr_array(shape, dtype=bool)
     made.indptr, made.indices = indptr.astype(kind, copy=False), columns.astype(kind, copy=False)
@@ -76,28 +79,31 @@ def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 @lru_cache(maxsize=256)
 def _like(shape: tuple[int, int]) -> Rows:
-    """Return a cached empty matrix, for callers to copy; SciPy's constructor takes ten times as long, 20 µs."""
+    """Return an empty matrix of this shape from a cache; callers change a copy of it.
+
+    SciPy's constructor takes ten times as long as the copy, 20 µs.
+    """
     return sp.csr_array(shape, dtype=bool)
 
 
 def union(matrices: Sequence[Rows]) -> Rows:
-    """Return the elementwise or of matrices of one shape."""
+    """Return the elementwise "or" of matrices of the same shape."""
     some = [m for m in matrices if len(m.indices)]
     return reduce(lambda a, b: a if a is b else a + b, some) if some else matrices[0]
 
 
 def keep(rows: Rows, mask: Any) -> Rows:
-    """Keep the rows where a mask is True; empty the others."""
+    """Return the matrix with all elements set to False in the rows where ``mask`` is False."""
     mask = np.asarray(mask).ravel()
     return rows if mask.all() else select(rows, np.where(mask, np.arange(len(mask)), -1))
 
 
 def merge(rows: Rows, groups: Any, count: int) -> Rows:
-    """Return the union of the rows of each group.
+    """Return a matrix with a row for each group: the union of the rows in the group.
 
     Args:
       rows: the matrix.
-      groups: for each row the number of its group, -1 for none.
+      groups: for each row the number of its group; -1 if it belongs to none.
       count: the number of groups.
     """
     groups = np.asarray(groups).ravel()
@@ -106,7 +112,7 @@ def merge(rows: Rows, groups: Any, count: int) -> Rows:
 
 
 def times(which: Rows, rows: Rows) -> Rows:
-    """Return the boolean product: for each row of ``which``, the union of the rows of ``rows`` at its columns."""
+    """Return the boolean matrix product: row i is the union of the rows of ``rows`` that row i of ``which`` selects."""
     product = which @ rows
     check_size(product.nnz)
     product.sort_indices()
@@ -114,19 +120,25 @@ def times(which: Rows, rows: Rows) -> Rows:
 
 
 def everything(rows: Sequence[Rows], count: int) -> Rows:
-    """Return a matrix of ``count`` equal rows: the union of all rows of the matrices ``rows``."""
+    """Return a matrix of ``count`` equal rows, each the union of all rows of all the matrices ``rows``."""
     columns = np.unique(np.concatenate([r.indices for r in rows]))
     check_size(len(columns) * count)
     return rows_of(np.arange(count + 1) * len(columns), np.tile(columns, count), (count, rows[0].shape[1]))
 
 
 def kron(factors: Sequence[Rows]) -> Rows:
-    """Return the Kronecker product, which acts on a flattened array as the factors act on its axes."""
+    """Return the Kronecker product of matrices.
+
+    Multiplying a flattened array by it is multiplying axis i of the array by matrix i, for each i.
+    """
     return reduce(_kron, factors) if factors else identity(1, 1)
 
 
 def _kron(a: Rows, b: Rows) -> Rows:
-    """Return the Kronecker product of two matrices, faster than SciPy's if no row of ``a`` has two True elements."""
+    """Return the Kronecker product of two matrices.
+
+    If no row of ``a`` has two True elements, this is faster than SciPy's function.
+    """
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     lengths = np.diff(a.indptr)
     if lengths.max(initial=0) > 1:
@@ -139,12 +151,12 @@ def _kron(a: Rows, b: Rows) -> Rows:
 
 
 def along(rows: Rows, shape: Sequence[int], axes: dict[int, Rows]) -> Rows:
-    """Multiply a matrix, whose rows are the elements of an array, by boolean matrices along axes of the array.
+    """Multiply an array of rows by boolean matrices along axes of the array.
 
     Args:
-      rows: the matrix, with a row for each element of the array.
+      rows: a matrix whose rows are the elements of the array, in row-major order.
       shape: the shape of the array.
-      axes: maps axes of the array to the matrices by which their indices are multiplied; other axes do not change.
+      axes: for each axis to multiply along, the matrix; an axis that is missing does not change.
     """
     return times(kron([axes.get(i, identity(n, n)) for i, n in enumerate(shape)]), rows)
 
@@ -155,7 +167,7 @@ def full(count: int, size: int) -> Rows:
 
 
 def stacked(parts: Sequence[Rows]) -> Rows:
-    """Stack matrices vertically."""
+    """Stack matrices vertically: the rows of each follow those of the one before."""
     if len(parts) == 1:
         return parts[0]
     starts = np.cumsum([0, *(len(p.indices) for p in parts)]).tolist()
@@ -165,7 +177,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def columns(rows: Rows, start: int, stop: int) -> Rows:
-    """Return the columns from ``start`` to ``stop`` of a matrix."""
+    """Return the columns ``start`` to ``stop - 1`` of a matrix."""
     if (start, stop) == (0, rows.shape[1]):
         return rows
     inside = (rows.indices >= start) & (rows.indices < stop)
@@ -174,13 +186,16 @@ def columns(rows: Rows, start: int, stop: int) -> Rows:
 
 
 def shift(count: int, by: int) -> Rows:
-    """Return the matrix that shifts ``count`` elements by ``by`` positions: element i becomes element i + ``by``."""
+    """Return a square matrix whose row i has one True, in column i - ``by``; rows before ``by`` have none.
+
+    Multiplying ``count`` elements by it moves element i to index i + ``by``.
+    """
     bounds = np.maximum(np.arange(count + 1) - by, 0)
     return _made(bounds, np.arange(max(count - by, 0)), (count, count))
 
 
 def check_size(count: int) -> None:
-    """Raise an error for a matrix of more than ``LARGEST`` elements."""
+    """Raise an error if ``count``, the number of True elements of a matrix, is more than ``LARGEST``."""
     if count > LARGEST:
         raise PatternError(
             f"a derivative with {count} elements that may not be zero is not sparse enough to be kept as one "

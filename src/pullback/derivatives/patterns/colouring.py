@@ -21,15 +21,17 @@ METHODS = ("auto", "star", "acyclic", "columns")
 
 
 class Forest:
-    """The two-coloured trees of an acyclic colouring, by which elements are computed from the leaves inwards.
+    """The trees by which the elements of a matrix are computed from products, with an acyclic colouring.
 
-    Each edge of a tree is an element. Its entry in a product also contains the edges below it. So the element is the
-    sum of the entries of all edges below it, with signs that alternate with the depth.
+    The columns of any two colours form a graph without cycles: its vertices are the columns, and its edges the elements
+    that join them. An entry of a product is the sum of an element and of the elements at the edges directly below its
+    edge in the tree. So the element is the sum of the entries of its edge and of all edges below, with signs that
+    alternate with the depth.
 
     Attributes:
-      above: for each edge the next edge towards the root, -1 at the root: integers (edges,).
+      above: for each edge the next edge towards the root; -1 if there is none: integers (edges,).
       signs: 1 or -1 for each edge: integers (edges,).
-      elements: for each element of the pattern its edge: integers (nnz,).
+      elements: for each element of the matrix its edge: integers (nnz,).
     """
 
     __slots__ = ("above", "elements", "signs")
@@ -38,7 +40,7 @@ class Forest:
         self.above, self.signs, self.elements = above, signs, elements
 
     def jumps(self) -> list[Any]:
-        """Return a list of arrays: array k holds for each edge the edge 2**k steps nearer to the root, -1 beyond it."""
+        """Return a list of arrays: ``jumps[k][e]`` is the edge 2**k steps above edge e, -1 if there is none."""
         jumps = []
         at = self.above
         while (at >= 0).any():
@@ -56,11 +58,12 @@ class Colouring:
 
     Attributes:
       pattern: the pattern.
-      method: ``"columns"``, ``"rows"`` or ``"both"`` of a Jacobian; ``"star"``, ``"acyclic"`` or ``"columns"`` of a
-        Hessian.
+      method: for a Jacobian ``"columns"``, ``"rows"`` or ``"both"``; for a Hessian ``"star"``, ``"acyclic"`` or
+        ``"columns"``.
       columns: the colour of each column, -1 for a column that needs no product: integers (columns,).
       rows: the colour of each row, -1 for a row that needs no product: integers (rows,).
-      positions: for each element of the pattern its index in the products of columns, followed by those of rows.
+      positions: the index of the entry from which each element is read, in the concatenation of all products, those of
+        columns first. For each edge of ``forest`` instead, with an acyclic colouring.
       forest: the trees by which elements are computed from entries, with an acyclic colouring; otherwise None.
 
     >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
@@ -81,17 +84,20 @@ class Colouring:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The number of colours of columns, and of rows."""
+        """The number of colours of columns, and the number of colours of rows."""
         return int(self.columns.max(initial=-1)) + 1, int(self.rows.max(initial=-1)) + 1
 
     @property
     def count(self) -> int:
-        """The number of colours, and so of products."""
+        """The number of all colours, which is the number of products."""
         return sum(self.counts)
 
     @property
     def products(self) -> Any:
-        """The number of the product that each element is read from, products of columns first: integers (nnz,)."""
+        """For each element of the pattern the number of the product from which it is read: integers (nnz,).
+
+        Products of columns are numbered first.
+        """
         positions = self.positions if self.forest is None else self.positions[self.forest.elements]
         of_columns, _ = self.counts
         rows, columns = self.pattern.shape
@@ -104,7 +110,7 @@ class Colouring:
         """Write the colouring to a file, in NumPy's format ``npz``, from which :meth:`load` reads it.
 
         Args:
-          file: its path; ``.npz`` is appended if the name does not end so.
+          file: the path of the file; ``.npz`` is appended unless the path ends in it.
         """
         p = self.pattern
         parts = {"shape": p.shape, "bounds": p.bounds, "pattern_columns": p.columns, "method": self.method}
@@ -119,7 +125,7 @@ class Colouring:
         """Read the colouring that :meth:`save` wrote to a file.
 
         Args:
-          file: its path.
+          file: the path of the file.
 
         Raises:
           PatternError: the file holds something else (a ValueError).
@@ -141,10 +147,10 @@ class Colouring:
     def picture(self, size: int = 400) -> str:
         """Return a picture of the pattern as SVG, with each element in the colour of its product.
 
-        Products of columns are bright, those of rows dark.
+        Products of columns have bright colours, those of rows dark colours.
 
         Args:
-          size: its longer side, in pixels.
+          size: the length of the longer side of the picture, in pixels.
         """
         tones = tones_of(*self.counts)
         p = self.pattern
@@ -188,19 +194,20 @@ def colour_jacobian(
 ) -> Colouring:
     """Colour the columns or rows of a Jacobian, or both, with few colours.
 
-    Columns of one colour have no row in common, so that one product in forward mode contains all their elements; rows
-    of one colour share a product in reverse mode likewise. With ``"both"`` elements of long rows are read from products
-    of rows, so that columns may share colours there; and long columns likewise (Coleman and Verma 1998, *The efficient
-    computation of sparse Jacobian matrices using automatic differentiation*).
+    Columns of the same colour have no row in common, so that one product in forward mode contains all their elements.
+    Likewise, rows of the same colour have no column in common, and share a product in reverse mode. With ``"both"``,
+    elements of long rows are read from products of rows, so that columns of the same colour may have these rows in
+    common. The same holds for long columns (Coleman and Verma 1998, *The efficient computation of sparse Jacobian
+    matrices using automatic differentiation*).
 
     Args:
-      pattern: a :class:`Pattern`, or an argument of one.
-      mode: ``"forward"``, ``"reverse"``, ``"both"``, or ``"auto"``, which selects the fewest colours: columns rather
-        than rows, and both if that saves a product in four.
+      pattern: a :class:`Pattern`, or the argument for making one.
+      mode: ``"forward"`` colours columns, ``"reverse"`` rows, ``"both"`` both. ``"auto"`` selects the mode with the
+        fewest colours: columns if there are as many as of rows, and both only if that saves a quarter of the products.
       orders: the orders of greedy colouring to try: some of ``"natural"``, ``"largest_first"``, ``"smallest_last"`` and
         ``"incidence_degree"``. Very large patterns are coloured in the natural order only.
-      shapes: the shapes of the arguments and of the results, by which regular patterns, as of stencils, are coloured
-        quickly; one vector each by default.
+      shapes: ``(shapes of the arguments, shapes of the results)``, by which regular patterns, as of stencils, are
+        coloured quickly. By default, there is one vector each.
 
     Returns:
       The :class:`Colouring`.
@@ -234,10 +241,11 @@ def colour_jacobian(
 
 
 class Colours(NamedTuple):
-    """A colouring before its products are numbered.
+    """The colours of columns and rows, before the positions of elements in products are known.
 
     Attributes:
-      columns, rows: the colour of each column and of each row; -1 without a product.
+      columns: the colour of each column; -1 if it needs no product.
+      rows: the colour of each row; -1 if it needs no product.
       by_row: for each element whether it is read from a product of rows, instead of columns.
     """
 
@@ -254,11 +262,11 @@ def _one_kind(pattern: Pattern, rows: Any, mode: str, orders: Sequence[str], sha
     """Colour the columns if ``mode`` is "forward", the rows if "reverse"; if "auto", whichever needs fewer colours.
 
     Args:
-      pattern: the pattern.
-      rows: the pattern as a matrix.
-      mode: the mode.
+      pattern: the pattern of the Jacobian.
+      rows: the pattern as a sparse matrix.
+      mode: "forward", "reverse" or "auto".
       orders: the names of the orders of greedy colouring to try.
-      shapes: the shapes of the arguments, and the shapes of the results, for regular patterns.
+      shapes: ``(shapes of the arguments, shapes of the results)``, by which regular patterns are coloured.
     """
     best: Colours | None = None
     of_columns, of_rows = shapes
@@ -283,11 +291,11 @@ def _transposed(rows: Any) -> Any:
 
 
 def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) -> Colouring:
-    """Make the :class:`Colouring` of a Jacobian: find the position of each element in the products.
+    """Make the :class:`Colouring` of a Jacobian from colours: find the position of each element in the products.
 
     Args:
-      pattern: the pattern.
-      columns, rows: the colour of each column and of each row; unused colours are dropped.
+      pattern: the pattern of the Jacobian.
+      columns, rows: the colour of each column and of each row; colours from which no element is read are dropped.
       by_row: for each element whether it is read from a product of rows, instead of columns.
     """
     i, j = pattern.rows, pattern.columns
@@ -300,7 +308,10 @@ def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) 
 
 
 def _needed(colours: Any, members: Any) -> Any:
-    """Keep the colours of the columns (or rows) ``members``, renumbered without gaps; set the others to -1."""
+    """Keep the colours of the columns (or rows) ``members``, and set the colours of all others to -1.
+
+    The colours that remain are renumbered from 0, without gaps.
+    """
     members = np.unique(members)
     found = _uncoloured(len(colours))
     found[members] = np.unique(colours[members], return_inverse=True)[1]
@@ -315,8 +326,13 @@ evaluates the function twice, and reverse mode stores residuals."""
 def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
     """Colour both columns and rows, so that each element is read from a product of columns or of rows.
 
-    ``rows`` is the pattern as a matrix, and ``other`` the number of colours that columns alone, or rows alone, need.
-    Return None if colouring both saves too few colours; with ``other`` None, always return the colours.
+    Args:
+      pattern: the pattern of the Jacobian.
+      rows: the pattern as a sparse matrix.
+      other: the number of colours if only columns, or only rows, are coloured; or None.
+
+    Returns:
+      The colours; None if they are not clearly fewer than ``other``.
     """
     most = None if other is None else int(WORTH_BOTH * other)
     # Each product has at most one element of a row, or of a column.
@@ -344,16 +360,16 @@ def colour_hessian(
     """Colour the columns of a Hessian with few colours, using its symmetry.
 
     Args:
-      pattern: a :class:`Pattern`, or an argument of one; missing mirror images of elements are added.
-      method: ``"star"``: each element is read from a product, its own or that of its mirror image. ``"acyclic"``: fewer
-        colours, and elements are differences of entries, so that rounding errors add up along a tree.
-        ``"columns"``: as for a Jacobian. ``"auto"``: star or columns, whichever has fewer colours; or acyclic, if that
-        saves half of the products, and ten of them.
+      pattern: a :class:`Pattern`, or the argument for making one; missing mirror images of elements are added.
+      method: with ``"star"``, each element is read from a product: its own, or that of its mirror image. ``"acyclic"``
+        needs fewer colours, but elements are differences of entries of products, so that rounding errors add up.
+        ``"columns"`` colours as for a Jacobian. ``"auto"`` selects star or columns, whichever has fewer colours; but
+        acyclic if that saves half of the products, and at least ten.
       orders: as for :func:`colour_jacobian`.
-      shapes: the shapes of the arguments.
+      shapes: the shapes of the arguments, by which regular patterns are coloured quickly; one vector by default.
 
     Returns:
-      The :class:`Colouring`, with the sources of the methods in ``derivatives/patterns/symmetric.py``.
+      The :class:`Colouring`. Sources of the methods are in ``derivatives/patterns/symmetric.py``.
 
     Raises:
       ArgumentError: an unknown method or order (a ValueError).
@@ -394,16 +410,16 @@ products: 0.34 and 0.39 ms)."""
 
 
 def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: Any) -> tuple[str, Any]:
-    """Find the symmetric colouring of a Hessian's columns with the fewest colours, among greedy ones in several orders.
+    """Colour the columns of a Hessian greedily in several orders, and return the method and the fewest colours.
 
     Args:
-      rows: the symmetric pattern, as a matrix.
-      method: "star", "acyclic", or "auto": star, or acyclic if that saves many colours.
+      rows: the symmetric pattern, as a sparse matrix.
+      method: "star", "acyclic", or "auto", which selects star, or acyclic if that saves many colours.
       orders: the names of the orders to try.
-      columns: a colouring that is known already, or None.
+      columns: the colours of a colouring that is already known, or None.
 
     Returns:
-      The method, "star" or "acyclic", and the colours; these are ``columns`` if no symmetric colouring has fewer.
+      "star" or "acyclic"; and the colour of each column. These are ``columns`` if no other colouring has fewer.
     """
     neighbours = symmetric.neighbours_of(rows)
     order = active = np.flatnonzero(np.diff(rows.indptr))
@@ -423,10 +439,11 @@ def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: A
 
 
 def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring:
-    """Make the :class:`Colouring` of a Hessian by ``method`` ("star", ...) from the colours of its ``columns``.
+    """Make the :class:`Colouring` of a Hessian from the colours of its columns.
 
-    Element (i, j) is read from the product of column j. If row i has another element in a column of that colour, the
-    element is read as its mirror image, (j, i). With an acyclic colouring it is computed from a tree of such entries.
+    With the method "star", element (i, j) is read from the product of column j, unless row i has another element in a
+    column of the same colour: then its mirror image (j, i) is read, from the product of column i. With the method
+    "acyclic", elements are computed from trees of entries of products.
     """
     size = pattern.shape[0]
     rows = _uncoloured(size)
@@ -440,14 +457,14 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Return for each edge of an acyclic colouring the position of its entry in the products; and the trees.
+    """Return for each edge of an acyclic colouring the position of its entry in the products; and the :class:`Forest`.
 
-    Each element is an edge from its row to its column. An element on the diagonal is a separate edge. A vertex
-    belongs to one tree for each colour of its neighbours; an extra vertex joins all trees, so that one search traverses
-    them all.
+    Each element is an edge from its row to its column; an element on the diagonal is a separate edge. A vertex belongs
+    to one tree for each colour of its neighbours. While the trees are searched, an extra vertex joins them, so that one
+    search visits all.
 
     Args:
-      i, j: the rows and the columns of the elements.
+      i, j: the row and the column of each element.
       columns: the colour of each column.
     """
     size, count = len(columns), int(columns.max(initial=-1)) + 1
@@ -484,7 +501,10 @@ def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
 
 
 def _depths(parent: Any) -> Any:
-    """Return the depth of each node of a forest, from the parent of each node (-1 for a root), by pointer doubling."""
+    """Return the depth of each node of a forest; ``parent`` has the parent of each node, -1 for a root.
+
+    The method is pointer doubling, whose number of steps is the logarithm of the greatest depth.
+    """
     depth = (parent >= 0).astype(np.int64)
     at = parent
     while (at >= 0).any():

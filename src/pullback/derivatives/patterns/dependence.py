@@ -35,7 +35,7 @@ element), a known value (a NumPy array), or ``UNKNOWN``, a value without tangent
 
 
 class Unknown:
-    """The abstract value of an array whose elements are not known, and that depends on no input."""
+    """The class of abstract values of arrays that depend on no input, and whose elements are not known."""
 
     __slots__ = ()
 
@@ -49,12 +49,15 @@ VARIES = Unknown()
 
 
 def is_tangent(x: Any) -> bool:
-    """Whether an abstract value is a dependence matrix: which inputs each element of a tangent depends on."""
+    """Whether an abstract value is that of a tangent: a matrix that says on which inputs each element depends."""
     return isinstance(x, sp.csr_array)
 
 
 def join(a: Any, b: Any) -> Any:
-    """Return an abstract value that is valid for every array for which ``a`` or ``b`` is valid."""
+    """Return an abstract value that describes an array described by ``a`` or by ``b``: their common generalization.
+
+    It is the union of dependence matrices, or ``UNKNOWN`` for values that differ.
+    """
     if a is b:
         return a
     tangents = [x for x in (a, b) if is_tangent(x)]
@@ -65,17 +68,17 @@ def join(a: Any, b: Any) -> Any:
 
 
 def value_of(x: Any) -> Any:
-    """Return the abstract value of an array: its elements if it is concrete, else ``UNKNOWN``."""
+    """Return the abstract value of an array that depends on no input: its elements, or ``UNKNOWN`` if it is traced."""
     if isinstance(x, ArrayImpl):
         return np.asarray(host_value(x))
     return UNKNOWN if isinstance(x, Array) else np.asarray(x)
 
 
 def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate an equation whose operands are abstract values that depend on no input.
+    """Evaluate an equation whose operands depend on no input, and return the abstract values of its results.
 
-    Return the elements of the results, as NumPy arrays. If an operand is not known, or if the evaluation fails, return
-    unknown values.
+    These are NumPy arrays. They are unknown values if an operand is not known, the equation has an effect, or the
+    evaluation fails.
     """
     primitive = eqn.primitive
     nothing: list[Any] = [VARIES if any(x is VARIES for x in operands) else UNKNOWN] * len(eqn.outvars)
@@ -92,11 +95,11 @@ def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Apply a general rule to an equation whose primitive has no rule of its own.
+    """Return the abstract results of an equation whose primitive has no ``sparsity`` rule.
 
-    Elementwise operations and operations that only move elements have rules. For other operations, evaluate the program
-    that computes their results, or use the axes along which they act independently. Without these, let each element of
-    a result depend on all inputs of all operands.
+    Use the first of these that applies: the rule of elementwise operations; the rule of operations that only move
+    elements; the program that computes the results, which ``walk`` interprets; the axes along which the operation acts
+    independently. Otherwise, let each element of a result depend on all inputs of all operands.
     """
     if traits.elementwise.of(eqn.primitive):
         return union(walk, eqn, operands)
@@ -114,27 +117,37 @@ def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequen
 
 
 def numbers(shape: Sequence[int]) -> Any:
-    """Number the elements of an array in row-major order."""
+    """Return an array of this shape with the numbers 0, 1, 2, ... in row-major order."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 
 def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
-    """Broadcast the dependence matrix of an array from ``shape`` to the shape ``to``."""
+    """Return the dependence matrix of an array broadcast to the shape ``to``.
+
+    Args:
+      rows: the dependence matrix of the array, with a row for each element.
+      shape: the shape of the array.
+      to: the shape after broadcasting.
+    """
     return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
 
 
 def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence through an elementwise operation: from each operand's element to the same result element."""
+    """Return the dependence of the result of an elementwise operation.
+
+    An element of the result depends on the inputs on which the operands' elements at the same index depend.
+    """
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
     return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
 
 
 def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Number the elements of all operands that depend on inputs, from 1 on; other elements get the number 0.
+    """Number the elements of all operands that depend on inputs, from 1 on; elements of other operands get 0.
 
-    Return the numbers of each operand, as an array of its shape; and the dependence matrices of all operands, stacked,
-    so that row k belongs to the element with number k + 1.
+    Returns:
+      For each operand an array of its shape with the numbers of its elements; and a matrix whose row k has the
+      dependence of the element with number k + 1.
     """
     numbered: list[Any] = []
     tangents: list[Any] = []
@@ -150,15 +163,15 @@ def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _all_move(eqn: Eqn) -> bool:
-    """Whether all operands have inexact dtypes, so that none holds indices which select elements of another operand."""
+    """Whether all operands have inexact dtypes. Otherwise one may hold indices, which select elements of another."""
     return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
 
 
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through operations that only move elements.
+    """Return the dependence of the results of an operation that only moves elements.
 
-    The operation is applied to arrays of numbers, one for each element of the operands. Each number in a result names
-    the element that moved there, whose dependence the result's element gets.
+    The elements of the operands are numbered, and the operation is applied to the arrays of numbers. Each number in a
+    result tells which element was moved there, and so on which inputs the result's element depends.
     """
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
@@ -172,8 +185,8 @@ def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:
     """Return a program that computes the results of an equation from its operands, or None if there is none.
 
-    If a parameter of the equation is a program that it runs once, or a linear map, that is the program; otherwise the
-    primitive's decomposition rule makes it.
+    Use a program or a linear map among the parameters of the equation if its operands and results fit; otherwise trace
+    the primitive's decomposition rule.
     """
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():
@@ -195,7 +208,7 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
 
 
 def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
-    """Whether a program's inputs and outputs have the shapes of an equation's operands and results."""
+    """Whether a program's inputs and results have the same shapes as the equation's operands and results."""
     inputs, results = closed.in_avals, closed.out_avals
     return [a.shape for a in inputs] == [v.aval.shape for v in eqn.invars] and [a.shape for a in results] == [
         v.aval.shape for v in eqn.outvars
@@ -203,16 +216,16 @@ def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
 
 
 def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence of results in which each element depends on all inputs of all operands."""
+    """Return the dependence of an equation's results if each element depends on all inputs of all operands."""
     tangents = [x for x in operands if is_tangent(x)]
     return [boolean.everything(tangents, math.prod(v.aval.shape)) for v in eqn.outvars]
 
 
 def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through operations that treat each index along some axes independently.
+    """Return the dependence of the results of an operation that treats indices along some axes independently.
 
-    The primitive's trait ``axis_kept`` names these axes. An element of a result depends on all inputs of the operands'
-    elements that have the same indices along them.
+    The primitive's trait ``axis_kept`` tells which axis of an operand is which axis of the results. An element of a
+    result depends on the elements of the operands that have the same indices along these axes.
     """
     rule: Any = axis_kept.of(eqn.primitive)
     given = [v.aval.shape for v in eqn.invars]
