@@ -319,7 +319,7 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _keep_quick(self, made: Prepared, x: ArrayImpl) -> None:
-        """Cache a faster function for calls with one array of the type of ``x``, if the result is one matrix."""
+        """Cache a faster function for calls with one array of the type of ``x``, if the derivative is one matrix."""
         if made.out_tree is None and len(made.blocks) == 1 and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[config.trace_context, signature_of(x)] = lambda x: block.of(compiled(x), form)

@@ -190,7 +190,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _sizes(loop: Loop) -> list[list[int]]:
-    """Return four lists of sizes: of the constants, the carries, one step's scanned inputs, and its stacked results."""
+    """Return four lists of sizes: of a loop's constants, its carries, and one step's scanned inputs and results."""
     return [[math.prod(a.shape) for a in avals] for avals in loop.avals()]
 
 
@@ -394,7 +394,7 @@ def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
 
 
 def _rows(walk: PatternRun, x: Any, size: int) -> Any:
-    """Return the dependence matrix of a carry of ``size`` elements: empty if its initial value ``x`` is a constant."""
+    """Return the dependence matrix of ``size`` elements with the abstract value ``x``; it is empty for a constant."""
     return x if is_tangent(x) else boolean.empty(size, walk.width)
 
 

@@ -124,9 +124,12 @@ class Reader:
         return _together(self.parts(atom, positions, depth), len(positions), atom.aval.dtype)
 
     def parts(self, atom: Atom, positions: Positions, depth: int) -> list[ReadSlice]:
-        """Return the elements of a program's value at the given positions, as slices; elements in no slice are zero.
+        """Return selected elements of a value of the program, as slices; selected elements in no slice are zero.
 
-        ``depth`` is the depth of recursion.
+        Args:
+          atom: the variable or literal.
+          positions: the positions of the elements.
+          depth: the depth of the recursion through operations.
         """
         if isinstance(atom, Literal):
             return [ReadSlice(np.arange(len(positions)), ArrayImpl(np.full(len(positions), atom.val, atom.aval.dtype)))]
