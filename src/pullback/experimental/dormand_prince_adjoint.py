@@ -195,9 +195,16 @@ def _selected(which: Any, x: Any, y: Any) -> Any:
 
 
 def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size: int) -> tuple[Records, Any, Records]:
-    """Compute steps of the solver again, at most ``size``, from the state ``walk.now`` up to the time ``walk.right``.
+    """Repeat the steps of the solver from the state ``walk.now`` to the time ``walk.right``, at most ``size`` steps.
 
-    Return the state at the end, the number of steps, and a record of the state before each step.
+    Args:
+      problem: the differential equation and its options.
+      derivatives: returns the derivatives of the state vectors.
+      walk: the state to start at, and the time to reach.
+      size: the largest number of steps.
+
+    Returns:
+      The state after these steps, the number of steps, and the states before each step, padded to ``size``.
     """
 
     def goes_on(carry: tuple[Records, Any, Records]) -> Any:

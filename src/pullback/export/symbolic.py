@@ -95,7 +95,7 @@ def _entries(text: str) -> list[str]:
 
 
 def _closes(text: str) -> int:
-    """The index at which the first parenthesis of the text closes."""
+    """Return the index of the parenthesis that closes an open parenthesis at the start of ``text``; -1 if none does."""
     depth = 0
     for i, c in enumerate(text):
         depth += (c == "(") - (c == ")")

@@ -199,22 +199,27 @@ def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, 
 def _divided(x: Any, heads: int, rows: int) -> Any:
     """Divide the rows of an array (batch, heads, length, n) into blocks of ``rows`` rows.
 
-    The result has the axes (batch times key heads, blocks of a key head, rows of a block, n); ``heads`` is the number
-    of key heads.
+    Args:
+      x: the array.
+      heads: the number of key heads, each shared by equally many of the array's heads.
+      rows: the number of rows of a block.
+
+    Returns:
+      An array (batch * key heads, blocks of a key head, rows of a block, n).
     """
     batch, all_heads, length, n = x.shape
     return shapes.reshape(x, (batch * heads, all_heads // heads * (length // rows), rows, n))
 
 
 def _at(blocks: Blocks, shape: tuple[int, ...], heads: int, i: Any, j: Any) -> tuple[Any, Any, Any]:
-    """The batch index, head and first row of a block.
+    """Return the batch index, the head and the first row of a block of queries.
 
     Args:
       blocks: the division into blocks.
       shape: the shape (batch, heads, rows, n) of the queries.
-      heads: the number of key heads, each shared by several heads.
-      i: the number of the key head, counted through the batch.
-      j: the number of the block among the blocks of this key head.
+      heads: the number of key heads, each shared by equally many heads.
+      i: the index (batch index * key heads + key head).
+      j: the index of the block among the blocks of this key head.
     """
     count, group = shape[2] // blocks.rows, shape[1] // heads
     head = ops.add(ops.mul(ops.rem_p.bind(i, heads), group), _quotient(j, count))
@@ -301,7 +306,7 @@ def _blockwise_bwd(blocks: Blocks, residuals: Any, cts: Any) -> tuple[Any, ...]:
 
 
 def _added(x: Any, term: Any, start: list[Any]) -> Any:
-    """Add ``term`` to the slice of ``x`` at ``start``."""
+    """Add ``term`` to the elements of ``x`` in the slice of the same shape that begins at the index ``start``."""
     if x.shape == term.shape:
         return ops.add(x, term)
     old = indexing.dynamic_slice(x, start, term.shape)

@@ -208,9 +208,14 @@ class _Batched(JAXSparse):
         self.shape = self._mapped_shape(shape, n_dense)
 
     def _mapped_shape(self, shape: Shape, n_dense: int) -> Shape:
-        """Return ``shape`` with the batch axes that ``vmap``, ``scan`` and Jacobians added to the data and indices.
+        """Return the array's shape after a transformation such as ``vmap`` or ``scan`` added or removed batch axes.
 
-        Drop the batch axes that they have removed. If there are not ``n_dense`` dense axes, return ``shape`` unchanged.
+        The sizes of the batch axes are those of the transformed data and indices.
+
+        Args:
+          shape: the shape before the transformation.
+          n_dense: the number of dense axes before. If the number of dense axes has changed, ``shape`` is returned
+            unchanged.
         """
         leaves = [getattr(self, field) for field in self._names]
         if not all(hasattr(x, "shape") and hasattr(x, "dtype") for x in leaves):
