@@ -353,7 +353,10 @@ class _Sketch:
     # Equations
 
     def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
-        """Draw the equations of a program, and return for each of its results the ends at which edges from it start."""
+        """Draw the equations of a program.
+
+        Return for each result of the program the ends at which the result's edges start.
+        """
         named, live = used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
@@ -399,11 +402,11 @@ class _Sketch:
         Args:
           scope: the program that contains the equation.
           eqn: the equation.
-          binders: the names of its results; "_" for a result that has none.
-          unused: whether its results are unused.
+          binders: the names of the equation's results; "_" for a result without a name.
+          unused: whether the equation's results are unused.
 
         Returns:
-          For each result of the equation the ends at which edges from it start.
+          For each result of the equation the ends at which the result's edges start.
         """
         nested = list(_nested(eqn))
         held = {path.partition("[")[0] for path, _ in nested}
@@ -436,7 +439,7 @@ class _Sketch:
             yield _Scope(graph, {}, name, unused)
 
     def nested(self, around: _Scope, scope: _Scope, eqn: Eqn, closed: ClosedJaxpr) -> list[list[_End]]:
-        """Draw a program that an equation holds, and connect it with the equation's operands.
+        """Draw a program that an equation holds, and connect the program with the equation's operands.
 
         If the program has as many inputs as the equation has operands, each operand is connected to an input. Otherwise
         all operands are connected to the frame, since only the primitive knows how they correspond to inputs.
@@ -448,7 +451,7 @@ class _Sketch:
           closed: the program.
 
         Returns:
-          For each result of the equation the ends at which edges from it start.
+          For each result of the equation the ends at which the result's edges start.
         """
         jaxpr = closed.jaxpr
         self.constants(scope, closed)
@@ -481,7 +484,10 @@ def _graphviz() -> Any:
 
 
 def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
-    """Yield the programs among an equation's parameters, each with its name, in the order in which they print."""
+    """Yield the name and the program of each parameter of an equation that is a program, in the order of printing.
+
+    A list of programs is yielded one by one, with names such as ``branches[0]``.
+    """
     for key, value in sorted(eqn.params.items()):
         many = isinstance(value, (tuple, list))
         for i, item in enumerate(value if many else (value,)):

@@ -103,13 +103,13 @@ class CurvatureOperator:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix."""
         size = self.vectors.size
         return size, size
 
     @property
     def dtype(self) -> Any:
-        """The type of a coordinate."""
+        """The dtype of a vector of coordinates."""
         return self.vectors.dtype
 
     @api_boundary

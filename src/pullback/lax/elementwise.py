@@ -150,7 +150,7 @@ FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
 def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator of a function that replaces ``lax.<name>``, a function made from a declaration.
+    """Return a decorator that replaces ``lax.<name>``, which was made from a declaration, by the decorated function.
 
     The decorated function gets the docstring of the replaced function, with ``arguments`` as its Args section.
     """

@@ -165,7 +165,7 @@ class _Reduction:
         return bool(np.asarray(start) == _KNOWN[self.known][2](start.dtype))
 
     def from_start(self, out: Any) -> Any:
-        """Combine the initial value with ``out``, the result of a reduction that did not include it."""
+        """Combine the initial value with ``out``, the result of a reduction without the initial value."""
         assert self.known is not None
         return out if self.starts_with_identity() else self.known.bind(self.starts[0], out)
 

@@ -218,7 +218,7 @@ def _at(blocks: Blocks, shape: tuple[int, ...], heads: int, i: Any, j: Any) -> t
       blocks: the division into blocks.
       shape: the shape (batch, heads, rows, n) of the queries.
       heads: the number of key heads, each shared by equally many heads.
-      i: the index (batch index * key heads + key head).
+      i: the batch index times ``heads``, plus the index of the key head.
       j: the index of the block among the blocks of this key head.
     """
     count, group = shape[2] // blocks.rows, shape[1] // heads

@@ -258,9 +258,9 @@ def _product(modes: tuple[str, str, str], x: Any, y: Any, scales: Any) -> Any:
     """Round two operands to narrow formats, and multiply them: (B, M, K) times (B, N, K) is (B, M, N).
 
     Args:
-      modes: the names of the formats of ``x``, of ``y`` and of another array, which is not used here.
+      modes: the names of formats: the first is for ``x``, the second for ``y``.
       x, y: the operands.
-      scales: the global scales of ``x``, of ``y`` and of others.
+      scales: the global scales: the first is for ``x``, the second for ``y``.
     """
     return _batched(_rounded(modes[0], x, scales[0]), _rounded(modes[1], y, scales[1]))
 

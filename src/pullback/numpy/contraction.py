@@ -630,8 +630,7 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
     """Return the correlation of two vectors: element i is the sum over j of ``a[i + j] * v[j]``.
 
     Args:
-      a: the longer vector, or one of equal length.
-      v: the other vector.
+      a, v: the vectors; ``a`` is at least as long as ``v``.
       mode: "full", "same" or "valid", as in ``np.correlate``.
       before: the index in the result for "full" at which the result for "same" starts.
     """

@@ -818,9 +818,9 @@ def arange(
 
 
 def _bound(x: Any) -> Any:
-    """Return an array with the shape and dtype of ``x``, a bound of a range, for checks of these.
+    """Return an array with the shape and dtype of ``x``, a bound of a range, so that these can be checked.
 
-    The array may have other values: those of an int, or of NumPy integers, may not fit the default integer type.
+    The elements of an int or of NumPy integers are replaced by zeros, since they may not fit the default integer type.
     """
     if type(x) is int:
         return from_scalar(0)
@@ -859,8 +859,7 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> A
 def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
     """Return ``arange(first, last, step)`` by operations of a program.
 
-    As in NumPy, the numbers are computed with the difference of the first two numbers, rounded to the dtype of the
-    result.
+    As in NumPy, the step is the difference of the first two numbers after these are rounded to the dtype of the result.
     """
     wide = np.dtype(np.float32) if dtype.kind == "V" else dtype
     if all(isinstance(x, int) for x in (first, last, step)):
@@ -946,11 +945,11 @@ def linspace(
 
 
 def _weights(column: tuple[int, ...], axis: int, intervals: int, dtype: Any) -> tuple[Any, Any]:
-    """Return two arrays for ``linspace``: the weights of ``start`` and of ``stop`` in each number.
+    """Return two arrays for ``linspace``: the weight of ``start`` and the weight of ``stop`` in each number.
 
     Args:
-      column: the shape of the weights: one for all axes except ``axis``, along which the numbers are.
-      axis: this axis.
+      column: the shape of the weights, which has size one along all axes except ``axis``.
+      axis: the axis of the numbers.
       intervals: the number of intervals between start and stop.
       dtype: the dtype of the weights.
     """

@@ -147,7 +147,9 @@ def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
 
 
 def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis of ``x`` in a mode that repeats elements. NumPy finds the positions of these by padding a range.
+    """Pad an axis of ``x`` in a mode that repeats elements.
+
+    The positions of the repeated elements are found by padding a range with ``np.pad``.
 
     Args:
       x: the array.

@@ -51,7 +51,7 @@ def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_of_python(x: Any) -> bool:
-    """Whether ``x`` is a Python number, or nested lists of Python numbers."""
+    """Return whether ``x`` is a Python number, or nested lists of Python numbers."""
     return all(map(_is_of_python, x)) if isinstance(x, (list, tuple)) else type(x) in dtypes.python_scalar_kind
 
 

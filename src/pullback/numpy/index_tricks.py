@@ -44,7 +44,7 @@ def _range(name: str, item: Any) -> np.ndarray[Any, Any]:
 
 
 class _Grid:
-    """The class of ``mgrid`` and ``ogrid``; indexing them by slices returns grids of coordinates."""
+    """The class of ``mgrid`` and ``ogrid``, which return grids of coordinates when they are indexed by slices."""
 
     def __init__(self, name: str, sparse: bool, doc: str) -> None:
         self._name, self._sparse, self.__doc__ = name, sparse, doc
@@ -67,7 +67,7 @@ class _Grid:
 
 
 class _Concatenation:
-    """The class of ``r_`` and ``c_``; indexing them returns the concatenation of the items in the index."""
+    """The class of ``r_`` and ``c_``, which concatenate the items in the index when they are indexed."""
 
     def __init__(self, name: str, axis: int, ndmin: int, at: int, doc: str) -> None:
         self._name, self._axis, self._ndmin, self._at, self.__doc__ = name, axis, ndmin, at, doc

@@ -62,8 +62,8 @@ def _vector(x: Any) -> Any:
 def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Map the arguments of a periodic interpolation into one period, so that ``interp`` needs no period.
 
-    The points ``xp`` are sorted, and a copy of the last point is added before the first, of the first after the last.
-    Return the new ``x``, ``xp`` and ``fp``.
+    The points ``xp`` are sorted. The last point, one period earlier, is added before the first; the first point, one
+    period later, is added after the last. Return the new ``x``, ``xp`` and ``fp``.
     """
     period = ops.abs(ops.convert_element_type(inexact_operand("interp", period), x.dtype))
     x, xp = ufuncs.remainder(x, period), ufuncs.remainder(xp, period)

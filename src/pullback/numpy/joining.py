@@ -44,7 +44,7 @@ def _sequence(name: str, arrays: Any) -> Sequence[Any]:
 def _by_numpy(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> ArrayImpl | None:
     """Call a NumPy function with a list of concrete arrays of one dtype, and with ``args``.
 
-    Return None if the arrays are not such arrays, or if NumPy raises.
+    Return None for traced arrays, for arrays of several dtypes, and if NumPy raises.
     """
     if not state.trace.quick:
         return None

@@ -422,7 +422,8 @@ def mean(
 def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which to compute moments, such as the mean, of elements of the dtype ``have``.
 
-    This is ``have``, promoted with the dtype ``wanted`` of the result if that is inexact, and of at least 32 bits.
+    This is ``have``, promoted with the dtype ``wanted`` of the result if ``wanted`` is inexact. It has at least 32
+    bits.
     """
     dtype = dtypes.common_dtype(have, wanted) if dtypes.is_inexact(wanted) else have
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype

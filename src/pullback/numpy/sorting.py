@@ -400,8 +400,7 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple
 
     Returns:
       The distinct rows; for each of these the position of its first occurrence; for each row of ``x`` its index among
-      the
-      distinct rows; and for each distinct row the number of occurrences.
+      the distinct rows; and for each distinct row the number of occurrences.
     """
     n = x.shape[0]
     dtype = dtypes.default_int()

@@ -115,10 +115,10 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 @sparsity(scatter.scatter_mul_p)
 def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of the result of a scatter that multiplies elements of its operand by updates.
+    """Sparsity rule of a scatter that multiplies elements of its operand by updates.
 
-    If the updates are constant, this is the dependence matrix of the operand. Otherwise each element of the result
-    depends on all inputs of all operands.
+    If the updates are constant, the result depends on inputs exactly as the operand does. Otherwise each element of the
+    result depends on all inputs of all operands. Return a list with the dependence matrix of the result.
     """
     return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
 
@@ -205,7 +205,7 @@ def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, An
 
 @sparsity(sparse.blocks_times_dense_p)
 def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of the product of a block-sparse and a dense matrix.
+    """Sparsity rule of the product of a block-sparse and a dense matrix: return a list with its dependence matrix.
 
     The product is ``out[i] += data[e] @ dense[j]`` for each block e at row i and column j. With the parameter
     ``transposed`` it is ``out[j] += data[e].T @ dense[i]``.
@@ -233,7 +233,7 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
 
 @sparsity(sparse.blocks_of_product_p)
 def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of selected blocks of the product of two matrices.
+    """Sparsity rule of selected blocks of the product of two matrices: return a list with their dependence matrix.
 
     These are ``out[e] = x[i] @ y[j].T`` for each block e at row i and column j.
     """

@@ -29,8 +29,7 @@ def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
 
     Returns:
       The colour of each column; None if the pattern is not regular: all such colourings need more than about twice as
-      many
-      colours as the longest row has elements.
+      many colours as the longest row has elements.
     """
     least = int(np.diff(rows.indptr).max(initial=0))
     position = _coordinates(shapes)

@@ -191,7 +191,7 @@ class Reader:
         return found
 
     def whole(self, var: Var) -> Any:
-        """Compute all elements of a variable, and of the variables that it depends on; return its value."""
+        """Compute the whole value of a variable, and all values that this value depends on; return the value."""
         needed: set[int] = set()
         missing = [var]
         while missing:

@@ -37,10 +37,10 @@ from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of an elementwise product.
+    """Sparsity rule of elementwise products: find the inputs on which each element depends.
 
-    An element of the product depends on the inputs of both factors' elements. It depends on no input where a factor is
-    a constant zero.
+    These are the inputs on which either factor's element depends; none where a factor is a constant zero. Return a list
+    with the dependence matrix of the product.
     """
     (rows,) = union(walk, eqn, operands)
     for x in operands:
@@ -54,9 +54,9 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return the dependence matrices of the last operands as those of the results, in order.
+    """Sparsity rule of operations whose result k depends, element by element, on the inputs of one operand.
 
-    This is the rule of operations whose result k depends elementwise on one operand.
+    The last operands correspond to the results, in order. Return their dependence matrices.
     """
     return operands[-len(eqn.outvars) :]
 
@@ -159,7 +159,7 @@ def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
     Args:
       x: the abstract value of the operand, which does not depend on inputs.
-      order: the order of its axes.
+      order: the permutation of the operand's axes.
       shape: (batch, rows, columns).
 
     Returns:
@@ -172,12 +172,12 @@ def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
-    """Return the dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x.
+    """Return the dependence matrix of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)``, where y is constant.
 
     Args:
-      rows: the dependence matrix of x.
+      rows: the dependence matrix of x: a row for each element, a column for each input.
       shape: the shape of x, (b, m, k).
-      other: the mask of the nonzero elements of y, (b, n, k); or only n, if all may be nonzero.
+      other: a mask of the nonzero elements of y, (b, n, k); or only n, if all may be nonzero.
     """
     b, m, k = shape
     if isinstance(other, int):
@@ -202,9 +202,10 @@ def _groups_of_rows(sizes: Any, count: int) -> Any:
 
 @sparsity(ragged.grouped_rows_p)
 def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of the product of each row with its group's matrix.
+    """Sparsity rule of the product of each row with its group's matrix: find the inputs on which each element depends.
 
     The product is ``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``; it is 0 for rows in no group.
+    Return a list with the dependence matrix of ``out``.
     """
     x, y, sizes = operands
     (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
@@ -226,9 +227,10 @@ def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> li
 
 @sparsity(ragged.grouped_products_p)
 def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of a matrix product over the rows of each group.
+    """Sparsity rule of a matrix product over the rows of each group: find the inputs on which each element depends.
 
-    The product is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``.
+    The product is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``. Return a list with the
+    dependence matrix of ``out``.
     """
     *factors, sizes = operands
     to = eqn.outvars[0].aval.shape
@@ -252,10 +254,11 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(convolution.conv_general_dilated_p)
 def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of a convolution: ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``.
+    """Sparsity rule of convolutions: return a list with the dependence matrix of the result.
 
-    The sum is over the input features i of the kernel y and over its spatial offsets w. ``at(s, w)`` is the position in
-    x of offset w in window s. The batch element n' and the feature c follow from n, o and i by the groups.
+    The convolution is ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the input features i of the kernel
+    y and over its spatial offsets w. ``at(s, w)`` is the position in x of offset w in window s. The batch element n'
+    and the feature c follow from n, o and i by the groups.
     """
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
@@ -353,7 +356,8 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
     """Return for each axis a boolean matrix (windows, indices) that is True where the window contains the index.
 
     Args:
-      windows: five lists: for each axis the window's size, the stride, the padding, and two dilations.
+      windows: five lists with an entry for each axis: the window's size, the stride, the padding, and the dilations of
+        the operand and of the window.
       shape: the shape of the operand.
       counts: the number of windows along each axis.
     """
@@ -368,9 +372,10 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
 def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence matrix of sums over windows: a result depends on all elements of its window.
+    """Sparsity rule of sums over windows: a result depends on all elements of its window.
 
-    This is also the rule of operations that select one element of each window.
+    This is also the rule of operations that select one element of each window. Return a list with the dependence matrix
+    of the results.
     """
     shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
@@ -410,7 +415,7 @@ def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 def _solved(
     axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
 ) -> list[Any]:
-    """Return the dependence matrix of the solution of a linear system.
+    """Sparsity rule of linear systems: return a list with the dependence matrix of the solution.
 
     An element of the solution depends on all elements of the right-hand side along one axis. If a matrix depends on
     inputs, each element depends on all inputs of all operands.

@@ -199,8 +199,8 @@ def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: boo
 def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
     """Draw ``count`` distinct random integers from 0 to ``cells - 1``, in memory proportional to ``count``.
 
-    Draw more integers, and drop repetitions. Let n be ``count``: of 2 n + 64 draws from at least 16 n integers, about n
-    / 8 are repetitions, so that at least n are distinct.
+    Draw more integers, and drop repetitions. Let n be ``count``: of 2 n + 64 draws from at least 16 n integers, about
+    n/8 are repetitions, so that at least n are distinct.
     """
     if cells < 16 * count:
         return permutation(key, cells)[:count].astype(dtype)

@@ -396,8 +396,7 @@ def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
 
     Returns:
       A mask (*batch, elements) with as many True elements as there are distinct indices; and for each element the
-      number
-      of its index among the distinct indices.
+      number of its index among the distinct indices.
     """
     nse = indices.shape[-2]
     if not nse:

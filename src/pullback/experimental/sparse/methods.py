@@ -74,7 +74,7 @@ def _order(self: Any, axes: tuple[Any, ...]) -> Any:
 
 
 def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
-    """Permute the axes; reverse them by default."""
+    """Permute the axes of the array by ``axes``; without ``axes``, reverse them."""
     given = (kwargs.pop("axes"),) if "axes" in kwargs else axes
     if kwargs:
         raise ArgumentError(f"transpose takes axes, got {', '.join(kwargs)}")
@@ -105,7 +105,7 @@ def _reshape(self: Any, *shape: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any) -> Any:
-    """Convert the elements to another dtype."""
+    """Return the array with its elements converted to another dtype."""
     mat = compressed.to_bcoo(self)
     target = dtypes.requested_dtype(dtype, "astype")
     return (
@@ -116,14 +116,14 @@ def _astype(self: Any, dtype: Any) -> Any:
 
 
 def _sort_indices(self: BCOO) -> BCOO:
-    """Sort the elements by their indices, with padding last."""
+    """Sort the stored elements of the array by their indices, with padding last."""
     return layouts.bcoo_sort_indices(self)
 
 
 def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
-    """Sum elements with equal indices, and drop zeros if ``remove_zeros``.
+    """Sum stored elements with equal indices; drop zeros if ``remove_zeros``.
 
-    ``nse`` is the number of elements to store; by default as many as there are distinct indices.
+    ``nse`` is the number of elements to store in the result; by default the number of distinct indices.
     """
     out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
     return compressed.from_bcoo(out) if isinstance(self, BCSR) else out

@@ -397,8 +397,7 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
 
     Returns:
       The data of the e stored elements, (e, *dense axes); a pair of indices for each element, (e, 2); and a boolean:
-      False
-      if pairs are (row, column), True if they are (column, row).
+      False if pairs are (row, column), True if they are (column, row).
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]
