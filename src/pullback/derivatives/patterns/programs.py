@@ -119,7 +119,7 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Return whether a loop of ``length`` steps, each of which runs ``program``, may be unrolled.
+        """Return whether a loop that runs ``program`` for ``length`` steps may be unrolled.
 
         If so, deduct the number of operations from the budget ``self.steps``.
         """
