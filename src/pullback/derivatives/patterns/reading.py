@@ -155,8 +155,8 @@ class Reader:
 
         Args:
           atom: the variable.
-          mask: whether each element may be nonzero.
-          positions: the positions of the selected elements, none of which is known to be zero.
+          mask: for each element of the value whether the element may be nonzero.
+          positions: the positions of the selected elements, which must be True in ``mask``.
           depth: the depth of the recursion through operations.
         """
         found = self.kept.get(atom)

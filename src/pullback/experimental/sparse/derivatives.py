@@ -163,7 +163,7 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
 def _outer_structure(rows: Any, inner: Any) -> Any:
     """Return the tree structure of a function's result, given its Jacobian.
 
-    The tree ``rows`` of the Jacobian has in place of each leaf of the result a tree of the structure ``inner``, which
+    The tree ``rows`` of the Jacobian has, instead of each leaf of the result, a tree of the structure ``inner``, which
     is the structure of the arguments.
     """
     is_inner = lambda x: tree.structure(x) == inner
