@@ -130,11 +130,15 @@ class Drawing:
         return render(self.source).decode()
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture for a notebook; None if no renderer is installed."""
+        """Return the picture for a notebook, as SVG text; None if drawing needs a package that is not installed."""
         return self._repr_mimebundle_().get("image/svg+xml")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the picture for a notebook; without a renderer, the program as text and the missing package's name."""
+        """Return the picture for a notebook, as texts by MIME type.
+
+        If a package for drawing is missing, return the program as text instead, and name the package. Jupyter passes
+        ``include`` and ``exclude``, which are not used.
+        """
         try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
@@ -214,7 +218,13 @@ def result_names(out: Any) -> list[str]:
 
 
 class _End(NamedTuple):
-    """An end of an edge: a node, or a frame, with ``label`` for the variable that leaves it."""
+    """One end of an edge in the drawing.
+
+    Attributes:
+      node: the name of the node.
+      frame: the name of the frame at whose border the edge ends; empty if it ends at the node.
+      label: the name of the variable whose value the edge carries; empty for no label.
+    """
 
     node: str
     frame: str = ""
@@ -222,7 +232,14 @@ class _End(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """A program being drawn: its graph, its frame, the source of each variable, and whether its results are unused."""
+    """A program that is being drawn.
+
+    Attributes:
+      graph: the graph or subgraph to draw in.
+      env: for each variable the ends from which the edges to its users start.
+      frame: the name of the frame around the program; empty for the outermost program.
+      unused: whether the results of the program are unused.
+    """
 
     graph: Any
     env: dict[Var, list[_End]]
@@ -234,10 +251,11 @@ class _Sketch:
     """A graph that is being drawn.
 
     Attributes:
-      edges: the edges so far, each with a flag whether it is unused.
-      count: the number of nodes and frames so far.
-      numbers: for each node, the value of ``count`` when the node was drawn, or its value was first used.
-      links: the prefix of the names of link targets; empty without links.
+      edges: for each edge drawn so far whether its value is unused.
+      count: the number of nodes and frames drawn so far.
+      numbers: for each node the ``count`` when its operation was drawn or, for other nodes, when its value was first
+        used.
+      links: the prefix of the names of link targets; empty if the drawing has no links.
     """
 
     def __init__(self, title: str, closed: ClosedJaxpr) -> None:
@@ -257,7 +275,12 @@ class _Sketch:
             self.links = f"p{zlib.crc32(str(closed).encode()):08x}"
 
     def draw(self, inputs: Sequence[str], results: Sequence[str]) -> str:
-        """Draw the program, and return the graph as text, given names of the first inputs and results."""
+        """Draw the whole program, and return the graph as text in the DOT language.
+
+        Args:
+          inputs: the names of the first inputs.
+          results: the names of the first results.
+        """
         jaxpr = self.closed.jaxpr
         scope = _Scope(self.graph, {})
         self.constants(scope, self.closed)
@@ -279,7 +302,15 @@ class _Sketch:
     # Nodes and edges
 
     def node(self, graph: Any, kind: str, lines: Sequence[str], unused: bool = False, **options: str) -> str:
-        """Add a node with lines of HTML-like text, and return its name."""
+        """Add a node to a graph, and return the node's name.
+
+        Args:
+          graph: the graph.
+          kind: the kind of node, such as "input", which determines how the node looks.
+          lines: the lines of its label, as HTML-like text.
+          unused: whether its value is unused; it is drawn dashed then.
+          options: further Graphviz attributes.
+        """
         self.count += 1
         name = f"n{self.count}"
         look = {**_KINDS[kind], "class": kind, **options}
@@ -294,10 +325,16 @@ class _Sketch:
         return name
 
     def connect(self, scope: _Scope, atom: Atom, head: _End, unused: bool) -> None:
-        """Draw the edge from an operand to its user; a number is written into the user instead.
+        """Draw the edge from an operand to the node that uses it; draw nothing for a number.
 
-        In a large program a value from far away is named next to its user, with a link to its equation. An input is
-        placed at its first use.
+        In a large program, a value that was drawn far away is not connected. Instead a node with the variable's name is
+        drawn next to the user, with a link to the value's node.
+
+        Args:
+          scope: the program that binds the operand.
+          atom: the operand.
+          head: the end of the edge at the user.
+          unused: whether the edge's value is unused.
         """
         for tail in scope.env[atom] if isinstance(atom, Var) else ():
             made = self.numbers.setdefault(tail.node, self.count)
@@ -316,7 +353,10 @@ class _Sketch:
     # Equations
 
     def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
-        """Draw the equations of a program, and return the source of each of its results."""
+        """Draw the equations of a program.
+
+        Return for each result of the program the ends at which the result's edges start.
+        """
         named, live = used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
@@ -329,7 +369,10 @@ class _Sketch:
         return [self.result(scope, atom) for atom in jaxpr.outvars]
 
     def result(self, scope: _Scope, atom: Atom) -> list[_End]:
-        """Return the sources of a result; a constant result of the outermost program needs none."""
+        """Return the ends at which edges from a result of a program start.
+
+        A literal gets a node of its own; in the outermost program it gets none, and the list is empty.
+        """
         if isinstance(atom, Var):
             return scope.env[atom]
         lines = [_text(show_literal(atom))]
@@ -354,7 +397,17 @@ class _Sketch:
     # Nested programs
 
     def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
-        """Draw an equation that holds programs as a frame around them, and return the source of each result."""
+        """Draw an equation that holds programs as a frame around these.
+
+        Args:
+          scope: the program that contains the equation.
+          eqn: the equation.
+          binders: the names of the equation's results; "_" for a result without a name.
+          unused: whether the equation's results are unused.
+
+        Returns:
+          For each result of the equation the ends at which the result's edges start.
+        """
         nested = list(_nested(eqn))
         held = {path.partition("[")[0] for path, _ in nested}
         params = {name: value for name, value in eqn.params.items() if name not in held}
@@ -374,7 +427,10 @@ class _Sketch:
 
     @contextmanager
     def frame(self, scope: _Scope, lines: Sequence[str], unused: bool) -> Iterator[_Scope]:
-        """A context manager that adds a frame to a graph or frame, for a program that is drawn in it."""
+        """Add a frame to the drawing of ``scope``, and yield a scope for a program to draw in the frame.
+
+        ``lines`` are the lines of the frame's label. ``unused`` says whether the results of the program are unused.
+        """
         self.count += 1
         name = f"cluster{self.count}"
         label = "".join(f'{line}<br align="left"/>' for line in lines if line)
@@ -383,10 +439,19 @@ class _Sketch:
             yield _Scope(graph, {}, name, unused)
 
     def nested(self, around: _Scope, scope: _Scope, eqn: Eqn, closed: ClosedJaxpr) -> list[list[_End]]:
-        """Draw a program that an equation holds, and return the sources of each result of the equation.
+        """Draw a program that an equation holds, and connect the program with the equation's operands.
 
-        Operands are connected to its inputs, and its results to the equation's, if their numbers agree; else to the
-        frame, since only the primitive knows how they correspond.
+        If the program has as many inputs as the equation has operands, each operand is connected to an input. Otherwise
+        all operands are connected to the frame, since only the primitive knows how they correspond to inputs.
+
+        Args:
+          around: the scope of the equation.
+          scope: the scope to draw the program in.
+          eqn: the equation.
+          closed: the program.
+
+        Returns:
+          For each result of the equation the ends at which the result's edges start.
         """
         jaxpr = closed.jaxpr
         self.constants(scope, closed)
@@ -419,7 +484,10 @@ def _graphviz() -> Any:
 
 
 def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
-    """Yield the programs among an equation's parameters, each with its name, in the order in which they print."""
+    """Yield the name and the program of each parameter of an equation that is a program, in the order of printing.
+
+    A list of programs is yielded one by one, with names such as ``branches[0]``.
+    """
     for key, value in sorted(eqn.params.items()):
         many = isinstance(value, (tuple, list))
         for i, item in enumerate(value if many else (value,)):
@@ -430,12 +498,12 @@ def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
 
 
 def _takes_its_operands(jaxpr: Jaxpr, eqn: Eqn) -> bool:
-    """Whether a program that an equation holds has as many inputs as the equation has operands."""
+    """Return whether the program ``jaxpr``, which ``eqn`` holds, has as many inputs as ``eqn`` has operands."""
     return len(jaxpr.invars) == len(eqn.invars)
 
 
 def _is_needed(eqn: Eqn, live: set[Var]) -> bool:
-    """Whether an equation is used: a live variable is its result, or it has no results, only an effect."""
+    """Return whether an equation must be run: it binds a variable in ``live``, or it has an effect and no results."""
     return not eqn.outvars or any(v in live for v in eqn.outvars)
 
 
@@ -464,7 +532,7 @@ def _counted(jaxpr: Jaxpr) -> str:
 
 
 def _size(jaxpr: Jaxpr) -> int:
-    """Count the operations of a program; an operation that holds programs counts as their operations."""
+    """Count the operations of a program; an operation that holds programs counts as the operations of these."""
     count = 0
     for eqn in jaxpr.eqns:
         nested = list(_nested(eqn))
@@ -473,7 +541,7 @@ def _size(jaxpr: Jaxpr) -> int:
 
 
 def _text(text: str, width: int = _WIDEST) -> str:
-    """Escape text for an HTML-like label, cut to a width."""
+    """Shorten text to ``width`` characters, and escape it for an HTML-like label."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return html.escape(printable if len(printable) <= width else printable[: width - 1] + "…", quote=False)
 
@@ -545,9 +613,10 @@ def render(text: str, kind: str = "svg") -> bytes:
 
 
 def _renderer(kind: str) -> list[str]:
-    """Return the command that renders a graph, read from standard input, in the format ``kind``, such as "svg".
+    """Return the command that renders a graph in the format ``kind``, such as "svg".
 
-    ``pygraphviz`` runs in a separate process too: Graphviz has global state, and writes to standard error.
+    The command reads the graph from standard input. ``pygraphviz`` runs in a separate process too: Graphviz has global
+    state, and writes to standard error.
     """
     dot = shutil.which("dot")
     if dot:

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
-    """Apply a function to the inexact leaves of a tree of tangents or cotangents."""
+    """Apply ``function`` to the float and complex leaves of a tree of tangents or cotangents; keep the other leaves."""
     return tree.tree_map(lambda t: t if is_float0(t) else function(t).astype(t.dtype), tangents)
 
 
@@ -80,9 +80,9 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
 
 
 def _meant(function: CustomFunction, **expected: bool) -> CustomFunction:
-    """Mark a function whose derivative differs from the true one on purpose, and return it.
+    """Mark a function whose derivative rule differs from its true derivative on purpose; return the function.
 
-    ``expected`` are options that make ``check_rule`` accept the differences.
+    ``expected`` are options of ``check_rule`` that make it accept the differences.
     """
     vars(function)["rule_check"] = expected
     return function
@@ -135,9 +135,10 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _clipping(clip: Callable[..., Any]) -> CustomFunction:
-    """Return a function that returns its first argument, and whose cotangent is ``clip(cotangent, *other_arguments)``.
+    """Make a function that returns its first argument, and clips the cotangent of this argument.
 
-    In forward mode tangents pass unchanged, since clipping is not linear and has no transpose.
+    The clipped cotangent is ``clip(cotangent, *other_arguments)``. In forward mode tangents pass unchanged, since
+    clipping is not linear and has no transpose.
     """
     identity = custom_vjp(lambda x, *limits: x)
 
@@ -187,7 +188,7 @@ def _clip_norm(ct: Any, largest: Any) -> Any:
 
 
 def _wide(dtype: Any) -> Any:
-    """Return the dtype in which to sum squares of elements: float32 for narrower floats, else the same dtype."""
+    """Return the dtype in which to sum squares of elements: at least float32, otherwise ``dtype`` itself."""
     return dtype if dtypes.is_complex(dtype) or dtype.itemsize > 2 else pnp.float32
 
 
@@ -274,7 +275,12 @@ def _constant(x: Any) -> Any:
 
 
 def _check_alike(what: str, value: Any, other: str, example: Any) -> None:
-    """Raise an error unless ``value``, called ``what``, has the types and tree of ``example``, called ``other``."""
+    """Raise an error unless two trees have the same structure and leaves of the same types.
+
+    Args:
+      what, value: the name of the tree to check, for the error; and this tree.
+      other, example: the name of the expected tree; and this tree.
+    """
     pairs = []
     for x in (value, example):
         leaves, treedef = tree.flatten(x)
@@ -351,9 +357,9 @@ def implicit_function(
 
 
 def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver:
-    """Return a solver of linear systems whose matrix is the derivative of ``residual(z, *params)`` by the state ``z``.
+    """Return a solver of linear systems whose matrix is the Jacobian of ``residual(z, *params)`` by the state ``z``.
 
-    ``tangent_solve(matvec, b)`` solves a system, given the function ``matvec`` that multiplies by the matrix.
+    ``tangent_solve(matvec, b)`` solves one system; ``matvec`` multiplies a vector by the matrix.
     """
 
     def matvec(point: Any, t: Any) -> Any:
@@ -368,7 +374,10 @@ def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver
 
 
 def _dense_solve(matvec: Callable[[Any], Any], b: Any) -> Any:
-    """Solve a linear system by its dense matrix, in real coordinates, since ``matvec`` may be only real-linear."""
+    """Solve the linear system ``matvec(x) = b`` by its dense matrix.
+
+    Complex numbers are solved for as pairs of real coordinates, since ``matvec`` may be linear over real numbers only.
+    """
     flat, build = _coordinates(b)
     columns = vmap(lambda e: _coordinates(matvec(build(e)))[0])(pnp.eye(flat.size, dtype=flat.dtype))
     return build(pnp.linalg.solve(columns.T, flat))

@@ -209,10 +209,14 @@ BAND = 64
 
 
 def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
-    """Multiply an array along an axis by a matrix of weights, given as bands.
+    """Multiply an array along ``axis`` by a matrix of weights, which is divided into bands.
 
-    A band, (first, last, weights), makes consecutive new elements from the old elements ``first`` to ``last - 1``.
-    ``precision`` is the precision of the products of matrices.
+    Args:
+      x: the array.
+      bands: (first, last, weights) for each band. The band computes consecutive new elements, in order, from the old
+        elements ``first`` to ``last - 1``.
+      axis: the axis.
+      precision: the precision of the matrix products.
     """
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]
@@ -228,10 +232,16 @@ def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) -> Bands:
-    """Compute the weights that resize ``n`` elements to ``m``, in double precision, and cut them into bands.
+    """Compute the weights that resize an axis of ``n`` elements to ``m`` elements, divided into bands.
 
-    A band has the weights for consecutive new elements, without the old elements that none of these uses. Most weights
-    are zero: at most eight bands suffice to leave out most zeros.
+    Most weights are zero. A band has the weights of consecutive new elements, but only for the old elements that these
+    use. At most eight bands are enough to leave out most zeros. Weights are computed in double precision.
+
+    Args:
+      n, m: the numbers of old and new elements.
+      method: the method of interpolation.
+      antialias: whether the kernel is widened when the image shrinks.
+      dtype: the dtype of the weights in the result.
     """
     matrix = _weights(np, n, m, m / n, 0.0, method, antialias, np.dtype(np.float64)).astype(dtype)
     bands = []
@@ -249,15 +259,15 @@ def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) ->
 def _weights(
     xp: Any, n: int, m: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool, dtype: Any
 ) -> Any:
-    """The weight of each of ``n`` elements in each of ``m`` new elements, an array of shape (n, m).
+    """Return the weight of each of ``n`` old elements in each of ``m`` new elements, an array of shape (n, m).
 
-    The weights of a new element add up to 1 if its middle is inside the image and it overlaps old elements; else they
-    are 0.
+    The weights of a new element add up to 1 if its middle is inside the old image and its kernel overlaps old elements;
+    otherwise they are 0.
 
     Args:
       xp: the module of array functions: NumPy or Pullback's.
-      n, m: the numbers of elements.
-      scale, translation: the map from old to new positions.
+      n, m: the numbers of old and new elements.
+      scale, translation: an old position x becomes the new position ``x * scale + translation``.
       method: the method of interpolation.
       antialias: whether the kernel is widened when the image shrinks.
       dtype: the dtype of the weights.
@@ -281,10 +291,15 @@ def _weights(
 
 
 def _four_taps(xp: Any, n: int, middle: Any, dtype: Any) -> Any:
-    """The weights of ``n`` old elements in each new element, for cubic interpolation as PyTorch defines it.
+    """Return the weights of ``n`` old elements in each new element, for cubic interpolation as PyTorch defines it.
 
-    A new element is made from its four nearest old elements; at an edge, the outermost element is repeated. ``middle``
-    has the middles of the new elements, in units of old elements; ``xp`` is the module of array functions.
+    A new element is made from its four nearest old elements; at an edge, the outermost element is repeated.
+
+    Args:
+      xp: the module of array functions: NumPy or Pullback's.
+      n: the number of old elements.
+      middle: the middles of the new elements, as positions among the old elements.
+      dtype: the dtype of the weights.
     """
     first = xp.floor(middle)
     weights = xp.zeros((n, middle.shape[0]), dtype)

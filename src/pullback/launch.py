@@ -110,7 +110,7 @@ class _Process:
 
     @property
     def status(self) -> int:
-        """Return the exit status, in a shell's convention."""
+        """The exit status of the ended process, as in a shell: 128 plus the signal's number after a signal."""
         code = self.popen.returncode
         return code if code >= 0 else 128 - code
 
@@ -140,10 +140,15 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
 
 
 def _watch(started: list[_Process], events: Any, grace: float) -> int:
-    """Wait until all processes have ended, or until ``grace`` seconds after one has failed; return the exit status.
+    """Wait until all processes have ended, or until ``grace`` seconds after the first failure. Return an exit status.
 
-    ``events`` is a queue of processes that ended and of signals to forward. The status is 0, or that of the first
-    failed process, or 128 plus the number of the first signal.
+    The status is 0 if all processes succeed. Otherwise it is the status of the first process that failed, or 128 plus
+    the number of the first signal, whichever happened first.
+
+    Args:
+      started: the processes.
+      events: a queue of processes that have ended, and of signals to forward to the processes.
+      grace: how long to wait after a failure, in seconds.
     """
     running = set(started)
     status = 0

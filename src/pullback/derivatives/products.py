@@ -64,9 +64,10 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 class CurvatureOperator:
     """A symmetric matrix of second derivatives at a point, as a linear operator.
 
-    It is linearised once, when it is made. ``operator @ v`` takes a tree like the point, or coordinates: a vector of
-    ``shape[0]`` elements, or a matrix of such columns. It can also be called on trees, so that the solvers of
-    ``pullback.scipy.sparse.linalg`` and of SciPy accept it. It is a pytree: transformed functions take and return it.
+    The function is linearised once, when the operator is made. ``operator @ v`` takes a tree like the point, or
+    coordinates: a vector of ``shape[0]`` elements, or a matrix of such columns. The operator can also be called on
+    trees, so that the solvers of ``pullback.scipy.sparse.linalg`` and of SciPy accept it. It is a pytree: transformed
+    functions take and return it.
 
     Attributes:
       shape: ``(n, n)``, for points of ``n`` numbers.
@@ -85,8 +86,9 @@ class CurvatureOperator:
         """Make the operator of a matrix J^T C J.
 
         Args:
-          jacobian: J, from tangents of the point to tangents of an output; None for the identity.
-          curvature: C, from tangents to cotangents of that output, or of the point.
+          jacobian: J, which maps tangents of the point to tangents of an output; None for the identity.
+          curvature: C, which maps tangents of this output to cotangents of the output; if J is the identity, of the
+            point.
           name: the name of the matrix, for messages.
         """
         self.jacobian, self.curvature, self.name = jacobian, curvature, name
@@ -101,18 +103,18 @@ class CurvatureOperator:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix."""
         size = self.vectors.size
         return size, size
 
     @property
     def dtype(self) -> Any:
-        """The type of a coordinate."""
+        """The dtype of a vector of coordinates."""
         return self.vectors.dtype
 
     @api_boundary
     def __call__(self, v: Any) -> Any:
-        """Return the product with a tree like the point."""
+        """Multiply the matrix by a vector that is a tree like the point; return a tree like the point."""
         if self.jacobian is None:
             return self.curvature(v)
         j = self.jacobian
@@ -128,10 +130,10 @@ class CurvatureOperator:
         return self.matvec(x)
 
     def matvec(self, v: Any) -> Any:
-        """Return the product with a vector of coordinates.
+        """Return the product of the matrix with a vector of coordinates.
 
         Raises:
-          ShapeError: it is not a vector with as many elements as the point (a TypeError and ValueError).
+          ShapeError: ``v`` is not a vector with as many elements as the point (a TypeError and ValueError).
         """
         x = pnp.asarray(v)
         vectors = self.vectors
@@ -146,7 +148,7 @@ class CurvatureOperator:
         return vectors.ravel(product).reshape(x.shape)
 
     def matmat(self, columns: Any) -> Any:
-        """Return the product with a matrix whose columns are vectors of coordinates."""
+        """Return the product of the matrix with a matrix whose columns are vectors of coordinates."""
         return vmap(self.matvec, in_axes=1, out_axes=1)(pnp.asarray(columns))
 
     # Names of SciPy's: the matrix is symmetric.
@@ -174,9 +176,16 @@ tree.register_pytree_node(
 
 
 def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -> tuple[Callable[[Any], Any], Any]:
-    """Check the arguments of ``f``; return ``f`` as a function of argument ``argnum``, and this argument as arrays.
+    """Check the arguments of ``f``, and fix all of them except the argument to differentiate by.
 
-    ``transformation`` is the name of the caller, for errors.
+    Args:
+      f: the function.
+      transformation: the name of the caller, for errors.
+      argnum: the position of the argument to differentiate by.
+      args: all arguments.
+
+    Returns:
+      ``f`` as a function of this argument alone, and the argument as a tree of arrays.
     """
     (where,) = positions(argnum, len(args), transformation, f)
     leaves, treedef = tree.flatten(args[where])

@@ -231,7 +231,7 @@ def nesterov(step_size: float | Schedule, mass: float) -> Rules:
 
 
 def _inverse_root(x: Any) -> Any:
-    """``1 / sqrt(x)``, and 0 at 0."""
+    """Return ``1 / sqrt(x)`` elementwise, but 0 where ``x`` is 0."""
     positive = x > 0
     return pnp.where(positive, 1 / pnp.sqrt(pnp.where(positive, x, 1)), 0.0)
 

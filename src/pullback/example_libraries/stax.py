@@ -65,9 +65,13 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
 
 
 def _shape_of(apply_fun: Callable[..., Any], params: Any, input_shape: Sequence[int], batch: int) -> tuple[int, ...]:
-    """Return the output shape of a layer for ``input_shape``.
+    """Return the shape of a layer's output for inputs of shape ``input_shape``.
 
-    The size along the axis ``batch``, which may be unknown (-1), is the same in both shapes.
+    Args:
+      apply_fun: the function of the layer, which takes ``params`` and the inputs.
+      params: the parameters of the layer.
+      input_shape: the shape of the inputs.
+      batch: the batch axis. Its size is the same in both shapes, and may be -1 for unknown.
     """
     known = [1 if i == batch else n for i, n in enumerate(input_shape)]
     out = list(eval_shape(apply_fun, params, ShapedArray(tuple(known), pnp.dtype("float32"))).shape)

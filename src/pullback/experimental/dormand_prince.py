@@ -331,10 +331,10 @@ def _looped(derivatives: Derivatives, state: Sequence[Any], slopes: Sequence[Any
 
 
 def _at(progress: Progress, target: Any) -> list[Any]:
-    """Interpolate each vector of the state at the time ``target`` within the last step of the solver.
+    """Interpolate the vectors of the state at the time ``target`` within the last step of the solver.
 
-    ``progress`` holds the times and values at both ends of the step. The results are NaN if the last step does not
-    contain this time.
+    ``progress`` holds the times and values at both ends of the step. The interpolated vectors are NaN if ``target`` is
+    outside of the step.
     """
     reached = (progress.time >= target) & (progress.start <= target)
     width = progress.time - progress.start

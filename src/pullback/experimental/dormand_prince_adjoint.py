@@ -187,7 +187,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
 
 
 def _selected(which: Any, x: Any, y: Any) -> Any:
-    """Return the tree ``x`` where the boolean ``which`` is True, and the tree ``y`` where it is False."""
+    """Return the tree ``x`` if the traced boolean ``which`` is True, otherwise the tree ``y``."""
     return tree.tree_map(lambda a, b: pnp.where(which, a, b), x, y)
 
 
@@ -195,9 +195,16 @@ def _selected(which: Any, x: Any, y: Any) -> Any:
 
 
 def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size: int) -> tuple[Records, Any, Records]:
-    """Compute steps of the solver again, at most ``size``, from the state ``walk.now`` up to the time ``walk.right``.
+    """Repeat the steps of the solver from the state ``walk.now`` to the time ``walk.right``, at most ``size`` steps.
 
-    Return the state at the end, the number of steps, and a record of the state before each step.
+    Args:
+      problem: the differential equation and its options.
+      derivatives: returns the derivatives of the state vectors.
+      walk: the state to start at, and the time to reach.
+      size: the largest number of steps.
+
+    Returns:
+      The state after these steps, the number of steps, and the states before each step, padded to ``size``.
     """
 
     def goes_on(carry: tuple[Records, Any, Records]) -> Any:
@@ -237,20 +244,20 @@ def _gone_back(
     active: Sequence[Any],
     cts: Cotangents,
 ) -> Cotangents:
-    """Transpose the ``count`` steps that ``ring`` records, from the last to the first.
+    """Propagate cotangents backwards through ``count`` steps of the solver, from the last step to the first.
 
     Args:
       problem: the differential equation and its options.
-      derivatives: returns the derivatives of the vectors, from the vectors, the time and ``active``.
-      ring: the states before the steps.
+      derivatives: returns the derivatives of the state vectors, from the vectors, the time and ``active``.
+      ring: the state before each step.
       count: the number of steps.
       times: the times of all results.
       seeds: the cotangents of the results at these times.
-      active: the parameters that get cotangents.
-      cts: the cotangents after the steps.
+      active: the parameters to differentiate by.
+      cts: the cotangents after the last step.
 
     Returns:
-      The cotangents before the steps.
+      The cotangents before the first step.
     """
 
     unrolled = op_count(problem.derivatives) <= UNROLLED_BACKWARDS
@@ -284,18 +291,18 @@ def _gone_back(
 
 
 def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) -> tuple[Any, list[Any]]:
-    """Transpose the interpolation of the results at times within a step.
+    """Transpose the interpolation of all results whose times are within one step.
 
     Args:
-      record: the state before the step.
+      record: the time and the state at the beginning of the step.
       times: the times of all results.
       seeds: the cotangents of the results at these times.
-      output: the number of the last result that is not transposed yet.
+      output: the index of the last result that is not transposed yet.
 
     Returns:
-      The number of the last result before the step; and for each vector the cotangents of the five arguments of the
-      interpolation: the value before the step, the change over the step, the derivatives at its beginning and end, both
-      times the step size, and the bend (the coefficient of the term of order 4).
+      The index of the last result before the step; and for each state vector an array of five cotangents: of the value
+      at the beginning of the step, of the change over the step, of the step size times the derivative at the beginning,
+      of the step size times the derivative at the end, and of the coefficient of the term of order 4.
     """
 
     def add_one(carry: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:

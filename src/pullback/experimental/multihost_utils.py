@@ -80,7 +80,7 @@ def _concatenated(values: Any) -> Any:
 
 
 def _gathered(x: Any) -> np.ndarray[Any, Any]:
-    """Return the whole of an array that is sharded over the devices of several processes."""
+    """Return all elements of an array, which is sharded over the devices of several processes, as a NumPy array."""
     everywhere = NamedSharding(x.sharding.mesh, PartitionSpec())
     return np.asarray(jit(lambda y: y, out_shardings=everywhere)(x))
 
@@ -256,7 +256,10 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def _local_leaves(in_tree: Any) -> tuple[list[np.ndarray[Any, Any]], Any]:
-    """Return the leaves of a tree as NumPy arrays, in canonical dtypes if there are several processes."""
+    """Return the leaves of a tree as NumPy arrays, and the tree's structure.
+
+    If there are several processes, the leaves have canonical dtypes.
+    """
     leaves, treedef = tree.flatten(in_tree)
     arrays = [np.asarray(leaf) for leaf in leaves]
     if devices.here.processes > 1:
@@ -283,8 +286,9 @@ def _unpacked(data: bytes, like: list[np.ndarray[Any, Any]]) -> list[np.ndarray[
 
 
 def _exchanged(what: str, leaves: list[np.ndarray[Any, Any]]) -> list[list[np.ndarray[Any, Any]]]:
-    """Send this process's leaves to all processes, and return a list of the leaves of each process.
+    """Send this process's leaves to all processes; return a list of the leaves of each process.
 
-    ``what`` names the exchange.
+    Every process calls this with leaves of the same shapes and dtypes. ``what`` is a name of the exchange, the same in
+    all processes.
     """
     return [_unpacked(said, leaves) for said in exchange(what, _packed(leaves))]

@@ -141,7 +141,7 @@ def odeint(
 
 
 def _limits(**limits: Any) -> Sequence[Any]:
-    """Check tolerances and limits, and return them as numbers."""
+    """Check keyword arguments such as ``rtol`` and ``mxstep``, and return their values as floats, in order."""
     numbers = []
     for name, x in limits.items():
         try:
@@ -159,14 +159,14 @@ def _limits(**limits: Any) -> Sequence[Any]:
 
 
 def _as_state(x: Array, name: str) -> Array:
-    """Convert a leaf of the initial state to an array of real or complex numbers, not weakly typed."""
+    """Convert the leaf ``name`` of the initial state to an array of floats or complex numbers, not weakly typed."""
     if not (dtypes.is_inexact(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
         raise DtypeError(f"odeint: {name} must be an array of numbers, got {typeof(x)}")
     return pnp.asarray(x, dtypes.to_inexact(x.dtype))  # type: ignore[no-any-return]
 
 
 def _times(t: Any, state: Packing) -> Any:
-    """Check the times, and return them as a vector of at least the state's precision."""
+    """Check that ``t`` is a vector of times that do not decrease; return an array of at least the state's precision."""
     times = listed("odeint", t)
     if times.ndim != 1 or not times.size or dtypes.is_complex(times.dtype) or dtypes.is_bool(times.dtype):
         raise ArgumentError(
@@ -188,10 +188,20 @@ def _times(t: Any, state: Packing) -> Any:
 def _staged(
     func: Any, state: Packing, times: Any, arguments: Sequence[Any], args_tree: Any
 ) -> tuple[ClosedJaxpr, list[Any]]:
-    """Trace ``func`` to a program from the state as a vector, the time and parameters to the derivative as a vector.
+    """Trace the user's function to a program that returns the derivative, as one vector.
 
-    Return the program and the values of its parameters: the arguments of ``func`` and the values that it closes over.
-    The operations that do not depend on state or time are evaluated here, and their results are the parameters instead.
+    The inputs of the program are the state as one vector, the time, and parameters. Operations that depend on neither
+    state nor time are not part of the program: they are evaluated here, and their results are parameters.
+
+    Args:
+      func: the user's function.
+      state: the initial state.
+      times: the times of the results.
+      arguments: the leaves of the other arguments of ``func``.
+      args_tree: the tree of these arguments.
+
+    Returns:
+      The program, and the values of the parameters.
     """
 
     def run(vector: Any, time: Any, *values: Any) -> list[Any]:
@@ -217,10 +227,10 @@ def _staged(
 
 @cached_by_jaxpr
 def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
-    """Split the program of a derivative into the operations that do not depend on state or time, and the others.
+    """Split the program of a derivative in two: operations that depend on the state or the time, and all others.
 
-    Return the split, and the program of the others. Its operands are state, time and the residuals of the first
-    operations.
+    Return the split; and the program of the operations that depend on these. This program takes the state, the time,
+    and the results of the other operations that it needs.
     """
     parts = partial_eval_jaxpr(closed, [i < 2 for i in range(len(closed.in_avals))], True)
     count = len(parts.residual_avals)
@@ -228,7 +238,10 @@ def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
 
 
 def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
-    """Return the leaves of a derivative; raise an error unless they are like those of the state."""
+    """Return the leaves of ``out``, which the user's function ``func`` returned as the derivative of the state.
+
+    Raise ControlFlowError unless their tree, shapes and dtypes fit those of the state.
+    """
     out = _with_arrays_for_lists(state, out)
     leaves, treedef = tree.flatten(out)
     where = "in y0", "in what it returned"
@@ -253,7 +266,7 @@ def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
 
 
 def _with_arrays_for_lists(state: Packing, out: Any) -> Any:
-    """Convert lists and tuples of numbers in a derivative to arrays where the state has arrays."""
+    """Convert lists and tuples in the derivative ``out`` to arrays where the state has an array in their position."""
 
     def part(_: Any, x: Any) -> Any:
         return pnp.asarray(x) if isinstance(x, (list, tuple)) else x
@@ -310,17 +323,29 @@ _solve = custom_vjp(solve, nondiff_argnums=(0,))
 
 
 def _derivatives_at(problem: Problem, states: Sequence[Any], times: Any, parameters: Sequence[Any]) -> list[Any]:
-    """Return the derivatives of the state vectors at several times; ``states`` has a leading axis of times."""
+    """Return the derivatives of the state vectors at several times.
+
+    Args:
+      problem: holds the program of the derivatives.
+      states: the state vectors, each with a leading axis of times.
+      times: the times.
+      parameters: the parameters of the program.
+    """
     derive = jaxpr_as_fun(problem.derivatives)
     return list(vmap(lambda vectors, time: derive(*vectors, time, *parameters))(states, times))
 
 
 @cached_by_jaxpr
 def _with_tangents(derivatives: ClosedJaxpr, vectors: int, moving: Sequence[bool]) -> ClosedJaxpr:
-    """Return the program of a derivative together with its jvp.
+    """Extend the program of a derivative to also compute its Jacobian-vector product.
 
-    Its operands are the state vectors (as many as ``vectors``), their tangents, the time, the parameters, and tangents
-    of the parameters that ``moving`` marks. Its results are the derivatives of the state vectors and of their tangents.
+    The extended program takes the state vectors, their tangents, the time, the parameters, and tangents of some
+    parameters. It returns the derivatives of the state vectors, and the derivatives of their tangents.
+
+    Args:
+      derivatives: the program.
+      vectors: the number of state vectors.
+      moving: for each parameter whether it has a tangent.
     """
     both, _ = jvp_jaxpr(derivatives, [*[True] * vectors, False, *moving], True)
     first = vectors + 1 + len(moving)
@@ -398,7 +423,7 @@ _pull = custom_vjp(adjoint, nondiff_argnums=(0, 1))
 
 
 class _Point:
-    """The arguments of a solve: a point at which the solution is differentiated."""
+    """The arguments of a solve, at which the solution is differentiated."""
 
     def __init__(self, problem: Problem, step: Any, arguments: Any) -> None:
         self.problem = problem
@@ -406,9 +431,12 @@ class _Point:
         self.leaves, self.treedef = tree.flatten(arguments)
 
     def tangents(self, which: Sequence[bool], along: Sequence[Any], values: Sequence[Any]) -> tuple[Any, Any]:
-        """Return the solution for the leaves ``values`` of the arguments, and its tangent.
+        """Return the solution and its tangent.
 
-        ``which`` marks the leaves to differentiate by, and ``along`` holds their tangents.
+        Args:
+          which: for each leaf of the arguments whether to differentiate by it.
+          along: the tangents of these leaves.
+          values: the values of all leaves.
         """
 
         def solution(*active: Any) -> Any:
@@ -425,9 +453,10 @@ class _Point:
 
 
 def _flags(moving: Sequence[bool], vectors: int) -> list[bool]:
-    """Return for each state vector, the times and each parameter whether the adjoint computes its cotangent.
+    """Return a list of booleans: for each state vector, the times and each parameter whether it gets a cotangent.
 
-    ``vectors`` is the number of state vectors, all of which get cotangents; ``moving`` marks the parameters that do.
+    All state vectors get cotangents, and ``vectors`` is their number. The times get none. ``moving`` says for each
+    parameter whether it gets a cotangent.
     """
     return [*[True] * vectors, False, *moving]
 

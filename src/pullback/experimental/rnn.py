@@ -32,10 +32,10 @@ Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, 
 def _parts(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield the kind, the number and the shape of each block of the weight vector, in order.
+    """Yield the kind, the number and the shape of each block of a vector with all weights of an LSTM, in order.
 
-    The kind is 0 or 1 for the weights of the input and of the hidden state, and 2 or 3 for their biases. The number
-    counts layers and, within a layer, directions.
+    The kind is 0 for weights of the input, 1 for weights of the hidden state, 2 and 3 for the biases of these. The
+    number is that of the layer, or with two directions the number of the pair (layer, direction).
     """
     directions = 2 if bidirectional else 1
     rows = 4 * hidden_size
@@ -245,13 +245,14 @@ def _reordered(xs: Any, order: Any) -> Any:
 
 
 def _layer(xs: Any, h: Any, c: Any, weights: list[Any], within: Any, precision: Any) -> tuple[Any, Any, Any]:
-    """Apply one LSTM layer in one direction; return its outputs and the final states.
+    """Apply one LSTM layer in one direction; return its outputs, the final hidden state and the final cell state.
 
     Args:
       xs: the inputs; time is the first axis.
       h, c: the initial hidden and cell states.
-      weights: the input and the hidden weights, and their biases.
-      within: for each time and example whether it is within the sequence; at others the states stay, and outputs are 0.
+      weights: the input weights, the hidden weights, the input bias and the hidden bias.
+      within: for each time and example whether the time is within the example's sequence. Outside, states do not
+        change, and outputs are 0.
       precision: the precision of the products.
     """
     W_ih, W_hh, b_ih, b_hh = weights

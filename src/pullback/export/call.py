@@ -64,7 +64,10 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
 
 @call_exported_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, exported: Exported) -> Any:
-    """Batching rule: call the exported program for each example in turn, since it cannot be batched."""
+    """Batching rule of a call of an exported program: call the program for each example in turn.
+
+    The program itself cannot be batched, since only its lowered form is known. All results are batched along axis 0.
+    """
     mapped = [d is not None for d in dims]
     rows = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
     fixed = partition_list(args, mapped)[0]

@@ -74,7 +74,11 @@ def _aval_to_data(aval: ShapedArray) -> list[Any]:
 
 
 def _sharding_to_data(sharding: NamedSharding | None) -> Any:
-    """Convert a sharding to lists: the names and sizes of its mesh's axes, and an entry for each axis of the array."""
+    """Convert a sharding to lists for serialization; None stays None.
+
+    The first list has the names and sizes of the mesh's axes. The second has for each array axis the names of the mesh
+    axes that shard it, or True if it is unconstrained.
+    """
     if sharding is None:
         return None
     for name in sharding.mesh.axis_names:
@@ -149,7 +153,7 @@ def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
 
 
 def _checked(blob: Any) -> bytes:
-    """Check the header and the checksum, and return the remaining bytes."""
+    """Check the header and the checksum of a serialized function; return the bytes after the header."""
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise ExportError(f"deserialize: expected bytes, got {type(blob).__name__}")
     data = bytes(blob)

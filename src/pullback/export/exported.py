@@ -257,7 +257,7 @@ class Exported:
             raise
 
     def _path(self, i: int) -> str:
-        """The path of leaf ``i`` of the arguments, such as ``args[0]['x']``, for errors."""
+        """Return the path of leaf ``i`` of the arguments, such as ``args[0]['x']``, for error messages."""
         indices = tree.unflatten(self.in_tree, range(len(self.in_avals)))
         path = next(path for path, leaf in tree.leaves_with_path(indices) if leaf == i)
         return f"{'kwargs' if path[0].idx else 'args'}{tree.keystr(path[1:])}"
@@ -329,7 +329,10 @@ def export(
 
 
 def _tracer(fun: Any) -> Callable[..., Traced]:
-    """The ``trace`` method of a compiled function, or of a method that is compiled."""
+    """Return the method ``trace`` of a function that ``jit`` returned, or of a method that was decorated with ``jit``.
+
+    Functions of this library are compiled first; raise ExportError for other functions.
+    """
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         return functools.partial(fun.__func__.trace, fun.__self__)
     if not isinstance(fun, JitFunction) and str(getattr(fun, "__module__", "")).startswith(LIBRARY):
@@ -393,7 +396,7 @@ _Shardings = tuple[NamedSharding | None, ...]
 
 
 def _shardings(traced: Traced) -> tuple[_Shardings, _Shardings]:
-    """The shardings of the arguments and the results of a function, over abstract meshes."""
+    """Return the shardings of a traced function's arguments and of its results; their meshes have no devices."""
     inputs = traced.argument_placements()
     results = out_placements(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
     found: Any = None
@@ -420,7 +423,15 @@ def _export_vjp(
     in_shardings: _Shardings,
     out_shardings: _Shardings,
 ) -> Exported:
-    """Export the reverse-mode derivative of a program."""
+    """Export the reverse-mode derivative of a program: a function of the inputs and of the results' cotangents.
+
+    Args:
+      closed: the program.
+      name: the name of the program's function.
+      platforms: the platforms to export for.
+      checks: the safety checks to disable.
+      in_shardings, out_shardings: the shardings of the program's inputs and results.
+    """
     count = len(closed.in_avals)
 
     def fun_vjp(*args: Any) -> tuple[Any, ...]:

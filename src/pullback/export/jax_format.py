@@ -129,7 +129,10 @@ def _aval(fields: dict[str, Any], scope: SymbolicScope, name: str) -> ShapedArra
 
 
 def _tree(fields: dict[str, Any] | None) -> Any:
-    """Convert a tree structure from JAX's format to nested lists, the form of Pullback's own format."""
+    """Convert a tree structure from JAX's format to nested lists, the form of Pullback's own format.
+
+    Raise ExportError if ``fields`` is None, or if the tree structure is damaged.
+    """
     if fields is None or not 0 <= fields["kind"] < len(_NODES):
         raise ExportError("deserialize: a tree is missing, or of an unknown kind: the bytes are damaged")
     kind, children = _NODES[fields["kind"]], [_tree(child) for child in fields["children"]]

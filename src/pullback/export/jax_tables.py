@@ -59,7 +59,7 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 class _Reader:
-    """A reader of tables, which checks every offset against the bounds of the file."""
+    """A reader of tables in a FlatBuffers file, which checks every offset against the bounds of the file."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -118,7 +118,7 @@ class _Reader:
 
 
 def _missing(kind: str) -> Any:
-    """The default of an omitted field of a FlatBuffers table, by its type in the schema: ``u8``, ``text``, ..."""
+    """Return the value of a field that a FlatBuffers table omits, by its type in the schema, such as ``u8``."""
     if kind in NUMBERS:
         return 0
     return "" if kind == "text" else b"" if kind == "[u8]" else [] if kind.startswith("[") else None
@@ -134,7 +134,13 @@ def write(fields: dict[str, Any]) -> bytearray:
 
 
 def _write_table(builder: Any, fields: dict[str, Any], name: str) -> int:
-    """Write a table with the schema ``name`` after the objects that it refers to; return its offset."""
+    """Write a FlatBuffers table, after the objects that its fields refer to; return its offset.
+
+    Args:
+      builder: the FlatBuffers builder.
+      fields: the value of each field.
+      name: the name of the table's schema.
+    """
     known = TABLES[name]
     offsets = {
         field: _written(builder, value, known[field][1])

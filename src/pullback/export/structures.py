@@ -16,7 +16,15 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class _Registered(NamedTuple):
-    """The name of a class of nodes in serialised form, and the functions that write and read its nodes."""
+    """A class of tree nodes that is registered for serialization.
+
+    Attributes:
+      kind: the class.
+      name: its name in serialized form.
+      write: converts the auxiliary data of a node to bytes.
+      read: converts these bytes back.
+      build: makes a node from auxiliary data and children.
+    """
 
     kind: type
     name: str

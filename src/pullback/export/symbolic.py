@@ -79,7 +79,7 @@ def symbolic_shape(
 
 
 def _entries(text: str) -> list[str]:
-    """Split the text of a shape at the commas outside of parentheses."""
+    """Split the text of a shape at commas that are not inside parentheses of an entry."""
     inner = text.strip()
     if inner.startswith("(") and inner.endswith(")") and _closes(inner) == len(inner) - 1:
         inner = inner[1:-1].strip()
@@ -95,7 +95,7 @@ def _entries(text: str) -> list[str]:
 
 
 def _closes(text: str) -> int:
-    """The index at which the first parenthesis of the text closes."""
+    """Return the index of the parenthesis that closes an open parenthesis at the start of ``text``; -1 if none does."""
     depth = 0
     for i, c in enumerate(text):
         depth += (c == "(") - (c == ")")

@@ -143,7 +143,10 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def _inwards(given: Any) -> Any:
-    """Convert a result of a rule in JAX's spelling to Pullback's."""
+    """Convert the result of a user's rule, written for JAX: instances of JAX's ``Zero`` become Pullback's ``ZERO``.
+
+    Lists and tuples are converted element by element.
+    """
     if type(given) is Zero:
         return ZERO
     if isinstance(given, (tuple, list)):

@@ -85,7 +85,7 @@ _FAMILIES = {"gpu": ("cuda", "rocm")}
 
 
 class _ByPlatform:
-    """A lowering rule that dispatches to the rule of the target platform, or to the rule for None."""
+    """A lowering rule that calls the rule of the target platform; if there is none, the rule for all platforms."""
 
     __slots__ = ("primitive", "rules")
 
@@ -238,7 +238,10 @@ def dense_int_array(values: Any) -> Any:
 
 
 def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Sequence[ShapedArray]) -> Any:
-    """Wrap a Python function for calls from programs: copy its operands, which view memory that is freed afterwards."""
+    """Wrap a Python callback so that compiled programs can call it.
+
+    The callback gets copies of its operands, since the operands are views of memory that is freed after the call.
+    """
 
     def call(*given: Any) -> tuple[Any, ...]:
         outs = [np.asarray(x) for x in callback(*(np.array(x).view(k) for x, k in zip(given, kinds, strict=True)))]

@@ -68,7 +68,7 @@ class PartialVal(tuple[Any, Any]):
 
 
 def _flat(fun: Any) -> Callable[..., Sequence[Any]]:
-    """Return a flat function, unwrapping JAX's class of wrapped functions."""
+    """Return a function from flat arguments to a list of results: ``fun.call_wrapped``, or else ``fun`` itself."""
     run = getattr(fun, "call_wrapped", fun)
     if not callable(run):
         raise ArgumentError(f"expected a function of arrays that returns a list, got {fun!r}")

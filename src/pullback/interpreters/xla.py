@@ -86,7 +86,7 @@ def _translations(platform: str | None) -> Table:
 
 
 class _Platforms(dict[str, Table]):
-    """The table of each platform, made at its first use."""
+    """A dictionary from platform names to tables; a table is made at its first use."""
 
     def __missing__(self, platform: str) -> Table:
         table = self[platform] = _translations(platform)

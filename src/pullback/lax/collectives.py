@@ -30,10 +30,15 @@ Groups = Sequence[Sequence[int]] | None
 
 
 def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
-    """Convert ``groups``, an argument ``axis_index_groups``, to tuples; None stays None.
+    """Check the argument ``axis_index_groups``, and convert it to tuples; None stays None.
 
-    Raise unless each index of the axis is in one group; if there are several axis ``names``; or if ``one_size`` is True
-    and groups have different sizes.
+    Raise unless each index of the axis is in exactly one group.
+
+    Args:
+      name: the name of the function, for errors.
+      names: the named axes; groups are allowed for one axis only.
+      groups: the groups of indices.
+      one_size: whether all groups must have the same size.
     """
     if groups is None:
         return None
@@ -59,7 +64,14 @@ def _size(names: tuple[Any, ...], groups: ops.Groups) -> int:
 
 
 def _axis(name: str, axis: Any, rank: int, what: str) -> int:
-    """Convert ``axis``, argument ``what`` of function ``name``, to an int from 0 to ``rank`` - 1; raise if invalid."""
+    """Convert an argument that is an axis of an array to an int from 0 to ``rank - 1``; raise if it is invalid.
+
+    Args:
+      name: the name of the function, for errors.
+      axis: the argument, perhaps negative.
+      rank: the number of axes of the array.
+      what: the name of the argument, for errors.
+    """
     try:
         position = operator.index(axis)
     except TypeError:
@@ -353,12 +365,12 @@ def all_to_all(
 
 
 def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled: bool) -> Any:
-    """Compute ``all_to_all`` over several named axes, by exchanging blocks over each named axis after another.
+    """Compute ``all_to_all`` over several named axes: exchange blocks over one named axis after the other.
 
     Args:
-      x: the array of one index of the named axes.
+      x: the operand.
       names: the named axes.
-      split: the axis along which to split ``x``.
+      split: the axis of ``x`` along which to split it into blocks.
       concat: the axis along which to join the received blocks.
       tiled: whether blocks are concatenated; otherwise they are stacked along a new axis.
     """

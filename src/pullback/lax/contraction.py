@@ -190,12 +190,12 @@ def scaled_dot(
 
 
 def _scaled(which: str, x: Any, scale: Any, contracted: tuple[int, ...], dtype: Any) -> Any:
-    """Convert an operand of ``scaled_dot`` to ``dtype``, and multiply its blocks by their scales.
+    """Convert an operand of ``scaled_dot`` to ``dtype``, and multiply each of its blocks by the block's scale.
 
     Args:
       which: the name of the operand, for errors.
       x: the operand.
-      scale: the scales, an array with fewer elements than ``x`` along the contracted axes; or None.
+      scale: an array with one scale for each block of elements along the contracted axes; None for no scaling.
       contracted: the contracted axes.
       dtype: the dtype of the result.
     """

@@ -129,9 +129,15 @@ def _spatial(values: Any, count: int) -> Shape:
 
 
 def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any]:
-    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same).
+    """Convert the operands of a convolution to the dtype in which to accumulate.
 
-    ``preferred`` is the dtype that the user requests for the result, or None. The operands must have one dtype.
+    Args:
+      name: the name of the function, for errors.
+      x, y: the operands, which must have the same dtype.
+      preferred: the dtype that the user requests for the result, or None.
+
+    Returns:
+      The converted operands, and the requested dtype. If ``preferred`` is None, the unchanged operands, and None.
     """
     if x.dtype != y.dtype:
         raise DtypeError(
@@ -212,9 +218,10 @@ def _convolution(
     name: str, lhs: Any, rhs: Any, strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, numbers: Any,
     groups: tuple[Any, Any], precision: Any, preferred: Any, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Check the arguments of the convolution function ``name``, and bind the primitive.
+    """Check the arguments of the convolution function ``name``, and bind the convolution's primitive.
 
-    ``numbers`` are its ``dimension_numbers``, and ``groups`` its ``feature_group_count`` and ``batch_group_count``.
+    ``numbers`` is the argument ``dimension_numbers``. ``groups`` is the pair of ``feature_group_count`` and
+    ``batch_group_count``. ``preferred`` is the dtype that the user requests for the result, or None.
     """
     x, y = array_operand(name, lhs), array_operand(name, rhs)
     if out_sharding is not None:
@@ -242,7 +249,18 @@ def _geometry(
     name: str, shape: Shape, window: Sequence[int], strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,
     specs: ConvDimensionNumbers,
 ) -> Geometry:  # fmt: skip
-    """Check strides, padding and dilations of a convolution; return them, with the padding as pairs of integers."""
+    """Check the strides, padding and dilations of a convolution, and return these in canonical form.
+
+    Args:
+      name: the name of the function, for errors.
+      shape: the shape of the operand.
+      window: the spatial sizes of the kernel.
+      strides, padding, lhs_dilation, rhs_dilation: as the user passed them.
+      specs: the dimension numbers.
+
+    Returns:
+      For each spatial axis the strides, the padding as pairs of integers, and the two dilations.
+    """
     sizes = [shape[a] for a in specs.lhs_spec[2:]]
     count = len(sizes)
     base, step = _spatial(lhs_dilation, count), _spatial(rhs_dilation, count)
@@ -399,15 +417,15 @@ def conv_transpose(
 def _padding_of_transpose(
     window: Sequence[int], strides: Shape, step: Shape, padding: Any, consistent: bool
 ) -> Sequence[tuple[int, int]]:
-    """The padding, in pairs of integers, of the dilated operand of ``conv_transpose``.
+    """Return the padding that ``conv_transpose`` applies to its dilated operand, as pairs of integers.
 
     Args:
       window: the sizes of the kernel.
       strides: the strides.
       step: the dilations of the kernel.
       padding: a word such as ``SAME``, or pairs of integers.
-      consistent: whether pairs are the padding of the convolution to transpose; otherwise they pad the operand
-        directly.
+      consistent: whether pairs are the padding of the convolution that is transposed. Otherwise they are the padding of
+        the dilated operand, and are returned unchanged.
     """
     name, count = "lax.conv_transpose", len(window)
     check_geometry(name, Geometry(strides, ((0, 0),) * count, strides, step), count)
@@ -421,9 +439,12 @@ def _padding_of_transpose(
 
 
 def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding, as a pair of integers, for the transpose of a ``SAME`` or ``VALID`` convolution along one axis.
+    """Return the padding of the transpose of a ``SAME`` or ``VALID`` convolution along one axis, as a pair of integers.
 
-    ``span`` is the length of the dilated kernel.
+    Args:
+      span: the length of the dilated kernel.
+      stride: the stride.
+      padding: ``SAME`` or ``VALID``.
     """
     word = padding.upper()
     if word == "SAME":
@@ -501,9 +522,15 @@ def conv_general_dilated_patches(
 
 
 def _cut_in_windows(x: Any, at: int, axis: int, size: int, stride: int, step: int) -> Any:
-    """Extract the windows of ``size`` elements along ``axis``, with their elements along a new axis at position ``at``.
+    """Extract the windows along ``axis``; the elements of a window are along a new axis.
 
-    ``stride`` is the distance of neighbouring windows, and ``step`` the distance of elements in a window.
+    Args:
+      x: the array.
+      at: the position of the new axis.
+      axis: the axis, which becomes the axis of windows.
+      size: the number of elements of a window.
+      stride: the distance between neighbouring windows.
+      step: the distance between neighbouring elements of a window.
     """
     count = window_count(x.shape[axis], size, stride, (0, 0), 1, step)
     reach = (count - 1) * stride + 1 if count else 0

@@ -69,7 +69,15 @@ class SvdAlgorithm(enum.Enum):
 
 
 def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tuple[enum.Enum, ...]) -> Any:
-    """Convert the argument ``what`` to a member of the enumeration ``kind``; None is the first of ``allowed``."""
+    """Convert an argument to a member of the enumeration ``kind``; None becomes the first of ``allowed``.
+
+    Args:
+      name: the name of the function, for errors.
+      what: the name of the argument, for errors.
+      kind: the enumeration.
+      value: the argument: a member, its value, or None.
+      allowed: the members that the function supports.
+    """
     if value is None:
         return allowed[0]
     try:
@@ -86,7 +94,10 @@ def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tu
 
 
 def _range(name: str, subset: Any, size: int) -> tuple[int, int]:
-    """Convert ``subset_by_index`` to ints; raise unless it is a range of ``size`` values."""
+    """Convert ``subset``, the argument ``subset_by_index`` of ``name``, to a pair of ints (first, end).
+
+    None becomes the whole range. Raise unless the pair is a range of indices of ``size`` values.
+    """
     if subset is None:
         return 0, size
     try:

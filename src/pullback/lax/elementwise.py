@@ -117,7 +117,7 @@ _WITH_ACCURACY = frozenset(
 
 
 def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
-    """Return the docstring of ``function`` with the text ``arguments``, an Args section, after its first sentence."""
+    """Return the docstring of ``function``, with the Args section ``arguments`` inserted after its first sentence."""
     sentence, rest = str(function.__doc__).split("\n\n", 1)
     return f"{sentence}\n\n{arguments}{rest}"
 
@@ -131,7 +131,7 @@ _OF_ACCURACY = """Args:
 
 
 def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Add an argument ``accuracy`` to a function, without effect: XLA ignores it on CPUs."""
+    """Add an argument ``accuracy`` to a function. It has no effect, as in XLA on CPUs."""
     name = function.__name__
 
     def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
@@ -150,9 +150,9 @@ FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
 def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that replaces the declared function ``lax.<name>`` by the function that it decorates.
+    """Return a decorator that replaces ``lax.<name>``, which was made from a declaration, by the decorated function.
 
-    The new function gets the docstring of the replaced one, with the Args section ``arguments``.
+    The decorated function gets the docstring of the replaced function, with ``arguments`` as its Args section.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,7 +30,14 @@ from pullback.primitives.operands import array_operand, bind
 
 
 def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
-    """Convert start indices to a scalar for each axis; negative ones count from the end if ``from_the_end``."""
+    """Convert start indices to a list with a scalar for each axis of ``x``.
+
+    Args:
+      name: the name of the function, for errors.
+      x: the array to index.
+      start_indices: the indices.
+      from_the_end: whether negative indices count from the end; one boolean, or a boolean for each axis.
+    """
     if isinstance(start_indices, Array) or not isinstance(start_indices, (list, tuple)):
         vector = array_operand(name, start_indices)
         start_indices = [

@@ -45,14 +45,15 @@ def _size(x: Any) -> Any:
 
 
 def _eliminated(lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, Any, Any, Any]:
-    """Factorize tridiagonal matrices by Gaussian elimination with row exchanges.
+    """Factorize tridiagonal matrices by Gaussian elimination with row exchanges, and transform the right-hand sides.
 
     Args:
-      lower, diagonal, upper: the diagonals, with the equations along the first axis.
-      right: the right sides.
+      lower, diagonal, upper: the three diagonals, with the equations along the first axis.
+      right: the right-hand sides.
 
     Returns:
-      The diagonal of the upper triangular factor U, its two superdiagonals, and the transformed right sides.
+      The diagonal of the upper triangular factor U, its first and second superdiagonals, and the transformed right-hand
+      sides.
     """
 
     def step(row: Any, next_: Any) -> tuple[Any, Any]:
@@ -100,9 +101,9 @@ def _substituted(u0: Any, u1: Any, u2: Any, right: Any) -> Any:
         return (size < 1) & pnp.where(size < tiny, (size == 0) | (numerator * tiny > size), numerator > size * huge)
 
     def _moved(pivot: Any, top: Any, shift: Any) -> Any:
-        """Move ``pivot`` away from zero until the quotient of ``top`` by it is finite.
+        """Return ``pivot``, moved away from zero until ``top / pivot`` is finite.
 
-        The step is ``shift`` at first, and doubles.
+        The first move is by ``shift``; each further move is twice as long.
         """
         sign = pnp.where(pnp.signbit(pivot.real), -1.0, 1.0).astype(shift.dtype)
 

@@ -115,7 +115,7 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
 
 
 def _is_plain(precision: Any) -> bool:
-    """Whether ``precision`` is None, a member of ``Precision`` or its name, instead of an algorithm for the product."""
+    """Return whether ``precision`` is None or a member of ``Precision`` or its name, instead of an algorithm."""
     return precision is None or isinstance(precision, Precision) or str(precision).lower() in PRECISIONS
 
 
@@ -146,9 +146,10 @@ def apply(name: str, algorithm: DotAlgorithm, contract: Callable[[Any, Any], Any
 
 
 def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
-    """Split ``x`` into ``count`` components of the dtype ``kind``, the largest first; their sum is nearly ``x``.
+    """Split ``x`` into ``count`` arrays of the dtype ``kind``, whose sum is nearly ``x``; the first is the largest.
 
-    With "any" for ``kind``, ``x`` must have floats of 8 bits, and is the only component.
+    With "any" for ``kind``, return ``x`` alone, which must have a dtype of 8-bit floats. ``name`` is the name of the
+    algorithm, for errors.
     """
     if kind == "any":
         if not (dtypes.is_float(x.dtype) and x.dtype.itemsize == 1):
@@ -169,5 +170,5 @@ def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
 
 
 def _parsed(kind: Any) -> Any:
-    """Convert ``kind`` to a dtype; float64 stays even if 64-bit types are off."""
+    """Convert ``kind`` to a dtype, without narrowing float64 when 64-bit types are disabled."""
     return np.dtype(np.float64) if kind in ("float64", np.float64) else dtypes.canonicalize_dtype(kind)

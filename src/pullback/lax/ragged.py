@@ -166,9 +166,9 @@ def ragged_dot_general(
 
 
 def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> bool:
-    """Whether the axis of ``x`` that ``sizes`` divides into groups is free: not contracted, and not a batch axis.
+    """Return whether the axis of ``x`` that is divided into groups is free: neither contracted nor a batch axis.
 
-    It raises if the operands, the group sizes and the dimension numbers do not fit.
+    Raise an error if the operands, the group sizes and the dimension numbers do not fit together.
     """
     if not dtypes.is_integer(sizes.dtype):
         raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
@@ -194,7 +194,7 @@ def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> 
 
 
 def _each_row(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:
-    """Compute ``ragged_dot_general`` for a free axis in groups: multiply each row by the matrix of its group."""
+    """Compute ``ragged_dot_general`` if the axis of groups is free: multiply each row by its group's matrix."""
     ((lc, rc), (lb, rb)), (axis,), (group,) = numbers._all()
     free = [i for i in range(len(x.shape)) if i not in (*lc, *lb)]
     outer, inner = free[: free.index(axis)], free[free.index(axis) + 1 :]
@@ -212,7 +212,7 @@ def _each_row(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) ->
 
 
 def _each_group(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:
-    """Compute ``ragged_dot_general`` for a contracted axis in groups: a contraction for each group, stacked."""
+    """Compute ``ragged_dot_general`` if the axis of groups is contracted: stack one matrix product for each group."""
     ((lc, rc), (lb, rb)), (axis,), _ = numbers._all()
     position = lc.index(axis)
     batch, outside = _sizes(x, lb), _sizes(x, lc[:position])
@@ -239,10 +239,16 @@ def _merged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _spread_sizes(sizes: Any, lead: tuple[int, ...], groups: int, inside: int) -> Any:
-    """Broadcast group sizes to the leading axes; return an array (product of ``lead``, ``groups``).
+    """Broadcast group sizes to the leading axes of the operand, and convert them to numbers of rows.
 
-    ``groups`` is the number of groups. The sizes count indices along the axis in groups; they are multiplied by
-    ``inside``, the number of rows at each index, and so count rows.
+    Args:
+      sizes: the number of indices of each group along the axis of groups.
+      lead: the sizes of the leading axes.
+      groups: the number of groups.
+      inside: the number of rows at each index of the axis of groups.
+
+    Returns:
+      The numbers of rows, an array (product of ``lead``, ``groups``).
     """
     if sizes.shape not in ((groups,), (*lead, groups)):
         raise ShapeError(

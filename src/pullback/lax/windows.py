@@ -52,9 +52,9 @@ _KNOWN_IN_WINDOWS: dict[Primitive, Primitive] = {
 
 
 def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
-    """Whether a weakly typed number of dtype ``number`` can be converted to ``dtype``.
+    """Return whether a weakly typed number of dtype ``number`` can be converted to ``dtype``.
 
-    It can unless its kind is wider; the kinds are boolean, integer, float and complex, in ascending order.
+    The kind of ``dtype`` must be the same or a later one in the order boolean, integer, float, complex.
     """
     if dtypes.is_inexact(dtype):
         return dtypes.is_complex(dtype) or not dtypes.is_complex(number)
@@ -62,7 +62,10 @@ def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
 
 
 def _as_discrete(number: float, dtype: np.dtype[Any]) -> Any:
-    """Convert a float to the integer or boolean ``dtype`` if that is exact; infinities become its extreme values."""
+    """Convert a float to an integer or boolean ``dtype`` if this is exact, otherwise return the float.
+
+    Infinities become the smallest and largest values of ``dtype``.
+    """
     if math.isinf(number):
         return reductions.extreme(dtype, largest=number > 0)
     return dtype.type(number) if number == dtype.type(number) else number
@@ -74,8 +77,8 @@ class _Reduction:
     Attributes:
       xs: the operands, arrays of one shape.
       starts: for each operand the initial value, a scalar of its dtype.
-      known: the primitive that the user's function computes, such as ``add_p``, if there is one operand and a reduction
-        primitive for it; otherwise None.
+      known: the primitive that the user's function is, such as ``add_p``, if there is one operand and this primitive
+        has a reduction primitive; otherwise None.
     """
 
     def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:
@@ -112,7 +115,10 @@ class _Reduction:
         return ops.convert_element_type(start, x.dtype)
 
     def _recognised(self) -> Primitive | None:
-        """Stage and check the user's function; return its only primitive if this has its own reduction, or None."""
+        """Trace and check the user's function, and recognise the primitive that it consists of.
+
+        Return this primitive if there is one operand, and the primitive has its own reduction; otherwise None.
+        """
         scalars = [ShapedArray((), x.dtype) for x in self.xs] * 2
         flat = FlatFunction(lambda *args: self._called(args), described=self.computation)
         closed = stage_flat(self.computation, flat, scalars)
@@ -138,7 +144,7 @@ class _Reduction:
         return self.computation(*[tree.unflatten(self.treedef, half) for half in (args[:count], args[count:])])
 
     def combine(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        """Apply the user's function elementwise to two sequences of arrays of one shape."""
+        """Apply the user's function elementwise to two lists of arrays of one shape; return a list of arrays."""
         if self.known is not None:
             return [self.known.bind(one[0], other[0])]
         shape = one[0].shape
@@ -151,7 +157,7 @@ class _Reduction:
         return [shapes.reshape(out, shape) for out in outs]
 
     def starts_with_identity(self) -> bool:
-        """Whether the initial value is known to be the identity element."""
+        """Return whether the initial value is known to be the identity element of the user's function."""
         assert self.known is not None
         (start,) = self.starts
         if not isinstance(start, ArrayImpl):
@@ -159,7 +165,7 @@ class _Reduction:
         return bool(np.asarray(start) == _KNOWN[self.known][2](start.dtype))
 
     def from_start(self, out: Any) -> Any:
-        """Combine the result of a reduction without an initial value with the initial value."""
+        """Combine the initial value with ``out``, the result of a reduction without the initial value."""
         assert self.known is not None
         return out if self.starts_with_identity() else self.known.bind(self.starts[0], out)
 

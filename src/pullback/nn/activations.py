@@ -40,7 +40,7 @@ def _weak_floats(name: str, x: Any) -> Array:
 
 
 def _weak_of_booleans(name: str, x: Any) -> Array:
-    """Convert an operand to floats or complex numbers; floats from booleans are weakly typed."""
+    """Convert an operand to an array of floats or complex numbers; only booleans become weakly typed floats."""
     x = operand(name, x)
     floats = inexact_operand(name, x)
     return ops.convert_element_type(floats, floats.dtype, True) if dtypes.is_bool(x.dtype) else floats

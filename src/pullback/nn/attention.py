@@ -171,13 +171,16 @@ def dot_product_attention(
 
 
 def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool) -> Blocks:
-    """Choose the blocks for scores of the shape ``full``; ``rows`` of the result is 0 for a computation in one piece.
+    """Choose the division of a matrix of attention scores into blocks of rows.
 
     Args:
-      full: the shape (batch, heads, rows, columns).
+      full: the shape of the scores: (batch, heads, rows, columns).
       causal: whether a row attends to no later column.
       window: the numbers of columns before and after its own to which a row attends; None for no bound.
       bounded: whether masks depend on positions only. Then blocks may leave out the columns outside of the window.
+
+    Returns:
+      The division; its ``rows`` is 0 if all scores are computed in one piece.
     """
     rows, columns = full[2:]
     if rows * columns <= SMALL or math.prod(full) <= FEW:
@@ -193,12 +196,12 @@ def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | Non
 
 
 def _by_blocks(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """Compute attention by blocks of rows; return it, and the log-sum-exp of each row of scores.
+    """Compute attention by blocks of rows; return the result, and the log-sum-exp of each row of scores.
 
     Args:
       blocks: the division into blocks.
       q, k, v: queries, keys and values.
-      bias: added to the scores, or None.
+      bias: an array that is added to the scores, or None.
       mask: booleans, False for scores to ignore, or None.
       lengths: the number of keys of each example, or None.
     """
@@ -217,12 +220,12 @@ def _padded(x: Any, rows: int) -> Any:
 
 
 def _in_one_piece(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """Compute attention from matrices of all scores; return it, and the log-sum-exp of each row of scores.
+    """Compute attention from matrices of all scores; return the result, and the log-sum-exp of each row of scores.
 
     Args:
-      blocks: holds the masks by position.
+      blocks: holds the masks that depend on positions.
       q, k, v: queries, keys and values.
-      bias: added to the scores, or None.
+      bias: an array that is added to the scores, or None.
       mask: booleans, False for scores to ignore, or None.
       lengths: the number of keys of each example, or None.
     """
@@ -284,7 +287,7 @@ def _check_operands(q: Any, k: Any, v: Any) -> None:
 
 
 def _over_scores(name: str, x: Any, full: tuple[int, ...]) -> Any:
-    """Convert a bias or a mask to four axes; raise unless it broadcasts to the scores."""
+    """Convert a bias or a mask to an array of four axes; raise unless it broadcasts to the shape ``full`` of scores."""
     if x is None:
         return None
     x = pnp.asarray(x)

@@ -86,9 +86,12 @@ def _product(x: Any, y: Any, contracted_x: int, contracted_y: int) -> Any:
 
 
 def _slice(x: Any, start: tuple[Any, ...], rows: int, columns: int) -> Any:
-    """The slice of ``x``, with axes (batch, heads, rows, columns), for a block of scores, as a matrix.
+    """Return the elements of ``x`` that belong to a block of attention scores, as a matrix.
 
-    ``start`` is the position of the block, and ``rows`` and ``columns`` its size. Axes of size one broadcast.
+    Args:
+      x: an array with axes (batch, heads, rows, columns). An axis of size one stands for any size, and stays as it is.
+      start: the index of the block's first score along each of these axes.
+      rows, columns: the size of the block.
     """
     sizes = (1, 1, min(rows, x.shape[2]), min(columns, x.shape[3]))
     return shapes.reshape(indexing.dynamic_slice(x, _start(x, start), sizes), sizes[2:])
@@ -99,7 +102,7 @@ def _start(x: Any, start: tuple[Any, ...]) -> list[Any]:
 
 
 class _Block:
-    """The scores of one block, some rows of one head's matrix of scores, and their mask."""
+    """A block of attention scores, some rows of one head's matrix, with the block's mask."""
 
     def __init__(self, blocks: Blocks, q: Any, k: Any, others: tuple[Any, Any, Any], at: tuple[Any, Any, Any]) -> None:
         bias, mask, lengths = others
@@ -116,7 +119,10 @@ class _Block:
         self.scores = self.masked(scores, largest_negative(scores.dtype))
 
     def columns_of(self, x: Any, columns: int) -> Any:
-        """The rows of the keys or values ``x`` that belong to the block's columns."""
+        """Return the rows of ``x``, keys or values, that belong to the columns of this block of scores.
+
+        ``columns`` is the number of columns of the block.
+        """
         if columns == x.shape[0]:
             return x
         return indexing.dynamic_slice(x, [self.start[3], np.int32(0)], (columns, x.shape[1]))
@@ -126,7 +132,7 @@ class _Block:
 
 
 def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tuple[Any, Any, Any]:
-    """Compute one block of attention: its rows of the result, their largest scores, and their sums of exponentials.
+    """Compute one block of attention.
 
     Args:
       blocks: the division into blocks.
@@ -134,6 +140,9 @@ def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tu
       k, v: the keys and values of the head.
       others: bias, mask and lengths, each an array or None.
       at: the batch index, head and first row of the block.
+
+    Returns:
+      The block's rows of the result; and for each row the largest score and the sum of exponentials.
     """
     block = _Block(blocks, q, k, others, at)
     top = shapes.expand_dims(reductions.reduce_max(block.scores, (1,)), (1,))
@@ -143,7 +152,7 @@ def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tu
 
 
 def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Compute one block's terms of the cotangents of q, k, v and bias; the last is None without a bias.
+    """Compute the terms of one block in the cotangents of q, k, v and bias; the term of bias is None without a bias.
 
     Args:
       blocks: the division into blocks.
@@ -151,8 +160,8 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
       k, v: the keys and values of the head.
       others: bias, mask and lengths, each an array or None.
       at: the batch index, head and first row of the block.
-      row: for each row its largest score, its sum of exponentials, the cotangent of the result, and the sum of result
-        times cotangent.
+      row: four arrays: for each row its largest score, its sum of exponentials, the cotangent of the result, and the
+        sum of result times cotangent.
     """
     top, total, ct, delta = row
     block = _Block(blocks, q, k, others, at)
@@ -173,10 +182,16 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
 
 
 def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, Any]:
-    """``scan`` over ``count`` iterations of ``step(carry, i, elements)``, where i counts them.
+    """Run ``step(carry, i, elements)`` for i from 0 to ``count - 1``, by ``scan``.
 
-    ``elements`` are the slices with index i of the arrays ``xs``, along their first axes. The result is the final
-    carry, and the stacked results.
+    Args:
+      step: returns the next carry and a result.
+      carry: the initial carry.
+      xs: arrays; ``elements`` are their slices with index i along the first axis.
+      count: the number of iterations.
+
+    Returns:
+      The final carry, and the stacked results.
     """
     return scan(lambda c, x: step(c, x[0], x[1:]), carry, (slicing.iota(INT, (count,), 0), *xs))
 
@@ -184,22 +199,27 @@ def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, 
 def _divided(x: Any, heads: int, rows: int) -> Any:
     """Divide the rows of an array (batch, heads, length, n) into blocks of ``rows`` rows.
 
-    The result has the axes (batch times key heads, blocks of a key head, rows of a block, n); ``heads`` is the number
-    of key heads.
+    Args:
+      x: the array.
+      heads: the number of key heads, each shared by equally many of the array's heads.
+      rows: the number of rows of a block.
+
+    Returns:
+      An array (batch * key heads, blocks of a key head, rows of a block, n).
     """
     batch, all_heads, length, n = x.shape
     return shapes.reshape(x, (batch * heads, all_heads // heads * (length // rows), rows, n))
 
 
 def _at(blocks: Blocks, shape: tuple[int, ...], heads: int, i: Any, j: Any) -> tuple[Any, Any, Any]:
-    """The batch index, head and first row of a block.
+    """Return the batch index, the head and the first row of a block of queries.
 
     Args:
       blocks: the division into blocks.
       shape: the shape (batch, heads, rows, n) of the queries.
-      heads: the number of key heads, each shared by several heads.
-      i: the number of the key head, counted through the batch.
-      j: the number of the block among the blocks of this key head.
+      heads: the number of key heads, each shared by equally many heads.
+      i: the batch index times ``heads``, plus the index of the key head.
+      j: the index of the block among the blocks of this key head.
     """
     count, group = shape[2] // blocks.rows, shape[1] // heads
     head = ops.add(ops.mul(ops.rem_p.bind(i, heads), group), _quotient(j, count))
@@ -286,7 +306,7 @@ def _blockwise_bwd(blocks: Blocks, residuals: Any, cts: Any) -> tuple[Any, ...]:
 
 
 def _added(x: Any, term: Any, start: list[Any]) -> Any:
-    """Add ``term`` to the slice of ``x`` at ``start``."""
+    """Add ``term`` to the elements of ``x`` in the slice of the same shape that begins at the index ``start``."""
     if x.shape == term.shape:
         return ops.add(x, term)
     old = indexing.dynamic_slice(x, start, term.shape)

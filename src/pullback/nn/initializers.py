@@ -181,9 +181,9 @@ def _uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
 
 
 def _in_a_disk(key: Any, shape: Any, dtype: Any, square: Callable[[Any], Any]) -> Any:
-    """Random complex numbers of uniformly distributed direction.
+    """Draw complex random numbers with uniformly distributed directions.
 
-    The squared modulus of each is ``square(u)``, for a uniform number u from 0 to 1.
+    The squared modulus of a number is ``square(u)``, where u is uniformly distributed from 0 to 1.
     """
     radii, turns = random.split(key)
     real = dtypes.to_real(dtype)
@@ -250,9 +250,13 @@ def _check(what: str, got: Any, known: dict[str, Any]) -> None:
 
 
 def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axis) -> tuple[float, float]:
-    """The numbers of inputs and of outputs of each unit, for weights of a shape: fan-in and fan-out.
+    """Return the fan-in and the fan-out of weights: the numbers of inputs and of outputs of each unit.
 
-    Axes that are not inputs, outputs or batch axes, as of a convolution's kernel, multiply both.
+    Args:
+      shape: the shape of the weights.
+      in_axis, out_axis: the axes of inputs and of outputs.
+      batch_axis: axes that are not counted. The sizes of all other axes, such as the spatial axes of a convolution's
+        kernel, multiply both numbers.
     """
     if len(shape) < 2 and type(in_axis) is int and in_axis == -2:
         raise ShapeError(
@@ -277,9 +281,12 @@ class Builder(Protocol):
 
 
 def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Builder:
-    """Declare a builder of initializers by the scale, mode and distribution of :func:`variance_scaling`.
+    """Make a public function such as ``he_normal``, which builds initializers by :func:`variance_scaling`.
 
-    ``name`` is its public name, and ``source`` a reference for its docstring.
+    Args:
+      name: the name of the function.
+      scale, mode, distribution: fixed arguments of :func:`variance_scaling`.
+      source: a reference for the docstring.
     """
 
     def build(in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: Any = None) -> Initializer:

@@ -34,14 +34,14 @@ Positions = tuple[int, ...]
 
 
 def _sum(x: Any, axes: Positions) -> Any:
-    """The sum along some axes, which are kept with size one."""
+    """Return the sum of ``x`` along ``axes``, which are kept with size one."""
     return shapes.expand_dims(reductions.reduce_sum(x, axes), axes) if axes else x
 
 
 def _largest(x: Any, axes: Positions) -> Any:
-    """The largest element (of complex numbers, real part) along ``axes``, which are kept with size one.
+    """Return the largest real part of the elements along ``axes``, which are kept with size one.
 
-    It is constant for derivatives, and -inf over no elements.
+    The result counts as a constant in derivatives. It is -inf if there are no elements.
     """
     real = ops.real(x) if dtypes.is_complex(x.dtype) else x
     found = reductions.reduce_max(ops.stop_gradient_p.bind(real), axes)
@@ -49,12 +49,15 @@ def _largest(x: Any, axes: Positions) -> Any:
 
 
 def _difference(x: Any, y: Any) -> Any:
-    """``x - y``, where ``y`` is real."""
+    """Return ``x - y`` in the dtype of ``x``, which may be complex; ``y`` is real."""
     return ops.sub(x, ops.convert_element_type(y, x.dtype))
 
 
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
-    """Convert the argument ``where`` to booleans, and broadcast them to the array's shape."""
+    """Convert the argument ``where`` to booleans, and broadcast them to ``shape``; raise if they do not fit.
+
+    ``name`` is the name of the function, for the error.
+    """
     mask = boolean_mask(name, where)
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
@@ -135,7 +138,10 @@ def logsumexp(
 
 
 def _terms(exponents: Any, factors: Any) -> Any:
-    """``factors * exp(exponents)``, and 0 where a factor is 0 and the exponential would overflow."""
+    """Return ``factors * exp(exponents)``; or 0 where a factor is 0 and the exponential would overflow.
+
+    If ``factors`` is None, all factors are 1.
+    """
     if factors is None:
         return ops.exp(exponents)
     real = ops.real(exponents) if dtypes.is_complex(exponents.dtype) else exponents
@@ -199,7 +205,7 @@ _log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_
 
 
 def _is_usual(x: Any) -> bool:
-    """Whether ``x`` has the dtype float32 or float64, in which NumPy computes without widening."""
+    """Return whether ``x`` has the dtype float32 or float64, in which NumPy computes without widening."""
     return dtypes.is_float(x.dtype) and x.dtype.itemsize >= 4
 
 

@@ -17,7 +17,13 @@ Padding = str | Sequence[tuple[int, int]]
 
 
 def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any) -> Windows:
-    """Make the windows along the axes of space of an operand with axes (batch, space, features)."""
+    """Make the windows of a pooling operation, along the spatial axes of an operand with axes (batch, space, features).
+
+    Args:
+      name: the name of the function, for errors.
+      shape: the shape of the operand; there may be any number of batch axes.
+      window_shape, strides, padding: the sizes, strides and padding of the windows along the spatial axes.
+    """
     sizes = tuple(window_shape)
     before = len(shape) - len(sizes) - 1
     if before < 0:

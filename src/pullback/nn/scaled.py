@@ -119,12 +119,16 @@ def scaled_matmul(
 
 
 def _is_wide(*xs: Any) -> bool:
-    """Whether any operand has double precision."""
+    """Return whether any of the arrays has double precision."""
     return any(x.dtype == np.float64 for x in xs)
 
 
 def _times(x: Any, scales: Any, wide_dtype: Any) -> Any:
-    """Multiply an operand (batch, rows, k), in ``wide_dtype``, by ``scales``, with an element for each block of k."""
+    """Convert an operand to ``wide_dtype``, and multiply blocks of it by their scales.
+
+    ``x`` has the shape (batch, rows, k). ``scales`` has the shape (batch, rows, blocks): one scale for each block of
+    consecutive elements along k.
+    """
     blocks = (*scales.shape, x.shape[-1] // scales.shape[-1])
     wide = shapes.reshape(ops.convert_element_type(x, wide_dtype), blocks)
     factors = shapes.expand_dims(ops.convert_element_type(scales, wide_dtype), (3,))
@@ -191,7 +195,10 @@ def scaled_dot_general(
 
 
 def _shape_of(x: Any, y: Any, numbers: Any) -> tuple[int, ...]:
-    """The shape of a contraction; raise if the operands do not fit."""
+    """Return the shape of the contraction of ``x`` and ``y`` by ``dot_general``; raise if the operands do not fit.
+
+    ``numbers`` are the dimension numbers.
+    """
     from pullback.core.types import ShapedArray
     from pullback.primitives.linalg.contraction import dot_general_p
 
@@ -203,7 +210,7 @@ def _shape_of(x: Any, y: Any, numbers: Any) -> tuple[int, ...]:
 
 
 def _three_axes(x: Any, batch: tuple[int, ...], contracted: tuple[int, ...]) -> Any:
-    """Merge the batch axes, the free axes and the contracted axes of an operand to one axis each."""
+    """Reshape an operand to three axes: its batch axes, its free axes and its contracted axes, each merged to one."""
     free = [a for a in range(len(x.shape)) if a not in batch and a not in contracted]
     sizes = [math.prod(x.shape[a] for a in axes) for axes in (batch, free, contracted)]
     return shapes.reshape(shapes.transpose(x, (*batch, *free, *contracted)), sizes)
@@ -213,15 +220,14 @@ def _three_axes(x: Any, batch: tuple[int, ...], contracted: tuple[int, ...]) -> 
 
 
 def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
-    """Round an array (batch, rows, k) to the format ``mode``, in blocks along the last axis, each with its own scale.
+    """Round an array (batch, rows, k) to a narrow format, and convert it back to single precision.
+
+    Each block of consecutive elements along the last axis has its own scale.
 
     Args:
       mode: the name of the format, such as ``mxfp8``.
       x: the array.
-      global_scale: divides all elements before they are rounded.
-
-    Returns:
-      The rounded array, in single precision.
+      global_scale: elements are divided by this before they are rounded, and multiplied by it afterwards.
     """
     config = get_scaled_dot_general_config(mode)
     lacking = -x.shape[2] % config.block_size
@@ -249,9 +255,12 @@ def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
 
 @partial(custom_vjp, nondiff_argnums=(0,))
 def _product(modes: tuple[str, str, str], x: Any, y: Any, scales: Any) -> Any:
-    """Round operands (B, M, K) and (B, N, K) to formats, and multiply them over K.
+    """Round two operands to narrow formats, and multiply them: (B, M, K) times (B, N, K) is (B, M, N).
 
-    ``modes`` begins with the names of the formats of ``x`` and ``y``, and ``scales`` with their global scales.
+    Args:
+      modes: the names of formats: the first is for ``x``, the second for ``y``.
+      x, y: the operands.
+      scales: the global scales: the first is for ``x``, the second for ``y``.
     """
     return _batched(_rounded(modes[0], x, scales[0]), _rounded(modes[1], y, scales[1]))
 

@@ -93,7 +93,10 @@ def dot(
 
 
 def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
-    """Multiply vectors or matrices by NumPy's BLAS; return None for other operands, and if NumPy refuses them."""
+    """Multiply vectors or matrices by the NumPy function ``function``, which calls BLAS.
+
+    Return None if the operands have other ranks, or different or unusual dtypes, or if NumPy raises.
+    """
     x, y = a._host_value, b._host_value
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
@@ -104,12 +107,15 @@ def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
 
 
 def _renamed_error(name: str, error: ShapeError) -> ShapeError:
-    """Replace ``dot_general`` in the message of ``error`` by ``name``, the function that the user called."""
+    """Return an error with the message of ``error`` in which ``name`` replaces ``dot_general``.
+
+    ``name`` is the name of the function that the user called.
+    """
     return ShapeError(str(error).replace("dot_general", name, 1))
 
 
 def _dot(a: Any, b: Any, axis: int) -> Any:
-    """Contract the last axis of ``a`` with axis ``axis`` of ``b``; multiply if an operand is a scalar."""
+    """Contract the last axis of ``a`` with the axis ``axis`` of ``b``; if one is a scalar, multiply elementwise."""
     if not a.shape or not b.shape:
         return ops.mul(a, b)
     try:
@@ -119,9 +125,15 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
-    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same).
+    """Convert two operands to one dtype, in which to compute.
 
-    ``preferred`` is the dtype that the user requests for the result, or None.
+    Args:
+      name: the name of the function, for errors.
+      a, b: the operands.
+      preferred: the dtype that the user requests for the result, or None.
+
+    Returns:
+      The converted operands, and the requested dtype of the result, or None.
     """
     if preferred is None:
         if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
@@ -615,9 +627,12 @@ def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Arra
 
 
 def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
-    """The sums over j of ``a[i + j] v[j]``, where ``a`` is at least as long as ``v``.
+    """Return the correlation of two vectors: element i is the sum over j of ``a[i + j] * v[j]``.
 
-    ``mode`` is as in ``np.correlate``; the result for "same" starts at index ``before`` of the result for "full".
+    Args:
+      a, v: the vectors; ``a`` is at least as long as ``v``.
+      mode: "full", "same" or "valid", as in ``np.correlate``.
+      before: the index in the result for "full" at which the result for "same" starts.
     """
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
@@ -637,9 +652,10 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
 
 
 def _windows(x: Any, count: int) -> Any:
-    """The matrix of ``count`` rows whose row j is ``x[j : j + n - count + 1]``, where n is the size of ``x``.
+    """Return the matrix whose ``count`` rows are windows of the vector ``x``: row j starts at ``x[j]``.
 
-    It is a reshaped array of copies of ``x``, each row one element longer than ``x``.
+    Rows have as many elements as fit: ``len(x) - count + 1``. The matrix is made without a gather: copies of ``x`` are
+    reshaped to rows that are one element longer than ``x``.
     """
     n = x.shape[0]
     copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))

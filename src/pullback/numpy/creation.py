@@ -111,14 +111,20 @@ def _from_object(x: Any, wanted: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    """A new array of the same elements; a traced value is copied too, since it may stand for the user's array."""
+    """Return a new array with the elements of ``x``.
+
+    A traced value is copied too, since it may stand for an array of the user.
+    """
     if isinstance(x, ArrayImpl) and state.trace.eager:
         return another(x)
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
 
 def _put(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
-    """Put ``x`` on ``device``, or constrain it to ``out_sharding``."""
+    """Put ``x`` on ``device``; if that is None, constrain ``x`` to ``out_sharding``.
+
+    Raise if both are not None. ``name`` is the name of the function, for the error.
+    """
     if device is not None and out_sharding is not None:
         raise ArgumentError(f"{name}: device and out_sharding both say where the result is to be; pass one of them")
     return constrained(x, out_sharding, name) if device is None else device_put(x, device)
@@ -190,7 +196,10 @@ def _silently_converted(x: Any, dtype: Any) -> Any:
 
 
 def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    """Convert Python numbers, nested or not, to a NumPy array; raise if the dtype ``wanted`` cannot hold them."""
+    """Convert a Python number, or nested lists of Python numbers, to a NumPy array.
+
+    Raise if the dtype ``wanted`` cannot hold the numbers. If it is None, choose a dtype by the numbers.
+    """
     try:
         natural = np.array(x)
     except ValueError:
@@ -241,7 +250,13 @@ def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
 
 
 def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
-    """Stack the operands that the iterator ``leaves`` yields to an array of the structure of the nested list ``x``."""
+    """Make an array from nested lists: stack one operand for each item that is not a list.
+
+    Args:
+      x: the nested lists, which determine the shape.
+      leaves: an iterator over the operands, in order.
+      dtype: the dtype of the array.
+    """
     if not isinstance(x, _NESTED):
         leaf = next(leaves)
         return asarray(leaf, dtype)
@@ -390,7 +405,10 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 
 
 def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = False) -> Any:
-    """An array filled with ``value``: in new memory if eager, or by an operation of the program."""
+    """Return an array filled with ``value``: eagerly by NumPy in new memory, or in a traced program by an operation.
+
+    ``name`` is the name of the function, for errors.
+    """
     sizes = shape_tuple(shape, name)
     if not state.trace.eager or not sizes or any_symbolic(sizes) or len(sizes) > MOST_HOST_AXES:
         return made(shapes.full(sizes, value, dtype, weak_type))
@@ -510,12 +528,18 @@ def full(
 
 
 def _has_type(a: Any) -> bool:
-    """Whether ``a`` has a shape and a dtype, and is not a NumPy array, whose dtype may have to be narrowed."""
+    """Return whether ``a`` has a shape and a dtype that can be used as they are.
+
+    This is False for NumPy arrays, whose dtype may have to be narrowed.
+    """
     return hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, (np.ndarray, np.generic, type))
 
 
 def _type_of(name: str, a: Any) -> Any:
-    """An object with the shape and dtype of ``a``: ``a`` itself if it has both, otherwise ``a`` as an array."""
+    """Return an object with the shape and dtype of ``a``: ``a`` itself if it has both, otherwise ``a`` as an array.
+
+    ``name`` is the name of the function, for errors.
+    """
     return a if _has_type(a) else operand(name, a)
 
 
@@ -700,7 +724,14 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
 
 
 def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
-    """The matrix with ones on diagonal ``k`` ("eye"), or on and below it (``name`` "tri"); ``k`` may be traced."""
+    """Return the matrix of ``eye`` or ``tri``, of N rows and M columns: ones on, or on and below, diagonal ``k``.
+
+    Args:
+      name: "eye" or "tri".
+      N, M: the numbers of rows and columns; M is N if it is None.
+      k: the number of the diagonal, which may be traced.
+      dtype: the dtype of the result.
+    """
     rows, columns = shape_tuple((N, N if M is None else M), name)
     target = dtypes.requested_dtype(dtype or float, name)
     if target == dtypes.float0:
@@ -787,9 +818,9 @@ def arange(
 
 
 def _bound(x: Any) -> Any:
-    """An array with the shape and dtype of the bound ``x`` of a range, to check them without converting its value.
+    """Return an array with the shape and dtype of ``x``, a bound of a range, so that these can be checked.
 
-    The value of an int, or of a NumPy integer, may not fit the default integer type.
+    The elements of an int or of NumPy integers are replaced by zeros, since they may not fit the default integer type.
     """
     if type(x) is int:
         return from_scalar(0)
@@ -801,7 +832,7 @@ _ENOUGH = 2**31
 
 
 def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None:
-    """Raise OverflowError if the dtype cannot hold the first or the last element of ``range(first, last, step)``."""
+    """Raise OverflowError if ``dtype`` cannot hold the first or the last element of ``range(first, last, step)``."""
     if type(first) is type(last) is int and 0 <= first < _ENOUGH and 0 <= last < _ENOUGH and dtype.itemsize >= 4:
         return  # the usual case; the rest takes longer than the range
     if not all(isinstance(x, int) for x in (first, last, step)):
@@ -817,7 +848,7 @@ def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None
 
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
-    """The range of integers between bounds, at least one of them symbolic."""
+    """Return the integers of ``range(first, last, step)`` as an array, where at least one of the bounds is symbolic."""
     first, last, step = (as_size(x) for x in (0 if first is None else first, last, step))
     count = largest(-(-(last - first) // step), 0)
     positions = slicing.iota_p.bind(dtype=dtype, shape=(count,), dimension=0)
@@ -826,9 +857,9 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> A
 
 
 def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
-    """The range of numbers between bounds, as operations of a program.
+    """Return ``arange(first, last, step)`` by operations of a program.
 
-    As in NumPy, the step is the difference of the first two numbers, in the dtype of the result.
+    As in NumPy, the step is the difference of the first two numbers after these are rounded to the dtype of the result.
     """
     wide = np.dtype(np.float32) if dtype.kind == "V" else dtype
     if all(isinstance(x, int) for x in (first, last, step)):
@@ -847,7 +878,7 @@ def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any
 
 
 def _number(x: Any) -> Any:
-    """Convert a concrete scalar to a Python number; None stays None."""
+    """Convert a concrete scalar array to a Python number; None stays None."""
     if x is None or type(x) in SCALARS:
         return x
     kind = x.dtype.kind if isinstance(x, (np.ndarray, np.generic)) else operand("arange", x).dtype.kind
@@ -914,10 +945,13 @@ def linspace(
 
 
 def _weights(column: tuple[int, ...], axis: int, intervals: int, dtype: Any) -> tuple[Any, Any]:
-    """The weights of ``start`` and of ``stop`` in each of the evenly spaced numbers of ``linspace``.
+    """Return two arrays for ``linspace``: the weight of ``start`` and the weight of ``stop`` in each number.
 
-    ``column`` is the shape of the result, with size one for all axes except ``axis``; ``intervals`` is the number of
-    intervals between start and stop.
+    Args:
+      column: the shape of the weights, which has size one along all axes except ``axis``.
+      axis: the axis of the numbers.
+      intervals: the number of intervals between start and stop.
+      dtype: the dtype of the weights.
     """
     if intervals <= 0:
         return shapes.full(column, 1, dtype), shapes.full(column, 0, dtype)

@@ -153,7 +153,10 @@ def inexact_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Promote two operands to one float or complex dtype; leave a Python number if the other's dtype holds it."""
+    """Promote two operands to one float or complex dtype.
+
+    A Python number is not converted if the dtype of the other operand holds it. ``name`` is the function, for errors.
+    """
     if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks(name, x, y)
     if isinstance(x, Array):

@@ -338,9 +338,14 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
 
 def _tolerances(name: str, x: Any, requested: Any, factor: float) -> Any:
-    """The tolerance of each matrix of ``x``: singular values up to this fraction of the largest count as zero.
+    """Return the tolerance of each matrix of ``x``: singular values up to this fraction of the largest count as zero.
 
-    It is ``requested``, or if that is None, ``factor`` times the larger size of a matrix and the machine epsilon.
+    Args:
+      name: the name of the function, for errors.
+      x: the matrices.
+      requested: the tolerance that the user passed, or None.
+      factor: without a requested tolerance, the tolerance is this times the larger size of a matrix times the machine
+        epsilon.
     """
     real = dtypes.to_real(x.dtype)
     if requested is None:
@@ -437,7 +442,7 @@ def matrix_rank(
 
 
 def _rank(sizes: Any, bound: Any) -> Any:
-    """The number of singular values ``sizes`` of each matrix that exceed its ``bound``."""
+    """Return the rank of each matrix: the number of its singular values ``sizes`` that exceed its ``bound``."""
     return reductions.sum(ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,))), -1)
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _diagonal_indices(rows: int, columns: int, k: int) -> tuple[Any, Any]:
-    """The row indices and the column indices of diagonal ``k`` of a matrix."""
+    """Return the row indices and the column indices of the elements of diagonal ``k`` of a matrix of this size."""
     count = max(0, min(rows + min(k, 0), columns - max(k, 0)))
     return np.arange(count) + max(-k, 0), np.arange(count) + max(k, 0)
 

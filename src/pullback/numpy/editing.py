@@ -95,7 +95,10 @@ _KEYWORDS = {
 
 
 def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
-    """Broadcast the argument ``value`` to a pair of ints for each of ``rank`` axes."""
+    """Broadcast the argument ``name`` of ``pad`` to a pair of ints, (before, after), for each of ``rank`` axes.
+
+    ``value`` is the argument: an int, a pair, pairs, or a dictionary from axes to these.
+    """
     if isinstance(value, dict):
         pairs = {axis_index(i, rank, "pad"): v for i, v in value.items()}
         return [_pairs(name, pairs.get(i, 0), 1)[0] for i in range(rank)]
@@ -109,7 +112,10 @@ def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
 
 
 def _values(name: str, value: Any, x: Any) -> list[tuple[Any, Any]]:
-    """Broadcast the argument ``value`` to a pair of scalars for each axis of ``x``, in its dtype."""
+    """Broadcast the argument ``name`` of ``pad`` to a pair of scalars, (before, after), for each axis of ``x``.
+
+    ``value`` is the argument: a number, a pair or pairs. The scalars have the dtype of ``x``.
+    """
     value = concatenate_nested(value)
     rank = len(x.shape)
     if len(value.shape) > 2 or any(n not in (1, m) for n, m in zip(value.shape[::-1], (2, rank))):
@@ -141,9 +147,16 @@ def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
 
 
 def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis in a mode that repeats elements; NumPy finds their indices by padding a range.
+    """Pad an axis of ``x`` in a mode that repeats elements.
 
-    ``pair`` holds the widths before and after the axis, and ``option`` is NumPy's ``reflect_type``.
+    The positions of the repeated elements are found by padding a range with ``np.pad``.
+
+    Args:
+      x: the array.
+      pair: the widths of the padding before and after the axis.
+      axis: the axis.
+      mode: the mode of ``np.pad``.
+      option: NumPy's ``reflect_type``, or None.
     """
     if option == "odd":
         return _fill_linearly(x, pair, axis, mode, option)
@@ -153,10 +166,16 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis in a reflecting ``mode`` whose padding is a linear function of the elements, as for odd reflection.
+    """Pad an axis of ``x`` in a mode whose padding is a linear function of the elements, such as odd reflection.
 
-    The elements are multiplied by the matrix to which ``np.pad`` pads the identity. ``pair`` holds the widths before
-    and after the axis, and ``option`` is NumPy's ``reflect_type``.
+    The padding is the product of the elements with a matrix, found by padding the identity matrix with ``np.pad``.
+
+    Args:
+      x: the array.
+      pair: the widths of the padding before and after the axis.
+      axis: the axis.
+      mode: the mode of ``np.pad``.
+      option: NumPy's ``reflect_type``.
     """
     n = x.shape[axis]
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]
@@ -171,9 +190,14 @@ def _apply(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
 
 
 def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis with evenly spaced values from an end value to the edge.
+    """Pad an axis of ``x`` with evenly spaced values, from an end value at the far end to the element at the border.
 
-    ``pair`` holds the widths before and after the axis, and ``option`` the end values before and after it.
+    Args:
+      x: the array.
+      pair: the widths of the padding before and after the axis.
+      axis: the axis.
+      mode: not used.
+      option: the end values before and after the axis.
     """
     n = x.shape[axis]
     pieces = [x]
@@ -192,17 +216,24 @@ def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
 
 
 def _rounded(x: Any, dtype: np.dtype[Any], how: str) -> Any:
-    """Round floats before a cast to an integer ``dtype``, down or to the nearest integer as ``how`` says."""
+    """Round floats that will be converted to an integer ``dtype``; return them unchanged for an inexact ``dtype``.
+
+    ``how`` is "floor" to round down; otherwise floats are rounded to the nearest integer.
+    """
     if dtypes.is_inexact(dtype):
         return x
     return (ops.floor_p if how == "floor" else ops.round_p).bind(x)
 
 
 def _fill_statistic(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Pad an axis with a statistic, such as the mean, of the elements nearest to each border.
+    """Pad an axis of ``x`` with a statistic, such as the mean, of the elements nearest to each border.
 
-    ``pair`` holds the widths before and after the axis, ``mode`` names the statistic, and ``option`` holds the numbers
-    of elements at each border; None for all elements.
+    Args:
+      x: the array.
+      pair: the widths of the padding before and after the axis.
+      axis: the axis.
+      mode: the name of the statistic.
+      option: the numbers of elements to use at each border; None for all elements.
     """
     n = x.shape[axis]
     near = option if option is not None else (n, n)
@@ -309,10 +340,10 @@ def delete(
 
 
 def _others(obj: Any, n: int) -> Any:
-    """The indices below ``n`` that are not among the traced indices ``obj``, which must be distinct.
+    """Return the integers from 0 to ``n - 1`` that are not among the traced indices ``obj``, in ascending order.
 
-    There are always n less the size of ``obj``, so that the shape is static: the largest are left out if indices of
-    ``obj`` are out of range.
+    The indices must be distinct. The result always has ``n`` minus the size of ``obj`` elements, so that its shape is
+    static. If some indices are out of range, the largest integers are left out.
     """
     count = obj.aval.size
     mask = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))
@@ -320,7 +351,7 @@ def _others(obj: Any, n: int) -> Any:
 
 
 def _from_start(positions: Any, n: int) -> Any:
-    """Clip traced indices to the range from 0 to ``n``; negative ones count from the end."""
+    """Convert traced positions to the range from 0 to ``n``: add ``n`` to negative positions, then clip."""
     positions = wide_enough(convert_element_type(positions, dtypes.default_int()), n)
     positions = ops.where(ops.lt(positions, 0), ops.add(positions, n), positions)
     return ops.min_p.bind(ops.max_p.bind(positions, 0), n)
@@ -391,16 +422,16 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
 
 
 def _as_slices(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """Reshape the values ``v``, to insert into ``x`` along ``axis`` at one index ``where``, to the rank of ``x``.
+    """Reshape the values ``v``, which ``np.insert`` inserts into ``x`` at one index ``where``, to the rank of ``x``.
 
-    If ``where`` is a scalar, the first axis of ``v`` becomes ``axis``, as in ``np.insert``.
+    If ``where`` is a scalar, the first axis of ``v`` becomes ``axis``, as in NumPy.
     """
     v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
     return shapes.moveaxis(v, 0, axis) if not where.shape else v
 
 
 def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """Insert the values ``v`` into ``x`` along ``axis``, before the elements at the traced indices ``where``."""
+    """Insert the values ``v`` into ``x`` along ``axis``, before the slices of ``x`` at the traced indices ``where``."""
     n = x.shape[axis]
     if where.aval.size == 1:
         v = _as_slices(x, where, v, axis)

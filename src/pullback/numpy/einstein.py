@@ -127,7 +127,7 @@ def einsum(
 
 
 def _of_one_dtype(values: Sequence[Any]) -> Sequence[Any]:
-    """Promote operands to arrays of their common dtype, unless they are already."""
+    """Convert operands to arrays of their common dtype; return arrays of one dtype unchanged."""
     dtype = values[0].dtype if isinstance(values[0], Array) else None
     if dtype is not None and all([isinstance(x, Array) and x.dtype is dtype for x in values]):  # noqa: C419
         return values
@@ -195,7 +195,10 @@ def contract(
 
 
 def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Return the formula and the operands, for ``einsum("ij,jk", x, y)`` and for ``einsum(x, [0, 1], y, [1, 2])``."""
+    """Return the formula as a string, and the list of operands.
+
+    ``einsum("ij,jk", x, y) -> "ij,jk", (x, y)`` and ``einsum(x, [0, 1], y, [1, 2]) -> "AB,BC", [x, y]``.
+    """
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), operands
     rest = [subscripts, *operands]
@@ -206,9 +209,9 @@ def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, 
 
 
 def _letters(name: str, sublists: Sequence[Any]) -> Callable[[Any], str]:
-    """Return a function that converts a list of axis names, which may hold Ellipsis, to a string of subscripts.
+    """Return a function that converts a list of index names to a string of subscripts: ``[0, ..., 1] -> "A...B"``.
 
-    Each name in ``sublists`` gets a letter; the letters sort as the names do. ``name`` is the function, for errors.
+    Each name that occurs in ``sublists`` gets a letter, in sorted order. ``name`` is the public function, for errors.
     """
     try:
         known = sorted({i for sublist in sublists for i in sublist if i is not Ellipsis})
@@ -263,7 +266,13 @@ def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
 
 
 def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int]:
-    """The size of each index; an axis of size one broadcasts."""
+    """Return the size of each index of a formula; raise unless the operands agree, up to axes of size one.
+
+    Args:
+      formula: the formula, for errors.
+      terms: for each operand the indices of its axes.
+      shapes_: the shapes of the operands.
+    """
     sizes: dict[str, int] = {}
     for i, (term, shape) in enumerate(zip(terms, shapes_, strict=True)):
         for c, n in zip(term, shape, strict=True):
@@ -283,7 +292,14 @@ def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int
 
 
 class _Contraction(NamedTuple):
-    """One step of a plan: a contraction of one or two operands, whose result is appended to the operands."""
+    """One step of a plan: a contraction of one or two operands. Its result is appended to the list of operands.
+
+    Attributes:
+      positions: the positions of the contracted operands in the list, in decreasing order; they are removed.
+      prepare: for each of these operands the actions to apply before the contraction, the leftmost operand first.
+      combine: contracts two operands; None for one operand.
+      finish: the actions to apply to the result.
+    """
 
     positions: Shape  # of the operands to remove, in decreasing order
     prepare: list[list[Action]]  # for each operand, the leftmost first
@@ -293,7 +309,13 @@ class _Contraction(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Contraction]]:
-    """Plan a formula: return the one operation that computes it all, or None, and the list of its contractions."""
+    """Plan the contractions that compute a formula for operands of these shapes.
+
+    ``optimize`` is the argument of ``einsum``: how to choose the order of contractions, or the order itself.
+
+    Returns:
+      A function of two operands if one contraction is all there is to do, otherwise None; and the list of contractions.
+    """
     terms, output = parse(formula, shapes_)
     sizes = _sizes(formula, terms, shapes_)
     steps = []
@@ -323,7 +345,13 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., A
 
 
 class _Term:
-    """An operand in a plan: the indices of its axes, its shape, and the actions that prepare it."""
+    """An operand in a plan.
+
+    Attributes:
+      indices: the index of each axis, a string of letters.
+      shape: the shape.
+      actions: the functions to apply to the operand before its contraction, in order.
+    """
 
     def __init__(self, indices: str, shape: Shape) -> None:
         self.indices = indices
@@ -331,8 +359,10 @@ class _Term:
         self.actions: list[Action] = []
 
     def reduce(self, sizes: dict[str, int], needed: set[str]) -> None:
-        """Reduce repeated indices to diagonals, drop axes of size one that broadcast, and sum indices not in
-        ``needed``.
+        """Plan to remove axes from the operand before its contraction.
+
+        Repeated indices become diagonals, axes of size one that broadcast are dropped, and indices not in ``needed``
+        are summed. ``sizes`` holds the size of each index.
         """
         for c in self.indices:
             while self.indices.count(c) > 1:
@@ -347,9 +377,10 @@ class _Term:
             self._apply(partial(_sum, axes=summed), summed)
 
     def _apply(self, action: Action, removed: Shape, added: str = "") -> None:
-        """Record that ``action`` is applied to the operand; update its shape and indices.
+        """Append ``action`` to the actions of the operand, and update its indices and its shape.
 
-        The action removes the axes ``removed``, and moves one of them with the index ``added``, if any, to the end.
+        The action removes the axes ``removed``. If ``added`` is not empty, it is the index of an axis that the action
+        appends.
         """
         size = tuple(self.shape[self.indices.index(c)] for c in added)
         self.actions.append(action)
@@ -357,13 +388,13 @@ class _Term:
         self.indices = "".join(c for i, c in enumerate(self.indices) if i not in removed) + added
 
     def reordered(self, indices: str) -> list[Action]:
-        """The actions that bring the axes into the order of ``indices``."""
+        """Return the actions that transpose the axes into the order of ``indices``; none if they are in this order."""
         if self.indices == indices:
             return []
         return [partial(shapes.transpose, permutation=tuple(map(self.indices.index, indices)))]
 
     def spread(self, indices: str) -> None:
-        """Bring the axes into the order of ``indices``, with axes of size one for missing indices."""
+        """Plan to transpose the axes into the order of ``indices``, and to insert axes of size one for missing ones."""
         own = "".join(c for c in indices if c in self.indices)
         self.actions += self.reordered(own)
         shape = [self.shape[self.indices.index(c)] if c in own else 1 for c in indices[indices.find(own[:1]) :]]
@@ -372,9 +403,15 @@ class _Term:
 
 
 def _combine(x: _Term, y: _Term, needed: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
-    """Return a function that contracts two operands, and the indices of its result, in order.
+    """Plan the contraction of two operands.
 
-    Indices in ``needed`` are kept, others are summed; the order is that of ``output`` if one operation can yield it.
+    Args:
+      x, y: the operands; actions are appended if needed.
+      needed: the indices to keep; others that both operands have are summed.
+      output: the preferred order of the result's indices, or None. It is used if one operation can compute this order.
+
+    Returns:
+      A function that contracts two arrays, and the indices of its result.
     """
     common = [c for c in x.indices if c in y.indices]
     summed = [c for c in common if c not in needed]
@@ -404,7 +441,10 @@ def _swapped(a: Any, b: Any, dimension_numbers: Any) -> Any:
 
 
 def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
-    """Replace ``dot_general`` by ``product`` in ``combine``, a contraction; return a plain multiplication unchanged."""
+    """Make the contraction ``combine`` call ``product`` instead of ``dot_general``; return other functions unchanged.
+
+    ``product`` takes two arrays and dimension numbers. A ``combine`` without ``dot_general`` is an elementwise product.
+    """
     if not isinstance(combine, partial):
         return combine  # type: ignore[no-any-return]
     numbers = combine.keywords["dimension_numbers"]
@@ -412,7 +452,14 @@ def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
 
 
 def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) -> Iterator[Shape]:
-    """Yield the positions of the operands to contract next, at most two at a time, until one is left."""
+    """Yield the positions of the operands to contract next, one or two at a time, until all are contracted to one.
+
+    Args:
+      terms: the indices of each operand.
+      output: the indices of the result.
+      shapes_: the shapes of the operands.
+      optimize: False for the order from left to right, a contraction path, or how to search for one.
+    """
     count = len(terms)
     if count <= 2:
         yield tuple(range(count))
@@ -437,7 +484,10 @@ def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) ->
 
 
 def _hashable(optimize: Any) -> Any:
-    """Convert a contraction path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
+    """Convert a contraction path to a tuple of tuples, without NumPy's leading "einsum_path".
+
+    Return values that are not lists or tuples unchanged.
+    """
     if not isinstance(optimize, (list, tuple)):
         return optimize
     return tuple(tuple(together) for together in optimize if together != "einsum_path")
@@ -456,5 +506,5 @@ def diagonal(x: Any, axis1: int, axis2: int) -> Any:
 
 
 def _sum(x: Any, axes: Shape) -> Any:
-    """The sum over some axes; for booleans, whether any is true."""
+    """Return the sum of ``x`` over ``axes``; for booleans, whether any element is true."""
     return reduce_or(x, axes) if dtypes.is_bool(x.dtype) else reduce_sum(x, axes)

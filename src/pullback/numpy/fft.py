@@ -49,7 +49,16 @@ _OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ort
 
 
 def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, axes: Sequence[int], norm: Any) -> Any:
-    """Transform ``x`` over some axes; cut it off or pad it with zeros to ``lengths`` first."""
+    """Return the Fourier transform of ``x`` over ``axes``.
+
+    Args:
+      name: the name of the function, for errors.
+      kind: the kind of transform.
+      x: the operand.
+      lengths: the number of points along each axis; ``x`` is cut off or padded with zeros to these. None for its sizes.
+      axes: the axes.
+      norm: "backward", "ortho", "forward" or None, as in NumPy.
+    """
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     if not axes:
@@ -82,7 +91,7 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
 
 
 def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
-    """The transform of zero points: zeros, as in JAX; NumPy raises an error."""
+    """Return the transform of an operand without points: zeros, as in JAX. (NumPy raises an error.)"""
     dtype = dtypes.to_real(x.dtype) if kind is FftType.IRFFT else dtypes.to_complex(dtypes.to_real(x.dtype))
     sizes = list(x.shape)
     for a, n in zip(axes, lengths, strict=True):
@@ -91,9 +100,10 @@ def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequen
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:
-    """The factor by which to multiply a transform over ``count`` points, so that it is normalized by ``norm``.
+    """Return the factor that normalizes the result of the transform primitive over ``count`` points by ``norm``.
 
-    The primitive divides inverse transforms by ``count`` already, and does not normalize forward transforms.
+    The primitive already divides inverse transforms by ``count``, and does not scale forward transforms. ``inverse``
+    says whether the transform is an inverse one.
     """
     if norm == "ortho":
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
@@ -103,7 +113,7 @@ def _factor(norm: str | None, count: int, inverse: bool) -> float:
 
 
 def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
-    """Cut off ``x``, or pad it with zeros, at the end of each axis to the sizes."""
+    """Return ``x`` with the given sizes along ``axes``: cut off, or padded with zeros, at the end of each axis."""
     have = list(x.shape)
     limit, padding = list(have), [(0, 0, 0)] * len(have)
     for a, n in zip(axes, sizes, strict=True):
@@ -114,7 +124,10 @@ def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
 
 
 def _prepared(name: str, kind: FftType, a: Any) -> Any:
-    """Convert an operand to single or double precision (complex for ``IRFFT``); for ``RFFT`` raise if it is complex."""
+    """Convert the operand of a transform to a dtype of at least single precision, which is complex for ``IRFFT``.
+
+    For ``RFFT``, raise if the operand is complex. ``name`` is the name of the function, for errors.
+    """
     x = inexact_operand(name, a)
     dtype = x.dtype
     if dtype.char in _DTYPES[kind]:
@@ -316,7 +329,10 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def _opposite(name: str, norm: Any) -> str:
-    """The norm with which the transform in the other direction has the same factor."""
+    """Return the norm with which an inverse transform is scaled like a forward transform with ``norm``.
+
+    For example, "backward" becomes "forward": neither transform is scaled. ``name`` is the function, for the error.
+    """
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     return _OPPOSITE[norm]

@@ -22,7 +22,10 @@ FileLike = str | os.PathLike[str] | IO[Any]
 
 
 def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """View elements of two raw bytes, as NumPy reads bfloat16, as bfloat16; raise for other raw bytes."""
+    """View elements of two raw bytes as bfloat16, since NumPy reads saved bfloat16 numbers as raw bytes.
+
+    Raise for other raw bytes; return arrays of other dtypes unchanged. ``name`` is the name of the function.
+    """
     if x.dtype == np.dtype("V2"):
         return x.view(_BFLOAT16)
     if x.dtype.kind == "V":
@@ -34,9 +37,9 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 
 
 def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
-    """Convert ``x`` to a NumPy array to write; raise for a dtype that the format does not keep.
+    """Convert ``x`` to a NumPy array that can be written to a file; raise if NumPy's format does not keep its dtype.
 
-    Python numbers, also in lists, keep all their digits, as in NumPy.
+    Python numbers, also in lists, keep all their digits, as in NumPy. ``name`` is the name of the function.
     """
     value = np.asarray(x) if _is_of_python(x) else np.asarray(listed(name, x))
     if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
@@ -48,7 +51,7 @@ def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_of_python(x: Any) -> bool:
-    """Whether ``x`` is a Python number, or nested lists of Python numbers."""
+    """Return whether ``x`` is a Python number, or nested lists of Python numbers."""
     return all(map(_is_of_python, x)) if isinstance(x, (list, tuple)) else type(x) in dtypes.python_scalar_kind
 
 
@@ -179,5 +182,5 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 def _in_file(dtype: Any) -> np.dtype[Any]:
-    """The dtype of elements in a file; it may have 64 bits even if ``enable_x64`` is off."""
+    """Convert ``dtype`` to a NumPy dtype for elements in a file, which keeps 64 bits even if ``enable_x64`` is off."""
     return dtype.dtype if isinstance(getattr(dtype, "dtype", None), np.dtype) else np.dtype(dtype)

@@ -216,13 +216,19 @@ def histogramdd(
 
 
 def _bin_of(x: Any, edges: Any, size: int) -> Any:
-    """The index of the bin of each number; below 0 or at least ``size`` for a number outside all bins."""
+    """Return for each number in ``x`` the index of its bin, from 0 to ``size - 1``.
+
+    ``edges`` are the ``size + 1`` edges of the bins. A number outside of all bins gets an index outside of this range.
+    """
     index = ops.sub(sorting.searchsorted(edges, x, "right", _INT32), 1)
     return ops.where(ops.eq(x, slice_in_dim(edges, size, size + 1, 0)), size - 1, index)
 
 
 def _added_up(index: Any, weights: Any, size: int) -> Any:
-    """Sum the weights by index, for each index below ``size``; weights with an index out of range do not count."""
+    """Return for each bin from 0 to ``size - 1`` the sum of the weights with this index.
+
+    Weights with an index out of this range are ignored.
+    """
     inside = ops.and_p.bind(ops.ge_p.bind(index, 0), ops.lt(index, size))
     if size == 0:
         return shapes.full((0,), 0, weights.dtype)

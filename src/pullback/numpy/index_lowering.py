@@ -63,7 +63,7 @@ def quote(index: Any) -> str:
 def _classify(item: Any, index: Any) -> Any:
     """Convert one item of an index expression to None, Ellipsis, a slice, an int, or an array of integers or booleans.
 
-    It raises for other items; ``index`` is the expression, for the message.
+    Raise for other items. ``index`` is the whole expression, for the message.
     """
     if item is None or item is Ellipsis or type(item) is int or type(item) is slice:
         return item
@@ -126,7 +126,7 @@ def _not_an_index(item: Any, index: Any) -> OperandError:
 
 
 def _width(item: Any) -> int:
-    """The number of axes that an item of an index expression indexes."""
+    """Return the number of an array's axes that one item of an index expression consumes, such as 1 for a slice."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
@@ -401,7 +401,7 @@ _ATOMS = frozenset((int, type(None), type(Ellipsis)))
 
 
 def _key(index: Any) -> Any:
-    """Convert a basic index to a cache key; raise LookupError for other indices."""
+    """Convert an index of ints, slices, None and Ellipsis to a hashable cache key; raise LookupError for others."""
     kind = type(index)
     if kind in _ATOMS:
         return index
@@ -433,9 +433,9 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
 
 
 def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
-    """Add the size of ``axis`` to negative positions, which count from the end, if ``wrap``; return all positions.
+    """Convert positions along ``axis`` to count from the start: if ``wrap``, add the axis's size to negative positions.
 
-    Positions out of range stay out of range.
+    Positions out of range stay out of range. ``shape`` is the shape of the indexed array.
     """
     size = shape[axis]
     if type(positions) is int:
@@ -457,11 +457,12 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
-    """Broadcast arrays of indices to the shape ``batch``, and stack them to index vectors along a new last axis.
+    """Broadcast arrays of indices to the shape ``batch``, and stack them along a new last axis to index vectors.
 
     Args:
-      columns: for each component an array of indices, and the number of leading axes of ``batch`` at which they end.
-      batch: the sizes of the other axes of the result.
+      columns: for each component of the vectors a pair of an array and a number: the array's last axis is aligned with
+        axis ``number - 1`` of ``batch``.
+      batch: the shape without the last axis.
     """
     if all(isinstance(c, np.ndarray) for c, _ in columns):
         large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
@@ -535,7 +536,10 @@ def read(
 
 
 def _read_slices(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
-    """Read ``x[positions]`` for concrete integers; ``sorted_`` and ``unique`` promise that they ascend and differ."""
+    """Return ``x[positions]`` for an array of concrete integers.
+
+    ``sorted_`` promises that the positions ascend, and ``unique`` that they differ.
+    """
     size = x.shape[0]
     if (positions < 0).any():
         wide = positions.astype(np.int64) if size >= 2**31 else positions

@@ -23,7 +23,10 @@ __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 
 
 def _range(name: str, item: Any) -> np.ndarray[Any, Any]:
-    """The numbers of the slice ``start:stop:step``, or 5 numbers for ``start:stop:5j``, in a canonical dtype."""
+    """Return the numbers of a slice: a range for ``start:stop:step``, or 5 evenly spaced numbers for ``start:stop:5j``.
+
+    The dtype is canonical. ``name`` is the name of the object that was indexed, for errors.
+    """
     if isinstance(item, slice) and item.start is item.stop is None:
         return np.arange(0, dtype=dtypes.default_int())
     if not isinstance(item, slice) or item.stop is None:
@@ -41,7 +44,7 @@ def _range(name: str, item: Any) -> np.ndarray[Any, Any]:
 
 
 class _Grid:
-    """The type of ``mgrid`` and ``ogrid``, which return grids when indexed."""
+    """The class of ``mgrid`` and ``ogrid``, which return grids of coordinates when they are indexed by slices."""
 
     def __init__(self, name: str, sparse: bool, doc: str) -> None:
         self._name, self._sparse, self.__doc__ = name, sparse, doc
@@ -64,7 +67,7 @@ class _Grid:
 
 
 class _Concatenation:
-    """The type of ``r_`` and ``c_``, which concatenate when indexed."""
+    """The class of ``r_`` and ``c_``, which concatenate the items in the index when they are indexed."""
 
     def __init__(self, name: str, axis: int, ndmin: int, at: int, doc: str) -> None:
         self._name, self._axis, self._ndmin, self._at, self.__doc__ = name, axis, ndmin, at, doc

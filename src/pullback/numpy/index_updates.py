@@ -28,7 +28,7 @@ _DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarr
 
 
 def _change(name: str, how: Callable[..., Any], operation: Any, sentence: str, example: str, result: str) -> Any:
-    """Make a method of ``x.at[index]`` that changes the selected elements, such as ``add``.
+    """Make a method of ``x.at[index]``, such as ``add``, which changes the selected elements.
 
     Args:
       name: the name of the method.
@@ -128,10 +128,17 @@ class IndexUpdateRef:
         return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
     def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Apply an operation, such as division, to each selected element and the product of all its values.
+        """Update selected elements by an operation such as division, so that repeated indices are right.
 
-        It is right if an element is selected several times, since ``op(op(a, x), y) == op(a, x * y)``. ``name`` is the
-        method, such as "divide".
+        If an element is selected several times, the operation is applied once, to the product of all its values:
+        ``op(op(a, x), y) == op(a, x * y)``.
+
+        Args:
+          name: the name of the method, such as "divide".
+          operation: the operation.
+          values: the values at the index.
+          flags: the promises about the indices.
+          mode: how to treat indices out of bounds.
         """
         x = inexact_operand("at[].divide", self.array) if name == "divide" else self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values
@@ -216,15 +223,16 @@ class IndexUpdateRef:
         return write(scatter.scatter, self.array, self.index, out, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
-        """Read ``x`` at the index of this update; ``x`` has the shape of the updated array."""
+        """Return the elements of ``x`` at the index of this update. ``x`` has the shape of the updated array."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 
 def _most(counts: Any, low: Any) -> int:
-    """An upper bound of how often an update selects one element.
+    """Return an upper bound for the number of times that an update selects the same element.
 
-    ``counts`` holds how often each element is selected. The bound is its maximum if it is concrete, and otherwise the
-    number of index vectors of the update, from its lowered index ``low``.
+    Args:
+      counts: for each element how often it is selected. If this is concrete, the bound is the maximum.
+      low: the lowered index. If ``counts`` is traced, the bound is the number of index vectors in ``low``.
     """
     known = counts.concrete() if isinstance(counts, Tracer) else counts
     if known is not None and is_on_default_device(known):
@@ -236,7 +244,10 @@ def _most(counts: Any, low: Any) -> int:
 
 
 def _cast(values: Any, x: Any, name: str) -> Any:
-    """Convert ``values`` to the dtype of ``x``, which they update; warn if that loses digits."""
+    """Convert the values of an update to the dtype of the updated array ``x``; warn if this may lose information.
+
+    ``name`` is the name of the update method.
+    """
     if isinstance(values, (list, tuple, range)):
         from pullback.numpy.creation import asarray
 
@@ -257,7 +268,10 @@ def _cast(values: Any, x: Any, name: str) -> Any:
 
 
 def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
-    """Whether an integer dtype holds a number that the default integer type does not, as uint32 holds ``2**32 - 1``."""
+    """Return whether an integer ``dtype`` holds ``number`` and the default integer type does not.
+
+    For example, uint32 holds ``2**32 - 1``, and int32 does not.
+    """
     if not dtypes.is_integer(dtype):
         return False
     default, own = dtypes.iinfo(dtypes.default_int()), dtypes.iinfo(dtype)
@@ -265,7 +279,10 @@ def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
 
 
 def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
-    """Update ``x`` by NumPy's indexing if the result is the same and it is quick; otherwise return None."""
+    """Update a concrete array by NumPy's indexing, for the method ``name`` of ``x.at[index]``.
+
+    Return None in cases that NumPy computes differently or does not support.
+    """
     if isinstance(x, CommittedArray) or isinstance(values, CommittedArray):
         return None
     old = x._value

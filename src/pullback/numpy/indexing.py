@@ -120,7 +120,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Convert an index with arrays to an index of NumPy; raise IndexError if NumPy cannot handle it."""
+    """Replace arrays in an index by NumPy arrays; raise IndexError if NumPy cannot handle the index."""
     out = []
     for item in index:
         if type(item) is ArrayImpl:
@@ -135,7 +135,7 @@ def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _slice_first(x: Any, index: slice) -> Any:
-    """Read a slice of the first axis with step 1 by one operation; return None for other slices."""
+    """Return ``x[index]`` by a single slice operation if the step is 1, otherwise None."""
     shape = x.shape
     step = index.step
     if not shape or not (step is None or (type(step) is int and step == 1)):
@@ -184,7 +184,10 @@ def iterate(x: Any) -> Iterator[Any]:
 
 
 def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, GatherScatterMode]:
-    """Adjust positions for ``mode``, such as "wrap" or "clip"; return them and the mode of the gather."""
+    """Adjust positions along an axis of ``size`` elements for ``mode``, such as "wrap" or "clip".
+
+    Return the adjusted positions, and the mode of the gather that reads them. ``name`` is the function, for errors.
+    """
     if mode == "raise":
         raise ArgumentError(
             f"{name}: mode='raise' is not possible where indices are traced; choose 'fill', 'clip' or 'wrap'"
@@ -256,7 +259,11 @@ def take(
 
 
 def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
-    """Return array, indices and axis; raise unless the other axes agree. Flatten the array if ``axis`` is None."""
+    """Convert the arguments of functions such as ``take_along_axis``; return the array, the indices and the axis.
+
+    The array is flattened if ``axis`` is None. Raise unless the array and the indices have equal sizes along all other
+    axes; a size of 1 broadcasts. ``name`` is the function, for errors.
+    """
     x, positions = operand(name, arr), positions_operand(name, indices)
     if axis is None:
         x, axis = shapes.reshape(x, (x.aval.size,)), 0
@@ -276,7 +283,7 @@ def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, 
 
 
 def _spread(x: Any, like: Any, axis: int) -> Any:
-    """Broadcast the axes of size 1 of ``x``, except ``axis``, to the sizes of ``like``."""
+    """Broadcast axes of ``x`` of size 1, except the axis ``axis``, to the sizes that these axes have in ``like``."""
     shape = tuple(n if i == axis or n != 1 else m for i, (n, m) in enumerate(zip(x.shape, like.shape, strict=True)))
     return shapes.broadcast_to(x, shape)
 
@@ -354,7 +361,10 @@ def take_along_axis(
 
 
 def _by_product(x: Any, positions: Any, axis: int) -> Any:
-    """Read the elements at positions along an axis, by a contraction with a one-hot array."""
+    """Return the elements of ``x`` at ``positions`` along ``axis``, as ``take_along_axis`` does.
+
+    They are computed by a product with a one-hot array, instead of a gather.
+    """
     n = x.shape[axis]
     rank = len(x.shape)
     positions = shapes.moveaxis(_index_vectors(positions, n), axis, rank - 1)  # an axis of size 1 is the last
@@ -507,7 +517,10 @@ def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, i
 
 
 def _known(name: str, x: Any) -> Any:
-    """The concrete values of a condition, on which the shape of the result depends; raise if it is traced."""
+    """Return the concrete values of ``x``, on which the shape of a result depends; raise if ``x`` is traced.
+
+    ``name`` is the name of the function.
+    """
     x = listed(name, x)
     known = x.concrete() if isinstance(x, Tracer) else x
     if known is None:

@@ -107,19 +107,19 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the call of a ufunc may come from an operator, such as ``a + x``, with a NumPy array on the left.
+    """Return whether the call of a ufunc may come from an operator, such as ``a + x`` with a NumPy array ``a``.
 
-    It is False for calls with options, and for masked arrays, which have operators of their own.
+    This is False for calls with options, and for masked arrays, which have operators of their own.
     """
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
 
 
 def _is_in_place(inputs: tuple[Any, ...], outs: list[Any]) -> bool:
-    """Whether a call comes from an operator such as ``a += x``, with a NumPy array ``a`` and our array ``x``.
+    """Return whether the call of a ufunc comes from an operator such as ``a += x``, not from ``np.add(a, x, out=a)``.
 
-    Its arguments are the same as in ``np.add(a, x, out=a)``, which does write into ``a``; the current bytecode
-    instruction of the caller distinguishes them. Callers without bytecode, as in C, write.
+    Here ``a`` is a NumPy array, and ``x`` one of this library. Both calls have the same arguments. So the current
+    bytecode instruction of the caller is inspected; for callers without bytecode, such as C code, the result is False.
     """
     if len(inputs) != 2 or outs[0] is not inputs[0] or not isinstance(inputs[1], Array):
         return False
@@ -165,7 +165,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _function_for(ufunc: np.ufunc) -> Callable[..., Any]:
-    """Find our function for a ufunc of NumPy or of ``scipy.special``; raise if there is none."""
+    """Return this library's function for a ufunc of NumPy or of ``scipy.special``; raise if there is none."""
     name = ufunc.__name__
     special = sys.modules.get("scipy.special")
     if getattr(special, name, None) is not ufunc:
@@ -188,7 +188,7 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _along_an_axis(function: Callable[..., Any], inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``function`` with the arguments of ``ufunc.reduce(array, axis=0, ...)``, whose default axis is the first."""
+    """Call ``function`` with the arguments of a call ``ufunc.reduce(array, axis, ...)``, whose default axis is 0."""
     array, *rest = inputs
     names = ("axis", "dtype", "out", "keepdims", "initial", "where")
     options = {"axis": 0, **dict(zip(names, rest)), **kwargs}
@@ -244,7 +244,7 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
 
 
 def _from_list(x: Any) -> Any:
-    """Convert a list to an array, and return others unchanged: NumPy's functions take lists, and ours do not."""
+    """Convert a list to an array: NumPy's functions take lists, and this library's do not. Return others unchanged."""
     return _find("", "asarray", "np.asarray")(x) if isinstance(x, (list, tuple)) else x
 
 
@@ -253,9 +253,12 @@ def _on_the_host(values: Any) -> Any:
 
 
 def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
-    """Find the function ``name`` of NumPy in ``pullback.numpy``, or in its submodule ``module`` if that is not empty.
+    """Return the function of this library that corresponds to NumPy's function ``name``; raise if there is none.
 
-    Raise an error, which calls it ``shown``, if there is no such function.
+    Args:
+      module: the submodule of ``numpy``, such as "linalg"; empty for ``numpy`` itself.
+      name: the name of the function.
+      shown: the full name of the function, for the error.
     """
     try:
         home = importlib.import_module(f"pullback.numpy.{module}" if module else "pullback.numpy")

@@ -60,9 +60,10 @@ def _vector(x: Any) -> Any:
 
 
 def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """Map ``x`` and the points ``xp`` into one period; sort the points, and add one more at either end.
+    """Map the arguments of a periodic interpolation into one period, so that ``interp`` needs no period.
 
-    Return the new ``x`` and ``xp``, and the values ``fp`` in the order of the points.
+    The points ``xp`` are sorted. The last point, one period earlier, is added before the first; the first point, one
+    period later, is added after the last. Return the new ``x``, ``xp`` and ``fp``.
     """
     period = ops.abs(ops.convert_element_type(inexact_operand("interp", period), x.dtype))
     x, xp = ufuncs.remainder(x, period), ufuncs.remainder(xp, period)
@@ -91,9 +92,9 @@ def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
 
 
 def _normal(x: Any, tiny: float) -> Any:
-    """Replace numbers less than ``tiny`` in modulus, the subnormal ones, by 0.
+    """Replace subnormal numbers, whose modulus is less than ``tiny``, by 0.
 
-    The compiler does the same, so that eager and compiled calls use the same interval.
+    Compiled programs do this too. So eager and compiled calls choose the same interval.
     """
     return ops.where(ops.lt(ops.abs(x), tiny), 0, x)
 

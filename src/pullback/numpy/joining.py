@@ -28,7 +28,10 @@ __all__ = [
 
 
 def _sequence(name: str, arrays: Any) -> Sequence[Any]:
-    """Return a sequence of arrays; unstack an array along its first axis."""
+    """Return ``arrays`` if it is a list or tuple; if it is one array, return its slices along the first axis.
+
+    Raise for other arguments. ``name`` is the name of the function, for errors.
+    """
     if isinstance(arrays, (list, tuple)):
         if not arrays:
             raise ShapeError(f"{name} needs at least one array")
@@ -39,7 +42,10 @@ def _sequence(name: str, arrays: Any) -> Sequence[Any]:
 
 
 def _by_numpy(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> ArrayImpl | None:
-    """Call a NumPy function on concrete arrays of one dtype; return None for others, and if NumPy raises."""
+    """Call a NumPy function with a list of concrete arrays of one dtype, and with ``args``.
+
+    Return None for traced arrays, for arrays of several dtypes, and if NumPy raises.
+    """
     if not state.trace.quick:
         return None
     for x in arrays:
@@ -87,7 +93,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 
 def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
-    """Concatenate arrays of one dtype, after a check of their shapes."""
+    """Check the shapes of arrays of one dtype, and concatenate the arrays along ``axis``."""
     first = xs[0].shape
     if not first:
         raise ShapeError(f"{name}: arrays without axes cannot be concatenated; use stack")
@@ -140,7 +146,7 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
 
 
 def _stack_rows(values: list[Any], axis: int) -> Any:
-    """``np.stack`` along the first axis (``axis`` is 0), without a view for each value."""
+    """Do the same as ``np.stack`` along the first axis, but without a view of each array; ``axis`` is always 0."""
     shape = values[0].shape
     if not shape:
         return np.stack(values)
@@ -241,7 +247,7 @@ def block(arrays: ArrayLike | Sequence[Any]) -> Array:
 
 
 def _depth(item: Any) -> int:
-    """The nesting depth of lists; raise unless it is the same for all items."""
+    """Return how deeply the lists in ``item`` are nested: 0 if it is not a list. Raise if items differ in depth."""
     if not isinstance(item, list):
         return 0
     depths = {_depth(p) for p in item}

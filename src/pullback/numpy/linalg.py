@@ -121,7 +121,7 @@ def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
 
 
 def _largest(sizes: Any, axes: Any, keepdims: bool) -> Any:
-    """The maximum of nonnegative numbers over some axes; 0 if there are no numbers."""
+    """Return the maximum over ``axes`` of numbers that are not negative; 0 where there are no numbers."""
     rank = len(sizes.shape)
     empty = any(sizes.shape[i] == 0 for i in axes_tuple(axes, rank, "linalg.norm"))
     return (reductions.sum if empty else reductions.max)(sizes, axes, keepdims=keepdims)
@@ -267,7 +267,15 @@ def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any]
 
 
 def _broadcast(solver: Any, matrices: Sequence[Any], b: Any) -> Any:
-    """Apply ``solver`` to matrices and right sides ``b`` whose leading axes broadcast; do not copy a single matrix."""
+    """Apply a solver to batches of matrices and of right-hand sides, whose leading axes broadcast.
+
+    A single matrix is not copied for each right-hand side.
+
+    Args:
+      solver: takes the matrices and the right-hand sides.
+      matrices: one or several arguments of the solver, of the same leading axes.
+      b: the right-hand sides, matrices too.
+    """
     leading = matrices[0].shape[:-2]
     if not leading:
         for _ in b.shape[:-2]:
@@ -608,10 +616,10 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """The order of multiplications with the least cost for a product of matrices.
+    """Return the order of multiplications that is cheapest for a product of several matrices.
 
-    Factor i has the shape (sizes[i], sizes[i + 1]). For each pair (i, j) the result holds the position at which to
-    split the product of factors i to j in two.
+    Factor i has the shape (sizes[i], sizes[i + 1]). The result maps each pair (i, j) to the position at which to split
+    the product of factors i to j in two.
     """
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}

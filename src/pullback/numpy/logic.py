@@ -42,10 +42,16 @@ _bool = np.dtype(bool)
 def _comparison(
     name: str, primitive: Primitive, sentence: str, example: str, result: str, strict: Primitive | None = None
 ) -> declare.Binary:
-    """Make the comparison function ``name``, which compares integers by value even if no dtype holds both.
+    """Make a public comparison function, such as ``less``.
 
-    It orders complex numbers by ``strict`` on real parts and, if these are equal, by ``primitive`` on imaginary parts.
-    The docstring's first sentence is ``sentence``; ``example`` is its example, which prints ``result``.
+    The function compares integers by value, even if no dtype holds both operands. It compares complex numbers by their
+    real parts, with ``strict``; and where these are equal, by their imaginary parts, with ``primitive``.
+
+    Args:
+      name: the name of the function.
+      primitive: the primitive that compares real numbers.
+      sentence, example, result: the docstring's first sentence, its example, and the output of the example.
+      strict: the strict comparison, for complex numbers. If it is None, ``primitive`` compares these too.
     """
 
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
@@ -72,9 +78,12 @@ def _comparison(
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
-    """Compare an integer array by ``primitive`` with an int that its dtype cannot hold; return None if it holds it.
+    """Compare an integer array with an int that the array's dtype cannot hold; return None if it can.
 
-    ``array`` is the array, either ``a`` or ``b``, and the other of the two is the int.
+    Args:
+      primitive: the comparison.
+      a, b: the operands: the array and the int, in any order.
+      array: the operand that is the array.
     """
     number = b if array is a else a
     if not dtypes.is_integer(array.dtype) or dtypes.holds(array.dtype, number):
@@ -84,7 +93,7 @@ def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
 
 
 def _integers_compared(primitive: Primitive, a: Any, b: Any) -> Any:
-    """Compare integer arrays of two dtypes, weak or not, by value."""
+    """Compare integer arrays of two dtypes by value with ``primitive``, even if no integer dtype holds both."""
     dtype = dtypes.integer_for(a.dtype, b.dtype)
     if dtype is not None:
         return primitive.bind(ops.convert_element_type(a, dtype), ops.convert_element_type(b, dtype))
@@ -122,7 +131,7 @@ greater_equal = _ordering("greater_equal", ops.ge_p, ops.gt_p, ">=", "False")
 
 
 def _truth(name: str, x: Any) -> Any:
-    """Convert an operand to booleans: whether its elements are not zero."""
+    """Convert an operand to booleans: True where an element is not zero. ``name`` is the function, for errors."""
     x = operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
@@ -465,9 +474,10 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 
 def _within(x: Any, bound: Any) -> Any:
-    """Limit ``bound``, an int or a weakly typed integer array, to the range of the integer dtype of ``x``.
+    """Clip ``bound``, a bound of ``clip``, to the range of the integer dtype of ``x``.
 
-    Other bounds of ``clip`` are returned unchanged, since they are not converted to that dtype.
+    This is done to an int and to a weakly typed array of integers, which will be converted to this dtype. Other bounds
+    are returned unchanged.
     """
     if not dtypes.is_integer(x.dtype):
         return bound

@@ -76,7 +76,7 @@ def reshape(
 
 
 def _sizes_and_unknown(shape: Any) -> Shape:
-    """Convert a shape to a tuple of ints, in which -1 is allowed."""
+    """Convert a shape to a tuple of ints, among them perhaps -1 for a size that is not known."""
     return tuple([-1 if _is_unknown(n) else shape_tuple(n, "reshape")[0] for n in several(shape)])
 
 
@@ -89,7 +89,7 @@ def _is_unknown(size: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _target_shape(have: Shape, shape: Shape) -> Shape:
-    """Return the new shape, with -1 replaced by the size that fits; raise if the shapes do not fit."""
+    """Replace -1 in the new shape ``shape`` of an array of shape ``have`` by the size that fits; raise if none fits."""
     size = math.prod(have)
     if -1 not in shape:
         if math.prod(shape) != size or any(type(n) is int and n < 0 for n in shape):
@@ -507,9 +507,9 @@ def _repeat_empty(x: Any, axis: int, total: int | None) -> Any:
 
 
 def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
-    """Repeat each slice of ``x`` along ``axis`` by its traced count in ``repeats``, to ``total`` slices.
+    """Repeat each slice of ``x`` along ``axis``, slice i ``repeats[i]`` times, where ``repeats`` is traced.
 
-    A search in the cumulative counts finds the slice at each position.
+    The result has ``total`` slices. The slice at each position is found by a search in the cumulative counts.
     """
     from pullback.primitives.arrays.sorting import searchsorted
     from pullback.primitives.reductions import cumsum

@@ -145,10 +145,13 @@ def vectorize(
 
 
 def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str | None) -> list[Core]:
-    """Return ``cores``, the core axes of each operand, without the operands that are None.
+    """Drop the core axes of operands that are None; raise if the signature has axes for such an operand.
 
-    It raises if the signature has axes for such an operand. ``args`` are all arguments of the call, and ``excluded``
-    the positions of the arguments that are not operands.
+    Args:
+      cores: for each operand the names of its core axes.
+      args: all arguments of the call.
+      excluded: the positions of arguments that are not operands.
+      signature: the signature, for the error.
     """
     operands = [x for i, x in enumerate(args) if i not in excluded]
     if len(operands) != len(cores):
@@ -170,9 +173,12 @@ def _parse(signature: str) -> tuple[list[Core], list[Core]]:
 
 
 def _core_sizes(cores: Sequence[Core], arrays: Sequence[Any], signature: str | None) -> dict[str, int]:
-    """The size of each axis that the signature of ``vectorize`` names; raise if two operands disagree.
+    """Return the size of each axis that the signature of ``vectorize`` names; raise if two operands disagree.
 
-    ``cores`` holds the names of the last axes of each array. A name that is a number is the size of the axis.
+    Args:
+      cores: for each array the names of its last axes. A name that is a number is the size of the axis.
+      arrays: the operands.
+      signature: the signature, for errors.
     """
     sizes: dict[str, int] = {}
     for core, x in zip(cores, arrays, strict=True):
@@ -201,10 +207,10 @@ def _check_results(cores: Sequence[Core], out: Any, sizes: dict[str, int], signa
 
 
 def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[Any]) -> Any:
-    """Map ``core`` by ``vmap`` over the leading axes of its operands, which broadcast against each other.
+    """Map ``core`` by ``vmap`` over the leading axes of arrays; these axes broadcast against each other.
 
-    ``cores`` holds the names of the last axes of each array, which are not mapped. Leading axes of size one are dropped
-    instead of mapped.
+    ``cores`` holds for each array the names of its last axes, which are not mapped. A leading axis of size one that
+    broadcasts is dropped instead of mapped.
     """
     loops = [x.shape[: len(x.shape) - len(c)] for c, x in zip(cores, arrays, strict=True)]
     loop = broadcast_shape("vectorize", loops) if loops else ()

@@ -42,7 +42,7 @@ __all__: list[str] = []
 
 
 def _imported(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that calls ``name`` of ``module``, which it imports at the first call."""
+    """Return a function that calls the function ``name`` of ``module``, and imports the module at the first call."""
     found: list[Any] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -339,21 +339,27 @@ class Methods:
 
 
 def _to_python_number(x: Any) -> Any:
-    """Convert an array without axes to a Python number, for functions without a derivative such as ``math.floor``."""
+    """Convert an array without axes to a Python number, for a function without a derivative, such as ``math.floor``."""
     while not isinstance(x, ArrayImpl):
         x = x._known(ConcretizationTypeError, "math.floor, ceil or trunc", "Use jnp.floor, jnp.ceil or jnp.trunc.")
     return np.asarray(_scalar(x._value, "math.floor, ceil or trunc")).item()
 
 
 def _concrete_array(x: Any, what: str) -> ArrayImpl:
-    """Return the concrete array of ``x``, whose shards Python can inspect; raise if it is staged."""
+    """Return the concrete array that ``x`` stands for; raise if ``x`` is traced and has no concrete value.
+
+    ``what`` says in the error what was asked for, such as shards.
+    """
     while not isinstance(x, ArrayImpl):
         x = x.concrete_value(what, "Ask for them outside of the transformed function.")
     return x
 
 
 def _elements(x: Any, what: str) -> np.ndarray[Any, Any]:
-    """Return the elements of ``x`` as a NumPy array; raise if it is staged."""
+    """Return the elements of ``x`` as a NumPy array; raise if ``x`` is traced and has no concrete value.
+
+    ``what`` says in the error what was asked for.
+    """
     while not isinstance(x, ArrayImpl):
         x = x.concrete_value(what, "Return the array from the transformed function instead.")
     return host_value(x)
@@ -363,7 +369,7 @@ def _elements(x: Any, what: str) -> np.ndarray[Any, Any]:
 
 
 def _is_readable(x: Any) -> bool:
-    """Whether the elements of a committed array can be printed as a NumPy array."""
+    """Return whether this process can read all elements of a committed array as a NumPy array."""
     return len(x.shape) <= MOST_HOST_AXES and (x.is_fully_addressable or x.is_fully_replicated)
 
 
@@ -453,9 +459,9 @@ def _scalar(value: Any, what: str) -> Any:
 
 
 class _Late:
-    """A descriptor for a method that is a function of ``pullback.numpy``, imported at the first access.
+    """A descriptor for a method of arrays that is a function of ``pullback.numpy``.
 
-    The method then replaces the descriptor.
+    The first access imports the function, and replaces the descriptor by the method.
     """
 
     def __init__(self, name: str, call: Any = None) -> None:
@@ -472,14 +478,14 @@ class _Late:
 
 
 def _copied(function: Any) -> Any:
-    """Copy a function, so that the copy can have its own name and docstring."""
+    """Return a copy of a function, which can get its own name and docstring."""
     copy: Any = FunctionType(function.__code__, function.__globals__, None, function.__defaults__, function.__closure__)
     copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
     return copy
 
 
 def _with_self(function: Any) -> Any:
-    """Copy a function, with its first parameter named ``self`` in the signature."""
+    """Return a copy of a function whose signature names the first parameter ``self``."""
     method = _copied(function)
     found = inspect.signature(function)
     first, *others = found.parameters.values()

@@ -39,10 +39,16 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = False) -> Method:
-    """Make the method ``name`` that calls ``function(self, other)``, or if ``reflected``, ``function(other, self)``.
+    """Make the operator method ``name`` of arrays, which calls ``function`` with the two operands.
 
-    It returns NotImplemented if ``other`` is of another library and can do the operation by its own method, such as
-    ``__radd__`` for ``__add__``. It raises for other types; ``symbol`` is the operator, for the message.
+    The method returns NotImplemented if the other operand is of another library and has its own method for the
+    operation, such as ``__radd__`` for ``__add__``. It raises for other types that are not numbers or arrays.
+
+    Args:
+      name: the name of the method, such as ``__add__``.
+      symbol: the operator, such as "+", for the error.
+      function: the operation.
+      reflected: whether to call ``function(other, self)`` instead of ``function(self, other)``.
     """
     other_half = _REFLECTED.get(name, name)
 
@@ -87,7 +93,7 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _fetched(*operands: Any) -> bool:
-    """Copy the elements of operands that are only on a device to the host; return whether there were any."""
+    """Copy operands that are only on a device to the host; return whether there were any."""
     absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
     for x in absent:
         x._host_value = x._value
@@ -95,7 +101,11 @@ def _fetched(*operands: Any) -> bool:
 
 
 def _eager(name: str, compute: Method, general: Method) -> Method:
-    """Make an operator of concrete arrays: ``compute`` on their NumPy arrays of one dtype, otherwise ``general``."""
+    """Make the operator method ``name`` of concrete arrays.
+
+    The method calls ``compute`` on the operands' NumPy arrays if these have the same dtype, or if one operand is a
+    number that does not change the dtype. Otherwise it calls ``general`` on the operands.
+    """
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
@@ -128,7 +138,11 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
-    """Make a reflected operator of a number and a concrete array: ``compute`` on NumPy values, else ``general``."""
+    """Make the reflected operator method ``name`` of concrete arrays, such as ``__radd__``.
+
+    For a Python number whose result has the array's dtype, the method calls ``compute`` on the number and the NumPy
+    array. Otherwise it calls ``general`` on the operands.
+    """
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
@@ -149,9 +163,10 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
-    """Make a comparison of concrete arrays: ``compute`` on their NumPy arrays, or ``general`` if NumPy's rules differ.
+    """Make the comparison method ``name`` of concrete arrays.
 
-    They differ for complex numbers, and for operands of two dtypes.
+    The method calls ``compute`` on the operands' NumPy arrays where NumPy has the same rules. Otherwise, as for complex
+    numbers and for two dtypes, it calls ``general`` on the operands.
     """
 
     def method(self: Any, other: Any) -> Any:
@@ -193,7 +208,7 @@ def _eager_matmul(general: Method) -> Method:
 
 
 def _eager_power(general: Method) -> Method:
-    """Make the power operator of concrete arrays: a product for squares, else the operator ``general``."""
+    """Make the method ``__pow__`` of concrete arrays: it multiplies if the exponent is 2, else calls ``general``."""
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:
@@ -232,7 +247,10 @@ _BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128"
 
 
 def _bitwise(compute: Method) -> Method:
-    """Wrap an operator on bits to raise for integers of less than 8 bits, which NumPy computes in 8."""
+    """Wrap a NumPy operator on bits, so that it raises for integers of less than 8 bits.
+
+    NumPy would compute with these in 8 bits.
+    """
 
     def bits(a: Any, b: Any) -> Any:
         if (a if hasattr(a, "dtype") else b).dtype.kind == "V":

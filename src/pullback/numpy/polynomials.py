@@ -29,7 +29,10 @@ __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polym
 
 
 def _coefficients(name: str, *xs: Any) -> list[Any]:
-    """Convert operands to vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
+    """Convert operands to vectors of coefficients, of one float or complex dtype; a number is a constant polynomial.
+
+    ``name`` is the name of the function, for errors.
+    """
     return _vectors(name, inexact_operands(name, *xs))
 
 
@@ -42,19 +45,28 @@ def _vectors(name: str, arrays: list[Any]) -> list[Any]:
 
 
 def _longer(x: Any, length: int) -> Any:
-    """Pad a vector with zeros in front to a length."""
+    """Pad a vector with zeros at its beginning, so that it has ``length`` elements."""
     return slicing.pad(x, 0, [(length - x.shape[0], 0, 0)])
 
 
 def _trimmed(name: str, x: Any) -> Any:
-    """Drop the leading zeros of a polynomial; keep one zero if all coefficients are zero."""
+    """Drop the leading zeros of the coefficients ``x``; keep one zero if all coefficients are zero.
+
+    ``name`` is the name of the function, for errors.
+    """
     first = _nonzero_positions(name, x, "trim_leading_zeros", "False, which is the default")
     start = int(first[0]) if first.size else max(x.shape[0] - 1, 0)
     return slicing.slice_in_dim(x, start, x.shape[0], 0)
 
 
 def _nonzero_positions(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any]:
-    """The positions of the nonzero elements of a vector; an error for a traced one advises ``option=instead``."""
+    """Return the positions of the nonzero elements of a vector; raise if the vector is traced.
+
+    Args:
+      name: the name of the function.
+      x: the vector.
+      option, instead: the error advises to pass ``option=instead``.
+    """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
         raise ConcretizationTypeError(
@@ -169,7 +181,7 @@ def _order(name: str, m: Any) -> int:
 
 
 def _falling(powers: np.ndarray[Any, Any], m: int) -> np.ndarray[Any, Any]:
-    """The falling factorial ``p (p-1) ... (p-m+1)`` of each power p."""
+    """Return the falling factorial ``p * (p - 1) * ... * (p - m + 1)`` of each power p."""
     return np.prod(powers[:, None] - np.arange(m), axis=1, dtype=np.float64)
 
 
@@ -319,7 +331,10 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 def _eigenvalues(x: Any) -> Any:
-    """The roots of a polynomial whose first coefficient is not zero, as eigenvalues of its companion matrix."""
+    """Return the roots of a polynomial with coefficients ``x``, as eigenvalues of its companion matrix.
+
+    The first coefficient must not be zero.
+    """
     n = x.shape[0]
     rest = ops.neg(ops.div(slicing.slice_in_dim(x, 1, n, 0), slicing.slice_in_dim(x, 0, 1, 0)))
     below = diag(shapes.full((n - 2,), 1, x.dtype), -1)
@@ -328,9 +343,10 @@ def _eigenvalues(x: Any) -> Any:
 
 
 def _padded_roots(x: Any, wide: Any) -> Any:
-    """The roots of a polynomial whose n coefficients may begin with zeros, in n - 1 elements of type ``wide``.
+    """Return the roots of a polynomial whose first coefficients may be zero, in a vector of static length.
 
-    The order is: roots that are not zero, roots that are zero, and NaN for each leading zero.
+    For n coefficients the vector has n - 1 elements, of the dtype ``wide``: roots that are not zero, roots that are
+    zero, and NaN for each leading zero of the coefficients.
     """
     n = x.shape[0]
     nonzero = ops.ne_p.bind(x, 0)
@@ -352,7 +368,7 @@ def _padded_roots(x: Any, wide: Any) -> Any:
 
 
 def _first(mask: Any, n: int) -> Any:
-    """The position of the first true element of a mask of ``n``; ``n`` if there is none."""
+    """Return the position of the first true element of a mask of ``n`` elements; ``n`` if there is none."""
     return reduce_min(ops.where(mask, arange(n), n), (0,))
 
 
@@ -466,15 +482,15 @@ def polyfit(
 
 
 def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
-    """The covariances of the coefficients of a polynomial fit.
+    """Return the matrix of covariances of the coefficients of a polynomial fit.
 
     Args:
-      scaled: the Vandermonde matrix, with columns divided by ``scale``.
-      scale: the norms of its columns.
+      scaled: the Vandermonde matrix, whose columns are divided by ``scale``.
+      scale: the norms of the columns.
       residuals: the sum of squared residuals of each fit.
       n: the number of points.
-      cov: "unscaled" for covariances that are not multiplied by the residual variance.
-      several: whether there are several fits, along a new last axis of the result.
+      cov: "unscaled" to leave out the factor ``residuals / (n - number of coefficients)``.
+      several: whether there are several fits; then the result has a new last axis of fits.
     """
     inverse = inv(matmul(ops.conj(matrix_transpose(scaled)), scaled))
     inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))

@@ -287,7 +287,7 @@ def positions_operand(name: str, indices: Any) -> Any:
 
 
 def _too_wide(indices: Any) -> Any:
-    """Return ``indices`` as int64 if they are Python or NumPy integers that the default integer dtype does not hold.
+    """Return ``indices`` as int64 if they are Python or NumPy integers that the default integer dtype cannot hold.
 
     Return None for all other indices.
     """

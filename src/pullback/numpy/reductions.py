@@ -61,7 +61,7 @@ def size_as(size: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a sum: integers narrower than the default integer are widened to its size."""
+    """Return the dtype of a sum of elements of ``dtype``: narrow integers are widened to the default integer's size."""
     if dtypes.is_inexact(dtype):
         return dtype
     wide = dtypes.default_int()
@@ -73,7 +73,7 @@ def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _boolean(name: str, x: Any) -> Any:
-    """Convert an operand to booleans: whether its elements are not zero."""
+    """Convert an operand to booleans: True where an element is not zero. ``name`` is the function, for errors."""
     x = number_operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
@@ -88,7 +88,7 @@ def boolean_mask(name: str, where: Any) -> Any:
 
 
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
-    """Convert the argument ``where`` to booleans; raise unless they broadcast to ``shape``."""
+    """Convert the argument ``where`` of the function ``name`` to booleans; raise unless they broadcast to ``shape``."""
     mask = boolean_mask(name, where)
     if broadcast_shape(name, [mask.shape, shape]) != shape:
         raise ShapeError(f"{name}: where, of shape {mask.shape}, does not broadcast to the array's shape {shape}")
@@ -96,9 +96,15 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive) -> Any:
-    """Combine a reduced array with the number ``initial``, unless it is None, by the primitive ``combine``.
+    """Finish a reduction: combine its result with ``initial``, and restore the reduced axes if ``keepdims``.
 
-    With ``keepdims`` restore the reduced ``axes``, with size one.
+    Args:
+      name: the name of the function, for errors.
+      result: the reduced array.
+      axes: the reduced axes.
+      keepdims: whether to restore these axes, with size one.
+      initial: a number, or None.
+      combine: the primitive that combines two elements.
     """
     if initial is not None:
         first = operand(name, initial)
@@ -414,9 +420,10 @@ def mean(
 
 
 def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which to compute moments, such as the mean, of at least 32 bits.
+    """Return the dtype in which to compute moments, such as the mean, of elements of the dtype ``have``.
 
-    It is the dtype ``have`` of the operand, promoted with the dtype ``wanted`` of the result if that is inexact.
+    This is ``have``, promoted with the dtype ``wanted`` of the result if ``wanted`` is inexact. It has at least 32
+    bits.
     """
     dtype = dtypes.common_dtype(have, wanted) if dtypes.is_inexact(wanted) else have
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
@@ -432,7 +439,7 @@ def _mean(x: Any, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
 
 
 def _counted(mask: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """The number of elements along some axes that ``mask`` selects, in the dtype of ``x``."""
+    """Return the number of elements along ``axes`` that ``mask`` selects, in the dtype of ``x``."""
     counted = convert_element_type(shapes.broadcast_to(mask, x.shape), dtypes.default_int())
     return convert_element_type(prims.reduce_sum(counted, axes), x.dtype)
 
@@ -549,7 +556,14 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
 def _cumulate(
     name: str, function: Any, a: Any, axis: int | None, dtype: Any, out: Any, skipped: int | None = None
 ) -> Any:
-    """Compute cumulative results by ``function``, with NaN replaced by ``skipped`` unless that is None."""
+    """Check the arguments of a cumulative function such as ``cumsum``, and compute its result.
+
+    Args:
+      name: the name of the function, for errors.
+      function: the primitive function that computes cumulative sums or products.
+      a, axis, dtype, out: as in NumPy; ``out`` must be None.
+      skipped: the number that replaces NaN, or None to keep NaN.
+    """
     refuse_out(name, out)
     x = operand(name, a)
     if skipped is not None and dtypes.is_inexact(x.dtype):
@@ -565,7 +579,10 @@ def _cumulate(
 
 
 def _cumulated(function: Any, x: Any, axis: int) -> Any:
-    """Cumulative sums or products, by ``function``; for booleans, whether any or all elements so far are true."""
+    """Apply ``function``, which computes cumulative sums or products, along ``axis``.
+
+    For booleans return whether any (for sums) or all (for products) of the elements so far are true.
+    """
     if not dtypes.is_bool(x.dtype):
         return function(x, axis)
     of_integers = prims.cummax if function is prims.cumsum else prims.cummin
@@ -633,7 +650,11 @@ def _is_nan(x: Any) -> Any:
 
 
 def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
-    """Replace NaN in an operand by 0; return it with a mask of the elements that count: in ``where``, not NaN."""
+    """Replace NaN in an operand by 0; return the result, and a mask of the elements that count.
+
+    An element counts if it is not NaN and ``where`` is true. If ``where`` is None and no element can be NaN, the mask
+    is None. ``name`` is the function, for errors.
+    """
     x = operand(name, a)
     if not dtypes.is_inexact(x.dtype):
         return x, where if where is None else _mask(name, where, x.shape)

@@ -24,7 +24,7 @@ ndarray = Array
 
 
 class _ScalarType(type):
-    """The type of ``float32`` and other scalar types, which make arrays when called, and are accepted as dtypes."""
+    """The type of scalar types such as ``float32``. They make arrays when called, and are accepted as dtypes."""
 
     @property
     def dtype(cls) -> np.dtype[Any]:
@@ -135,7 +135,10 @@ def size(a: ArrayLike | Sequence[Any] | HasShapeAndDtype, axis: Axes = None) -> 
 
 
 def _sizes(name: str, a: Any) -> tuple[int, ...]:
-    """The shape of an array, of nested lists, or of an object with shape and dtype, such as ``ShapeDtypeStruct``."""
+    """Return the shape of an array, of nested lists, or of an object with a shape, such as ``ShapeDtypeStruct``.
+
+    ``name`` is the name of the function, for errors.
+    """
     if isinstance(a, Array):
         return a.shape
     if a is None:  # as in JAX; TensorFlow Probability relies on it

@@ -36,7 +36,10 @@ _INT32 = np.dtype(np.int32)
 
 
 def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """Return an operand and the position of an axis; flatten the operand if ``axis`` is None."""
+    """Return ``a`` as an array, and ``axis`` as a position from 0 on; if ``axis`` is None, flatten the array.
+
+    ``name`` is the name of the function, for errors.
+    """
     x = number_operand(name, a)
     if axis is None:
         x = shapes.reshape(x, (x.size,))
@@ -240,7 +243,10 @@ def _take(x: Any, indices: Any) -> Any:
 
 
 def _size_of(name: str, count: Any, size: int | None) -> int:
-    """The number of elements to return: ``size`` if it is not None, otherwise ``count``, which must be concrete."""
+    """Return the number of elements of a result: ``size`` if it is not None, otherwise ``count``.
+
+    Raise if ``count`` is needed and traced. ``name`` is the name of the function, for errors.
+    """
     if size is None:
         try:
             return int(count)
@@ -254,9 +260,15 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
 
 
 def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
-    """Return the positions of the true elements of ``mask``, and booleans that are False for padding among these.
+    """Return the positions of the true elements of a mask, padded or cut off to ``size`` elements if that is not None.
 
-    If ``size`` is not None, ``size`` positions are returned: the last are left out, or zeros are added.
+    Args:
+      name: the name of the function, for errors.
+      mask: a vector of booleans.
+      size: the number of positions to return, or None for all.
+
+    Returns:
+      The positions, 0 for padding; and booleans: False for padding.
     """
     n = mask.shape[0]
     if n == 0:
@@ -273,9 +285,14 @@ def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
 
 
 def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = None) -> Any:
-    """Replace the elements of ``values`` that are padding, where ``found`` is false.
+    """Replace the elements, or rows, of ``values`` that are padding.
 
-    They become ``fill_value``, or if that is None, ``default``, or if that is None too, the first value.
+    Args:
+      name: the name of the function, for errors.
+      values: the array.
+      found: for each element along the first axis whether it is not padding.
+      fill_value: the value of the padding; None for ``default``.
+      default: the value if ``fill_value`` is None; if this is None too, the first element of ``values``.
     """
     if fill_value is None:
         if default is not None:
@@ -293,7 +310,7 @@ def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _starts(x: Any, equal_nan: bool = True) -> Any:
-    """A mask of the elements, or rows, of a sorted array that differ from the previous one, so that groups start there.
+    """Return a mask of the elements, or rows, of a sorted array that differ from the previous one: starts of groups.
 
     ``equal_nan`` says whether NaN equals NaN.
     """
@@ -373,13 +390,17 @@ def unique(
 
 
 def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the distinct rows of ``x``, their first positions, the index of each row among them, and their counts.
+    """Find the distinct rows of an array, or the distinct elements of a vector.
 
     Args:
-      x: an array of rows, or a vector.
+      x: the array or vector.
       equal_nan: whether NaN equals NaN.
       size: the number of distinct rows to return, or None for all.
       fill_value: the value of the padding, if there are fewer than ``size``.
+
+    Returns:
+      The distinct rows; for each of these the position of its first occurrence; for each row of ``x`` its index among
+      the distinct rows; and for each distinct row the number of occurrences.
     """
     n = x.shape[0]
     dtype = dtypes.default_int()
@@ -401,7 +422,10 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple
 
 
 def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Sort the rows of ``x``; return their original positions, as integers of type ``dtype``, and the sorted rows."""
+    """Sort the rows of ``x``; return the original positions of the sorted rows, and the sorted rows.
+
+    The positions are integers of type ``dtype``.
+    """
     if len(x.shape) == 1:
         ordered, order = prims.argsort([x], 0, dtype)
         return order, ordered
@@ -530,7 +554,10 @@ def isin(
 
 
 def _is_member(x: Any, ordered: Any) -> Any:
-    """Whether each element of the vector ``x`` is in the sorted vector ``ordered``; their dtypes may differ."""
+    """Return for each element of the vector ``x`` whether it is in the sorted vector ``ordered``.
+
+    The dtypes of the vectors may differ.
+    """
     n = ordered.shape[0]
     if n == 0:
         return shapes.full(x.shape, False, np.dtype(bool))
@@ -580,9 +607,15 @@ def setdiff1d(
 
 
 def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any, default: Any = None) -> Any:
-    """The elements of ``x`` where ``mask`` is true, as a vector of ``size`` elements if that is not None.
+    """Return the elements of ``x`` where ``mask`` is true, padded or cut off to ``size`` elements if that is not None.
 
-    Missing elements become ``fill_value``, or if that is None, ``default``, or if that is None too, the first element.
+    Args:
+      name: the name of the function, for errors.
+      x: the vector.
+      mask: a vector of booleans.
+      size: the number of elements to return, or None for all.
+      fill_value: the value of the padding; None for ``default``.
+      default: the value if ``fill_value`` is None; if this is None too, the first element.
     """
     indices, found = _selected(name, mask, size)
     if x.shape[0] == 0:

@@ -106,7 +106,13 @@ def average(
 
 
 def _along_axes(w: Any, shape: Shape, axis: Any) -> Any:
-    """Broadcast the weights of ``average``, whose axes are ``axis`` in that order, to the shape of the array."""
+    """Broadcast weights along some axes, an argument of ``average``, to the shape of the averaged array.
+
+    Args:
+      w: the weights.
+      shape: the shape of the averaged array.
+      axis: the axis or axes of the array to which the axes of ``w`` correspond, in order.
+    """
     if axis is None:
         raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {shape} need axis")
     axes_tuple(axis, len(shape), "average")  # raises for a repeated axis
@@ -308,14 +314,21 @@ def _weights_like(name: str, weights: Any, x: Any, axis: Any, method: str) -> An
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """Move the axes ``axes`` to the end, and merge them to one."""
+    """Move ``axes`` to the end, and merge them to one axis."""
     others = [i for i in range(len(x.shape)) if i not in axes]
     moved = shapes.transpose(x, [*others, *axes])
     return shapes.reshape(moved, (*moved.shape[: len(others)], count_of(x.shape, axes)))
 
 
 def _interpolated(x: Any, fractions: Any, method: str, skip_nan: bool) -> Any:
-    """The quantiles ``fractions`` of the last axis of ``x``, by a method that selects or interpolates elements."""
+    """Return the quantiles ``fractions`` of the elements along the last axis of ``x``.
+
+    Args:
+      x: the array.
+      fractions: the quantiles, from 0 to 1; they are along the last axis of the result.
+      method: a method of ``np.quantile`` that selects or interpolates elements.
+      skip_nan: whether to ignore NaN; otherwise NaN makes the quantiles NaN.
+    """
     last = len(x.shape) - 1
     ordered = sorting.sort([x], last)[0]
     number = ops.eq(x, x)
@@ -360,9 +373,12 @@ def _interpolated(x: Any, fractions: Any, method: str, skip_nan: bool) -> Any:
 
 
 def _position(q: Any, end: Any, method: str) -> Any:
-    """The positions of the quantiles ``q`` (fractions) among sorted elements, which may be fractional.
+    """Return the positions of quantiles among sorted elements; a position between two elements is fractional.
 
-    Positions count from zero to ``end``. ``method`` is as in ``np.quantile``.
+    Args:
+      q: the quantiles, from 0 to 1.
+      end: the position of the last element, where the first has position 0.
+      method: the method of ``np.quantile``.
     """
     if method in ("averaged_inverted_cdf", "closest_observation"):
         return q * (end + 1) - (1 if method.startswith("averaged") else 1.5)
@@ -373,7 +389,17 @@ def _position(q: Any, end: Any, method: str) -> Any:
 
 
 def _inverted_cdf(x: Any, weights: Any, fractions: Any, skip_nan: bool) -> Any:
-    """The first elements of the sorted last axis at which the sum of the weights reaches ``fractions`` of the total."""
+    """Return weighted quantiles along the last axis.
+
+    A quantile is the first of the sorted elements at which the sum of the weights so far reaches a fraction of the
+    total.
+
+    Args:
+      x: the array.
+      weights: a weight for each element, or None for equal weights.
+      fractions: the fractions of the total weight.
+      skip_nan: whether to ignore NaN; otherwise NaN makes the quantiles NaN.
+    """
     last = len(x.shape) - 1
     number = ops.eq(x, x)
     weights = shapes.full(x.shape, 1, x.dtype) if weights is None else weights
@@ -456,7 +482,10 @@ def _variables_in_rows(x: Any, rowvar: bool) -> Any:
 
 
 def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[Any]) -> Any:
-    """The weight of each observation; None if all weights are equal."""
+    """Return the weight of each of ``n`` observations, the product of ``fweights`` and ``aweights``, in ``dtype``.
+
+    Weights that are None count as 1. Return None if both are None.
+    """
     result = None
     for what, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is None:
@@ -643,9 +672,9 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 
 def _even_differences(axis: int, f: Any, h: Any) -> Any:
-    """The ``gradient`` of a NumPy array ``f`` along ``axis`` at even spacing ``h``, one-sided at the ends.
+    """Return the gradient of a NumPy array along ``axis``, at points with the distance ``h``.
 
-    NumPy's function takes twice the time.
+    Differences are central, and one-sided at the ends. This takes half the time of ``np.gradient``.
     """
     out = np.empty_like(f)
     g, d = (np.moveaxis(x, axis, 0) for x in (f, out)) if axis else (f, out)

@@ -58,16 +58,17 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """The checked options of a sparse derivative: see :class:`Choices`.
+    """Hold and check the options of a sparse derivative, among them those of :class:`Choices`.
 
     Args:
-      fun: the function.
-      name: the public function that was called, for error messages.
-      argnums: the arguments to differentiate by.
-      mode: the method of colouring, one of ``modes``.
+      fun: the function to differentiate.
+      name: the name of the public function that was called, for error messages.
+      argnums: the positions of the arguments to differentiate by.
+      mode: the method of colouring.
+      modes: the allowed values of ``mode``.
 
     Raises:
-      ArgumentError: an option is unknown, or two exclude each other (a ValueError).
+      ArgumentError: an option is unknown, or two options exclude each other (a ValueError).
     """
 
     fun: InitVar[Any]
@@ -103,23 +104,32 @@ class Options:
 
 
 class At:
-    """A function flattened at its arguments, with the leaves to differentiate by.
+    """A function together with the arguments of one call, flattened to a list of leaves.
 
-    Arrays and floats are arguments of the program, which is traced once for all of their values. Other leaves
-    (integers, strings) are static, and part of ``key``.
+    The leaves to differentiate by, and all other arrays and floats, become inputs of the traced program, so that one
+    program serves all of their values. Other leaves, such as integers and strings, are static: they are part of
+    ``key``.
 
     Attributes:
-      flat: the function of the leaves that are arrays or floats.
-      leaves: these leaves.
-      active: the positions among them of the leaves to differentiate by.
-      tree: the tree of the arguments to differentiate by, as a tuple.
-      key: a cache key, equal for arguments of equal programs; None if static leaves are not hashable.
+      flat: the function, as a function of ``leaves``.
+      leaves: the leaves that are inputs of the program.
+      avals: the types of ``leaves``.
+      active: the positions in ``leaves`` of the leaves to differentiate by.
+      tree: the tree of the tuple of arguments to differentiate by.
+      key: a cache key: calls with equal keys have equal programs. It is None if a static leaf is not hashable.
     """
 
     def __init__(
         self, fun: Any, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any], described: bool = False
     ) -> None:
-        """Flatten a function at its arguments, which may be given by their types only if ``described``."""
+        """Flatten the arguments of a call of ``fun``.
+
+        Args:
+          fun: the function.
+          options: the options of the sparse derivative.
+          args, kwargs: the arguments of the call.
+          described: whether objects with only ``shape`` and ``dtype`` may stand for arrays among the arguments.
+        """
         where = positions(options.argnums, len(args), options.name, fun)
         chosen, self.tree = tree.flatten(tuple(args[i] for i in where))
         rest = list(args)
@@ -149,14 +159,14 @@ class At:
     def _called(
         self, fun: Any, where: Sequence[int], traced: Sequence[bool], fixed: Sequence[Any], other_tree: Any
     ) -> Any:
-        """Return a function of the traced leaves that calls ``fun`` with all of its arguments.
+        """Return a function that takes the traced leaves, rebuilds all arguments of ``fun``, and calls ``fun``.
 
         Args:
           fun: the function.
-          where: the positions of the arguments to differentiate by, whose leaves come first.
-          traced: for each leaf of the other arguments whether it is traced.
+          where: the positions of the arguments to differentiate by. Their leaves are the first traced leaves.
+          traced: for each leaf of the other arguments whether the leaf is traced.
           fixed: the values of the leaves that are not traced.
-          other_tree: the tree of the other arguments and of the keyword arguments.
+          other_tree: the tree of the other positional arguments and of the keyword arguments.
         """
         count = self.tree.num_leaves
 
@@ -171,12 +181,12 @@ class At:
 
 
 def _changes(x: Any) -> bool:
-    """Whether a leaf that is not differentiated is an array or a float, and so is traced; other leaves are static."""
+    """Return whether a leaf is an array, a float or a complex number, and so is traced; other leaves are static."""
     return isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in (float, complex)
 
 
 def _is_type(x: Any) -> bool:
-    """Whether an object is no array, but describes one by attributes ``shape`` and ``dtype``."""
+    """Return whether ``x`` only describes an array: it has ``shape`` and ``dtype``, but is not an array itself."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (Array, np.ndarray, np.generic))
 
 
@@ -186,10 +196,10 @@ class Prepared:
 
     Attributes:
       closed: the program whose Jacobian is computed; for a Hessian, the program of the gradient.
-      count: the number of the program's inputs to differentiate by; they come before its other inputs.
-      out_tree: the tree of the program's results, None for a single array.
+      count: the number of inputs to differentiate by; they are the first inputs of the program.
+      out_tree: the tree of the function's result; None if the result is a single array, and for a Hessian.
       colouring: the pattern and its colours.
-      blocks: the block of elements of each pair of a result and an argument.
+      blocks: for each result a list of blocks, one for each argument; a block holds the positions of its elements.
       compiled: the compiled function from the leaves of the arguments to the elements of the derivative.
       checked: whether the user's pattern has been compared with the derivative.
       constant: whether other calls may reuse the program: it holds no traced value, and refers to no named axis.
@@ -209,7 +219,7 @@ class Prepared:
 
 
 class SparseDerivative(Transformed):
-    """A sparse Jacobian or Hessian, as a function of the same arguments as the original."""
+    """The function that computes a sparse Jacobian or Hessian; it takes the arguments of the original function."""
 
     def __init__(self, fun: Any, options: Options) -> None:
         super().__init__(fun, self._evaluate, type(self), options)
@@ -218,10 +228,12 @@ class SparseDerivative(Transformed):
         self._quick: dict[Any, Callable[..., Any]] = {}
 
     def prepare(self, *args: Any, **kwargs: Any) -> Colouring:
-        """Find the pattern of the derivative and colour it, for the option ``colouring`` of the same function.
+        """Find the pattern of the derivative, and colour its columns or rows, without computing the derivative.
+
+        The colouring can be passed as the option ``colouring`` when the sparse derivative of the same function is made.
 
         Args:
-          args, kwargs: arguments of the function. Shapes and dtypes are enough, unless the pattern is a local one.
+          args, kwargs: arguments of the function. Shapes and dtypes are enough, unless the option ``local`` is set.
 
         Returns:
           The :class:`Colouring`; it can be pickled, and saved in a file.
@@ -231,21 +243,31 @@ class SparseDerivative(Transformed):
     # The methods that Jacobians and Hessians define ----------------------------------------------------------------
 
     def _program(self, at: At) -> tuple[ClosedJaxpr, Any]:
-        """Return the program whose Jacobian is computed, and the tree of its results."""
+        """Trace the function, or for a Hessian its gradient, at the arguments ``at``; subclasses implement it.
+
+        Returns:
+          The program, and the tree of the function's result: None for a single array, and for a Hessian.
+        """
         raise NotImplementedError
 
     def _coloured(self, pattern: Pattern, closed: ClosedJaxpr, arguments: Sequence[ShapedArray]) -> Colouring:
-        """Colour the columns or rows of the pattern of a derivative; subclasses implement it.
+        """Return the pattern with colours of its columns or rows; subclasses implement it.
 
         Args:
-          pattern: the pattern.
+          pattern: the pattern of a derivative.
           closed: the program whose Jacobian has the pattern.
           arguments: the types of the arguments to differentiate by.
         """
         raise NotImplementedError
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        """Arrange sparse blocks, a row of ``table`` for each leaf of ``out_tree``, as the user's result (abstract)."""
+        """Return the user's result: sparse blocks, arranged in trees; subclasses implement it.
+
+        Args:
+          at: the function and its arguments.
+          out_tree: the tree of the function's result; None for a single array, and for a Hessian.
+          table: for each leaf of the function's result a list of blocks, one for each leaf to differentiate by.
+        """
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -297,7 +319,7 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _keep_quick(self, made: Prepared, x: ArrayImpl) -> None:
-        """Cache a faster function for calls with one array of the type of ``x``, if the result is one matrix."""
+        """Cache a faster function for calls with one array of the type of ``x``, if the derivative is one matrix."""
         if made.out_tree is None and len(made.blocks) == 1 and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[config.trace_context, signature_of(x)] = lambda x: block.of(compiled(x), form)
@@ -316,7 +338,13 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Raise unless the sparse matrix of the elements ``data`` times a random vector agrees with a jvp at ``at``."""
+        """Compare the derivative with a Jacobian-vector product in a random direction; raise an error if they differ.
+
+        Args:
+          made: the program and the user's pattern.
+          at: the function and its arguments.
+          data: the elements of the derivative in the pattern.
+        """
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count
@@ -354,7 +382,13 @@ def _check_shape(pattern: Pattern, shape: tuple[int, int], derivative: SparseDer
 
 
 def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
-    """Find the pattern of the Jacobian of a program, with respect to the active leaves."""
+    """Find the pattern of the Jacobian of a program.
+
+    Args:
+      closed: the program.
+      at: the arguments; ``at.active`` are the positions of the inputs to differentiate by.
+      options: the options of the sparse derivative; ``options.local`` asks for the pattern at these arguments alone.
+    """
     count, results = len(closed.in_avals), len(closed.out_avals)
     active = [i in at.active for i in range(count)]
     both, _ = jvp_jaxpr(closed, active, True)
@@ -375,7 +409,13 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
 
 
 def check_results(fun: Any, name: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise an error of the public function ``name`` unless all results of ``fun``, of types ``avals``, are real."""
+    """Raise an error if a result of ``fun`` is not real.
+
+    Args:
+      fun: the user's function.
+      name: the name of the public function that was called, for the message.
+      avals: the types of the results of ``fun``.
+    """
     for a in avals:
         if not dtypes.is_inexact(a.dtype) or dtypes.is_complex(a.dtype):
             raise NotDifferentiableError(

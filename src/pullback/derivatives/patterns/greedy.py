@@ -18,14 +18,17 @@ MOST_EDGES = 2_000_000
 
 
 def first_fit(rows: Any, order: Iterable[int]) -> Any:
-    """Colour the columns of a matrix greedily: each, in order, gets the smallest colour that its rows do not have yet.
+    """Colour the columns of a matrix greedily: each gets the smallest colour that does not occur in its rows yet.
 
-    The colours in a row are the bits of an integer, so that the work is two steps per element, and the graph of columns
-    with a row in common, which one dense row makes complete, is never built.
+    The colours used in a row are the bits of an integer. So the work is two steps per element, and the graph of columns
+    with a row in common is never built: one dense row would make this graph complete.
 
     Args:
-      rows: the matrix.
-      order: the columns to colour, in order; others get -1.
+      rows: the matrix, a CSR array.
+      order: the columns to colour, in this order.
+
+    Returns:
+      The colour of each column; -1 for columns that are not in ``order``.
     """
     by_column = rows.T.tocsr()
     bounds, members = by_column.indptr.tolist(), by_column.indices.tolist()
@@ -47,34 +50,44 @@ def first_fit(rows: Any, order: Iterable[int]) -> Any:
 
 
 def natural(neighbours: Any) -> Any:
-    """Return the vertices in their natural order."""
+    """Return the numbers of the vertices of a graph, an adjacency matrix, in ascending order."""
     return np.arange(neighbours.shape[0])
 
 
 def largest_first(neighbours: Any) -> Any:
-    """Order vertices by decreasing degree (Welsh and Powell 1967)."""
+    """Return the vertices of a graph, an adjacency matrix, by decreasing degree (Welsh and Powell 1967)."""
     return np.argsort(-np.diff(neighbours.indptr), kind="stable")
 
 
 def smallest_last(neighbours: Any) -> Any:
-    """Remove the vertex with the fewest remaining neighbours until none is left; return them, the last removed first.
+    """Return the vertices of a graph, an adjacency matrix, in smallest-last order.
 
+    Repeatedly remove the vertex that has the fewest neighbours left. The vertex removed last comes first in the order.
     Matula and Beck 1983, *Smallest-last ordering and clustering and graph coloring algorithms*.
     """
     return _by_degree(neighbours, largest=False)[::-1]
 
 
 def incidence_degree(neighbours: Any) -> Any:
-    """Order vertices so that the next has the most neighbours among those before it (Coleman and Moré 1983)."""
+    """Return the vertices of a graph in an order where the next one has the most neighbours before it.
+
+    ``neighbours`` is the adjacency matrix of the graph (Coleman and Moré 1983).
+    """
     return _by_degree(neighbours, largest=True)
 
 
 def _by_degree(neighbours: Any, largest: bool) -> Any:
-    """Order vertices greedily by their number of neighbours in the graph ``neighbours``.
+    """Order the vertices of a graph greedily by numbers of neighbours; return the vertices in this order.
 
-    The next vertex has the fewest neighbours that are not in the order yet; or if ``largest``, the most neighbours that
-    are in it already. Vertices with equally many of these neighbours share a bucket, so that each step is cheap. A
-    vertex whose number changes is added to its new bucket; its stale entry in the old bucket is skipped.
+    If ``largest`` is True, the next vertex is the vertex with the most neighbours among those already in the order. If
+    it is False, the next vertex is the vertex with the fewest neighbours among those not yet in the order.
+
+    Vertices with equal numbers of these neighbours share a bucket, so that each step is cheap. A vertex whose number
+    changes is added to another bucket; its stale entry in the old bucket is skipped.
+
+    Args:
+      neighbours: the adjacency matrix of the graph.
+      largest: which of the two orders to return.
     """
     count = neighbours.shape[0]
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
@@ -116,14 +129,17 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 
 
 def smallest(rows: Any, orders: Sequence[str], members: Any = None, best: Any = None, neighbours: Any = None) -> Any:
-    """Return the colouring of columns with the fewest colours, among greedy ones in several orders and ``best``.
+    """Colour the columns of a matrix greedily in several orders; return the colouring with the fewest colours.
 
     Args:
-      rows: the matrix.
-      orders: names of orders.
-      members: the columns to colour; by default those with an element.
-      best: an existing colouring of them.
+      rows: the matrix, a CSR array.
+      orders: the names of the orders to try.
+      members: the columns to colour; None for all columns with an element.
+      best: an existing colouring of these columns, returned if no order needs fewer colours; or None.
       neighbours: the graph of columns with a row in common, if it has been computed.
+
+    Returns:
+      The colour of each column; -1 for columns that are not coloured.
     """
     lengths = np.diff(rows.indptr)
     least = int(lengths.max(initial=0))

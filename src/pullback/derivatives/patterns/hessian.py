@@ -27,7 +27,7 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 class SparseHessian(SparseDerivative):
-    """The sparse Hessian of a function; see :func:`sparse_hessian`."""
+    """The function that computes the sparse Hessian of a function; see :func:`sparse_hessian`."""
 
     def _program(self, at: At) -> tuple[ClosedJaxpr, Any]:
         return _gradient(self.__wrapped__, at, self.options), None
@@ -41,7 +41,10 @@ class SparseHessian(SparseDerivative):
 
 
 def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
-    """Trace the gradient of ``fun``, flattened as ``at``, to a program; raise unless ``fun`` returns a real number."""
+    """Trace the gradient of ``fun`` with respect to the active leaves of ``at``, and return its program.
+
+    Raise NotDifferentiableError unless ``fun`` returns one real number.
+    """
 
     def scalar(*leaves: Any) -> Any:
         outs = at.flat(*leaves)

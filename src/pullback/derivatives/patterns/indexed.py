@@ -24,15 +24,15 @@ def _known(indices: Sequence[Any]) -> bool:
 
 
 def _zeros(eqn: Eqn, first: int) -> list[Any]:
-    """Return zeros of the types of an equation's operands from number ``first`` on, instead of unknown indices."""
+    """Return arrays of zeros like the operands of ``eqn`` from position ``first`` on, to stand for unknown indices."""
     return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.invars[first:]]
 
 
 def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Wrap the pattern rule of an indexing operation, which needs constant indices.
+    """Extend the sparsity rule of an indexing operation to indices that depend on an input to differentiate by.
 
-    If an index depends on an input, the wrapped rule lets each element of a result depend on all inputs of all
-    operands.
+    For these indices, the extended rule lets each element of the result depend on all inputs of all operands. For
+    constant indices it calls ``rule``.
     """
 
     def guarded(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
@@ -95,7 +95,7 @@ def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, Any]) -> Any:
-    """Return for each element of a scatter's updates the number of the operand's element that it is added to.
+    """Return for each element of a scatter's updates the number of the operand's element that the update goes to.
 
     Elements are numbered in row-major order from 1 on; 0 marks an update that is dropped because it is out of bounds.
 
@@ -115,10 +115,10 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 @sparsity(scatter.scatter_mul_p)
 def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through a scatter that multiplies by its updates.
+    """Sparsity rule of a scatter that multiplies elements of its operand by updates.
 
-    With constant updates an element of the result depends on the inputs of the operand's element. Otherwise it depends
-    on all inputs of all operands.
+    If the updates are constant, the result depends on inputs exactly as the operand does. Otherwise each element of the
+    result depends on all inputs of all operands. Return a list with the dependence matrix of the result.
     """
     return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
 
@@ -190,9 +190,9 @@ def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, An
     """Return the row, the column and the number of each block of a block-sparse matrix, as three vectors.
 
     Args:
-      indices: the rows and columns of the blocks; or only the number of blocks, if the indices are unknown. Then each
-        block is returned at every row and column.
-      rows, columns: the numbers of block rows and block columns; blocks beyond them are left out.
+      indices: the row and column of each block, (blocks, 2). If these are not known, the number of blocks; then each
+        block is paired with every row and column.
+      rows, columns: the numbers of block rows and block columns; blocks beyond these are left out.
     """
     if isinstance(indices, np.ndarray):
         i, j = indices.T.astype(np.int64)
@@ -205,10 +205,10 @@ def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, An
 
 @sparsity(sparse.blocks_times_dense_p)
 def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through the product of a block-sparse and a dense matrix.
+    """Sparsity rule of the product of a block-sparse and a dense matrix: return a list with its dependence matrix.
 
-    It is ``out[i] += data[e] @ dense[j]`` for each block e at (i, j), or with the parameter ``transposed`` ``out[j] +=
-    data[e].T @ dense[i]``.
+    The product is ``out[i] += data[e] @ dense[j]`` for each block e at row i and column j. With the parameter
+    ``transposed`` it is ``out[j] += data[e].T @ dense[i]``.
     """
     data, indices, dense = operands
     (count, p, k), (others, _, q) = (eqn.invars[n].aval.shape for n in (0, 2))
@@ -233,7 +233,10 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
 
 @sparsity(sparse.blocks_of_product_p)
 def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence through blocks of a product: ``out[e] = x[i] @ y[j].T`` for the block e at (i, j)."""
+    """Sparsity rule of selected blocks of the product of two matrices: return a list with their dependence matrix.
+
+    These are ``out[e] = x[i] @ y[j].T`` for each block e at row i and column j.
+    """
     indices = operands[2]
     (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))
     count = eqn.invars[2].aval.shape[0]

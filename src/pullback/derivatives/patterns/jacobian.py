@@ -25,7 +25,7 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 class SparseJacobian(SparseDerivative):
-    """The sparse Jacobian of a function; see :func:`sparse_jacobian`."""
+    """The function that computes the sparse Jacobian of a function; see :func:`sparse_jacobian`."""
 
     def _program(self, at: At) -> tuple[ClosedJaxpr, Any]:
         closed = stage_flat(self.__wrapped__, at.flat, at.avals)

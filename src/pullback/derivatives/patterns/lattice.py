@@ -19,13 +19,17 @@ MOST_WEIGHTS = 50_000
 
 
 def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
-    """Colour the columns of a regular pattern, as of a stencil, by a linear function of their coordinates.
+    """Colour the columns of a matrix with a regular pattern, such as a stencil.
 
-    Return the colour of each column, or None if no such colouring is close to the lower bound.
+    The colour of a column is a weighted sum of its coordinates, modulo the number of colours.
 
     Args:
-      rows: the matrix.
-      shapes: the shapes of the arrays whose elements are the columns.
+      rows: the matrix, a CSR array.
+      shapes: the shapes of the arrays whose elements correspond to the columns.
+
+    Returns:
+      The colour of each column; None if the pattern is not regular: all such colourings need more than about twice as
+      many colours as the longest row has elements.
     """
     least = int(np.diff(rows.indptr).max(initial=0))
     position = _coordinates(shapes)
@@ -42,11 +46,11 @@ def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
 
 
 def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
-    """Return the coordinates of each column of a matrix, (axes, columns).
+    """Return the coordinates of each column of a matrix, as an array (axes, columns).
 
-    The columns are the elements of arrays of the given shapes. Their coordinates are the number of the array, if there
-    are several, and the index in it, without axes of size 1. Return None if the arrays have different shapes, or more
-    than three axes.
+    The columns correspond to the elements of arrays of the given shapes. The coordinates of a column are the number of
+    the array, if there are several arrays, and the element's index, without axes of size 1. Return None if the arrays
+    have different shapes, or if a column has none or more than four coordinates.
     """
     if len({tuple(s) for s in shapes}) != 1:
         return None
@@ -57,10 +61,13 @@ def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
 
 
 def _differences(rows: Any, position: Any) -> Any:
-    """Return all differences between the coordinates of two columns that share a row, without duplicates.
+    """Return the distinct differences between the coordinates of two columns that share a row, as (axes, differences).
 
-    ``position`` holds the coordinates of each column, (axes, columns). The result has the shape (axes, differences). It
-    is None if there are no differences, or too many.
+    Return None if there are no differences, or too many.
+
+    Args:
+      rows: the matrix, a CSR array.
+      position: the coordinates of each column, (axes, columns).
     """
     sizes = position.max(1) + 1
     wide = 2 * sizes  # so that each difference of codes belongs to one difference of coordinates
@@ -87,10 +94,10 @@ def _differences(rows: Any, position: Any) -> Any:
 
 
 def _weights(differences: Any, count: int) -> Any:
-    """Find integers w, one for each axis, with which no column of ``w @ differences`` is a multiple of ``count``.
+    """Find integers w, one for each axis, such that no element of ``w @ differences`` is a multiple of ``count``.
 
-    Then ``w @ coordinates`` modulo ``count`` is a colouring of the columns with ``count`` colours. Return None if there
-    are no such weights.
+    Then ``w @ coordinates`` modulo ``count`` is a colouring of the columns with ``count`` colours. Return None if no
+    such weights exist, or if there are too many to try.
     """
     axes = len(differences)
     if count**axes > MOST_WEIGHTS:

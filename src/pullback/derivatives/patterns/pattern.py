@@ -20,8 +20,8 @@ class Pattern:
     Patterns are compared by ``==``, and can be pickled.
 
     Args:
-      matrix: a SciPy or dense matrix, whose nonzero elements are in the pattern, or a ``BCOO``, whose stored elements
-        are.
+      matrix: a SciPy or dense matrix, whose nonzero elements form the pattern; or a ``BCOO``, whose stored elements
+        form the pattern.
 
     Attributes:
       shape: the number of rows and of columns.
@@ -29,7 +29,7 @@ class Pattern:
       columns: the columns of all elements: integers (nnz,).
 
     Raises:
-      PatternError: it is no matrix (a ValueError).
+      PatternError: ``matrix`` is not a matrix (a ValueError).
 
     >>> p = Pattern([[1, 0, 0], [1, 1, 0]])
     >>> p
@@ -64,7 +64,7 @@ class Pattern:
         return boolean.rows_of(self.bounds, self.columns, self.shape)
 
     def contains(self, other: Pattern) -> bool:
-        """Whether each element of another pattern of the same shape is in this one."""
+        """Return whether this pattern contains every element of the pattern ``other``, and has the same shape."""
         return self.shape == other.shape and boolean.union([self.to_scipy(), other.to_scipy()]).nnz == self.nnz
 
     def __eq__(self, other: object) -> bool:
@@ -86,7 +86,7 @@ class Pattern:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.nnz} elements)"
 
     def __str__(self) -> str:
-        """A picture in characters, for small patterns."""
+        """Draw the pattern with one character for each element; a large pattern is only summarized."""
         if max(self.shape) > 200:
             return repr(self)
         dense = self.to_scipy().toarray()
@@ -97,7 +97,7 @@ class Pattern:
 
 
 def pattern_of(rows: Any) -> Pattern:
-    """Make a pattern of a CSR array of booleans, all True, without a copy."""
+    """Make a pattern from a CSR array of booleans without False elements; the pattern shares its arrays."""
     rows.sum_duplicates()
     return _restored((int(rows.shape[0]), int(rows.shape[1])), rows.indptr, rows.indices)
 
@@ -109,7 +109,7 @@ def _restored(shape: tuple[int, int], bounds: Any, columns: Any) -> Pattern:
 
 
 def _as_rows(matrix: Any) -> Any:
-    """Convert a matrix to a ``csr_array`` of booleans, sorted, without duplicates and False."""
+    """Convert a matrix to a sorted ``csr_array`` of booleans, without duplicates and without stored False elements."""
     if isinstance(matrix, Pattern):
         return matrix.to_scipy()
     indices = getattr(matrix, "indices", None)

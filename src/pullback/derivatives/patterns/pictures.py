@@ -11,13 +11,13 @@ GREY = "#666666"
 
 
 def picture(shape: tuple[int, int], rows: Any, columns: Any, tones: Any, size: int) -> str:
-    """Draw a pattern as SVG.
+    """Draw the positions of the elements of a sparse matrix; return the picture as SVG text.
 
     Args:
       shape: the shape of the matrix.
-      rows, columns: the indices of its elements.
+      rows, columns: the indices of the elements.
       tones: the colour of each element.
-      size: the longer side, in pixels.
+      size: the length of the picture's longer side, in pixels.
     """
     block = max(-(-max(*shape, 1) // CELLS), 1)
     high, wide = -(-shape[0] // block), -(-shape[1] // block)
@@ -37,6 +37,6 @@ def picture(shape: tuple[int, int], rows: Any, columns: Any, tones: Any, size: i
 
 
 def tones_of(bright: int, dark: int) -> list[str]:
-    """Return ``bright`` bright colours, then ``dark`` dark ones, in steps of the golden angle, so that they differ."""
+    """Return ``bright`` bright colours, then ``dark`` dark ones, as SVG text; their hues differ by the golden angle."""
     tones = [colorsys.hls_to_rgb(k * 0.618 % 1, 0.55 if k < bright else 0.3, 0.65) for k in range(bright + dark)]
     return [f"#{''.join(f'{round(255 * x):02x}' for x in tone)}" for tone in tones]

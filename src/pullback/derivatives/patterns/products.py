@@ -42,15 +42,16 @@ fifth of the time, a reaction-diffusion equation's half. With more elements, the
 def elements(
     run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size: int | None, fun: Any, fold: bool = True
 ) -> Any:
-    """Compute the elements of a derivative that are in the pattern, in its order.
+    """Return a vector of the elements of a derivative that are in the pattern, in the pattern's order.
 
     Args:
       run: the function, from flat arrays to a list of arrays.
-      primals: the point.
+      primals: the arguments at which to differentiate.
       colouring: the pattern and its colours.
-      chunk_size: the number of products at a time; None for all.
+      chunk_size: the number of products to compute at a time; None for all.
       fun: the user's function, for error messages.
-      fold: whether linear operations may be applied during tracing: not if the function refers to a named axis.
+      fold: whether linear operations may be applied to the constant seed vectors during tracing. It is False if the
+        function refers to a named axis.
     """
     of_columns, of_rows = colouring.counts
     positions = colouring.positions
@@ -80,7 +81,10 @@ def elements(
 
 
 def _may_read(program: ClosedJaxpr) -> bool:
-    """Whether to compute selected elements of a program without the others: it has no effects, and fits in memory."""
+    """Return whether selected elements of the program's results may be computed without computing the other elements.
+
+    This needs a program that has no effects, and whose values are not too large.
+    """
     sizes = [math.prod(v.aval.shape) for eqn in program.eqns for v in eqn.outvars]
     return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
@@ -90,9 +94,20 @@ def _narrow(positions: Any, size: int) -> Any:
 
 
 def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """Return the Jacobian's products with the seeds of ``count`` colours of columns, by forward mode, as one vector.
+    """Multiply a Jacobian by a seed vector for each colour of columns, by forward mode.
 
-    The seed of a colour is 1 at the columns of this colour, and 0 at others; ``chunk`` products are computed at a time.
+    The seed of a colour is 1 at the columns of this colour, and 0 at other columns.
+
+    Args:
+      run: the function, from flat arrays to a list of arrays.
+      primals: the arguments at which to differentiate.
+      colours: the colour of each column.
+      count: the number of colours.
+      chunk: the number of products to compute at a time; None for all.
+      fun: the user's function, for error messages.
+
+    Returns:
+      The products of all colours, concatenated to one vector.
     """
     avals = [typeof(x) for x in primals]
 
@@ -104,9 +119,20 @@ def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 
 
 def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """Return the products of the seeds of ``count`` colours of rows with the Jacobian, by reverse mode, as one vector.
+    """Multiply a seed vector for each colour of rows by a Jacobian, by reverse mode.
 
-    The seed of a colour is 1 at the rows of this colour, and 0 at others; ``chunk`` products are computed at a time.
+    The seed of a colour is 1 at the rows of this colour, and 0 at other rows.
+
+    Args:
+      run: the function, from flat arrays to a list of arrays.
+      primals: the arguments at which to differentiate.
+      colours: the colour of each row.
+      count: the number of colours.
+      chunk: the number of products to compute at a time; None for all.
+      fun: the user's function, for error messages.
+
+    Returns:
+      The products of all colours, concatenated to one vector.
     """
     outs, program = linearize_flat(fun, run, primals, [True] * len(primals))
     avals = [typeof(x) for x in outs]
@@ -118,22 +144,33 @@ def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Concatenate arrays to one vector."""
+    """Flatten arrays, promote them to one dtype, and concatenate them to one vector."""
     dtype = np.result_type(*[x.dtype for x in parts])
     flat = [convert_element_type(shapes.reshape(x, (x.size,)), dtype) for x in parts]
     return flat[0] if len(flat) == 1 else pnp.concatenate(flat)
 
 
 def _along(product: Callable[..., Any], seeds: Sequence[Any], chunk: int | None) -> Any:
-    """Map ``product`` over the leading axis of the seeds, ``chunk`` indices at a time; return one vector."""
+    """Apply ``product`` to each slice of the seeds along their leading axis; return all results as one vector.
+
+    Args:
+      product: a function of one slice of each array of seeds, which returns a vector.
+      seeds: arrays with equally many slices.
+      chunk: the number of slices to compute at a time; None for all.
+    """
     out = vmap(product, chunk_size=chunk)(*seeds)
     return shapes.reshape(out, (out.size,))
 
 
 def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return the seeds of all ``count`` colours as one array (count, *shape) for each of ``avals``.
+    """Return the seeds of all colours: for each of ``avals`` an array of shape ``(count, *shape)``.
 
-    An element is 1 where ``colours`` is equal to the leading index, otherwise 0.
+    Slice k is 1 at the elements of colour k, and 0 at the others.
+
+    Args:
+      colours: the colour of each element of all arrays, one array after the other.
+      count: the number of colours.
+      avals: the types of the arrays.
     """
     seeds = []
     start = 0
@@ -150,9 +187,17 @@ def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def _resolved(read: Any, forest: Forest) -> Any:
-    """Compute the elements of a Hessian from the entries ``read`` from its products, with an acyclic colouring.
+    """Compute the elements of a Hessian from entries of its products with the seeds of an acyclic colouring.
 
-    Each element is the sum of the entries of its edge and of all edges below it in a tree, with alternating signs.
+    In an acyclic colouring each element of the Hessian is an edge of a tree. The element is the sum of the entries of
+    this edge and of all edges below it, with alternating signs.
+
+    Args:
+      read: the entry of each edge.
+      forest: the trees.
+
+    Returns:
+      A vector of the elements, in the order of the pattern.
     """
     signs = pnp.asarray(forest.signs.astype(np.int8)).astype(read.dtype)
     total = read * signs

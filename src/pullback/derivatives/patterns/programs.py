@@ -45,11 +45,12 @@ from pullback.transforms.traces.lift import feed
 class PatternRun(Interpretation):
     """An abstract interpreter that finds the inputs on which each element of a program's results may depend.
 
-    The abstract value of an array is its dependence matrix (a row for each element, a column for each input), or for a
-    constant its elements, or ``UNKNOWN``.
+    It replaces each array by an abstract value. For an array that depends on inputs, this is a dependence matrix of
+    booleans, with a row for each element of the array and a column for each element of the inputs. For a constant it is
+    the NumPy array, or ``UNKNOWN`` if the elements are not known.
 
     Attributes:
-      width: the number of columns of the matrices, one for each element of the inputs to differentiate by.
+      width: the number of columns of the matrices: the number of elements of the inputs to differentiate by.
       steps: the number of operations that may still be evaluated in unrolled loops.
       varies: whether a rule combined a dependence matrix with a constant that varies between the steps of a loop.
     """
@@ -60,7 +61,7 @@ class PatternRun(Interpretation):
         self.varies = False
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """Return the abstract values of a program's results, from the abstract values of its operands."""
+        """Evaluate a program on abstract values of its operands; return the abstract values of its results."""
         jaxpr = closed.jaxpr
         known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
         known.update(zip(jaxpr.invars, operands, strict=True))
@@ -73,7 +74,10 @@ class PatternRun(Interpretation):
         return list(map(read, jaxpr.outvars))
 
     def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
-        """Return the abstract values of an equation's results, by its primitive's rule; errors name its line."""
+        """Evaluate an equation on abstract values of its operands; return the abstract values of its results.
+
+        A PatternError names the source line of the equation.
+        """
         primitive = eqn.primitive
         if not any(map(is_tangent, operands)) and not programs_in_step(primitive, eqn.params):
             return evaluated(eqn, operands)
@@ -115,7 +119,10 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Whether a loop of ``length`` steps may be unrolled; if so, deduct its cost from the budget ``self.steps``."""
+        """Return whether a loop that runs ``program`` for ``length`` steps may be unrolled.
+
+        If so, deduct the number of operations from the budget ``self.steps``.
+        """
         cost = length * max(len(program.eqns), 1)
         if cost > self.steps:
             return False
@@ -123,7 +130,11 @@ class PatternRun(Interpretation):
         return True
 
     def _tested(self, loop: Loop) -> list[Any]:
-        """Return a while loop's abstract results: evaluate steps while the test is known, then find a fixed point."""
+        """Return the abstract values of a while loop's results.
+
+        Evaluate steps as long as the loop's test has a known value. Then find abstract values that are valid after any
+        number of further steps.
+        """
         assert loop.test is not None
         carry = loop.carry
         while self._may_unroll(loop.body, 1):
@@ -136,7 +147,7 @@ class PatternRun(Interpretation):
         return self._fixed_point(loop._replace(carry=carry), [])
 
     def _unrolled(self, loop: Loop, length: int) -> list[Any]:
-        """Return the abstract results of a loop of ``length`` steps, evaluated step by step."""
+        """Evaluate the ``length`` steps of a loop one by one; return the abstract values of the loop's results."""
         carry, count = loop.carry, len(loop.carry)
         _, _, sizes, heights = _sizes(loop)
         steps: list[list[Any]] = []
@@ -150,10 +161,14 @@ class PatternRun(Interpretation):
         return [*carry, *[_stacked(self, [s[k] for s in steps], n) for k, n in enumerate(heights)]]
 
     def _fixed_point(self, loop: Loop, elements: Sequence[Any]) -> list[Any]:
-        """Return abstract results of a loop that are valid after any number of steps.
+        """Return abstract values of the carry and of one step's other results that are valid after any number of steps.
 
-        ``elements`` are the scanned inputs, joined over all steps. The carry is joined with the results of a step until
-        it no longer changes. Return this carry, followed by the other results of a step.
+        Evaluate the body repeatedly, and take the union of the carry before and after the step, until it no longer
+        changes.
+
+        Args:
+          loop: the loop.
+          elements: an abstract value for each scanned input, valid at every step.
         """
         carry, count = loop.carry, len(loop.carry)
         while True:
@@ -175,16 +190,17 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _sizes(loop: Loop) -> list[list[int]]:
-    """Return four lists of sizes: of the constants, the carries, one step's scanned inputs, and its stacked results."""
+    """Return four lists of sizes: of a loop's constants, its carries, and one step's scanned inputs and results."""
     return [[math.prod(a.shape) for a in avals] for avals in loop.avals()]
 
 
 def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:
-    """Return the dependence of the results of a program, each as a matrix with a row for each element.
+    """Return a dependence matrix of booleans for each result of a program, with a row for each element of the result.
 
     Args:
-      closed: a program that is linear in some of its inputs.
-      operands: the abstract value of each input.
+      closed: a program that is linear in the inputs that depend on variables.
+      operands: the abstract value of each input: its dependence matrix, a NumPy array for a known constant, or
+        ``UNKNOWN``.
       width: the number of columns of the matrices, one for each element of the inputs to differentiate by.
     """
     with np.errstate(all="ignore"):
@@ -199,12 +215,15 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
 
 
 class PatternStep(NamedTuple):
-    """The dependence of the results of one loop step on its tangents, the operands that depend on inputs.
+    """The dependence of the results of one loop step on the operands of the step.
+
+    An operand that depends on inputs to differentiate by is called a tangent. A dependence matrix has a row for each
+    element of a result, and a column for each element of the tangents.
 
     Attributes:
       tangents: for each constant, carry and scanned input whether it is a tangent.
-      carry: the dependence of the next carry on the tangents among the constants, this carry and the scanned inputs.
-      ys: for each stacked result this dependence, or if it depends on no tangent, its abstract value.
+      carry: the dependence matrix of the next carry.
+      ys: for each stacked result its dependence matrix, or if it depends on no tangent, its abstract value.
       same: whether these matrices are known to be the same for all steps.
     """
 
@@ -215,10 +234,11 @@ class PatternStep(NamedTuple):
 
 
 def _step(walk: PatternRun, loop: Loop) -> PatternStep:
-    """Find on which operands the results of a loop's body depend, by abstract evaluation of the body.
+    """Find the operands on which the results of a loop's body depend, by abstract evaluation of the body.
 
-    The dependence matrix of a result has a column for each element of the body's tangents, the operands that depend on
-    inputs of the whole program.
+    Args:
+      walk: the interpreter that evaluates the loop; operations evaluated here count in its budget.
+      loop: the loop.
     """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     sizes = list(itertools.chain(*_sizes(loop)[:3]))
@@ -256,11 +276,20 @@ state instead of all."""
 
 # long: one formula and its many named terms
 def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> list[Any]:
-    """Return the abstract results of a loop whose steps have equal dependence matrices, by products of these.
+    """Compute the dependence of a loop's results by matrix products; each step must have the same dependence matrices.
 
-    The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` depends on constants and scanned
-    inputs. All carries together are ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S applies A and shifts by one
-    step. This is fastest, but stores the states of all steps: large states are computed step by step instead.
+    The dependence of the carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where R is the dependence
+    on constants and scanned inputs. All P together are ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S applies A
+    and moves to the next step. This is fastest, but stores P for all steps. So large carries are computed step by step.
+
+    Args:
+      walk: the interpreter that evaluates the loop.
+      loop: the loop.
+      length: the number of steps.
+      step: the dependence of one step's results on its operands.
+
+    Returns:
+      The abstract values of the last carry and of the stacked results.
     """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     consts, count = len(loop.consts), len(loop.carry)
@@ -283,12 +312,12 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     size = widths[1]
 
     def each(which: Any, by_const: Any, start: int = 0, stop: int = length) -> Any:
-        """Return the dependence of one result of some loop steps on inputs, except the dependence through the carry.
+        """Return the dependence of one result of several steps on the inputs, except the dependence through the carry.
 
         Args:
           which: the dependence of the result on the scanned inputs of its step.
           by_const: the dependence of the result on the constants of the loop.
-          start, stop: the range of steps; their results are stacked.
+          start, stop: the range of steps; the results of these steps are stacked.
         """
         parts = []
         count = stop - start
@@ -346,9 +375,13 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
 
 
 def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
-    """Return the state after ``length`` steps ``P -> A P + R`` from the state P, by repeated squaring.
+    """Apply the step ``P -> A P + R`` to a boolean matrix ``length`` times, by repeated squaring; return the last P.
 
-    A is the boolean matrix ``again``, R is ``added``, and P begins as ``state``.
+    Args:
+      again: the matrix A.
+      added: the matrix R.
+      state: the first P.
+      length: the number of steps, at least 1.
     """
     while True:
         if length & 1:
@@ -361,14 +394,16 @@ def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
 
 
 def _rows(walk: PatternRun, x: Any, size: int) -> Any:
-    """Return the dependence matrix of a carry of ``size`` elements: empty if its initial value ``x`` is a constant."""
+    """Return the dependence matrix of ``size`` elements with the abstract value ``x``; it is empty for a constant."""
     return x if is_tangent(x) else boolean.empty(size, walk.width)
 
 
 def _parts(rows: Any, widths: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """Split the dependence matrix of a step's result into its columns for constants, carry and scanned inputs.
+    """Split the columns of a dependence matrix into those for a loop's constants, for the carry and for scanned inputs.
 
-    ``widths`` are the numbers of columns for constants and for the carry.
+    Args:
+      rows: the dependence matrix of a result of a loop step.
+      widths: the numbers of columns for constants and for the carry.
     """
     ends = [0, widths[0], sum(widths), rows.shape[1]]
     first, second, third = (boolean.columns(rows, a, b) for a, b in itertools.pairwise(ends))
@@ -376,9 +411,14 @@ def _parts(rows: Any, widths: tuple[int, int]) -> tuple[Any, Any, Any]:
 
 
 def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]) -> list[Any]:
-    """Split a matrix, whose rows from ``start`` on hold the carries of a loop, into the abstract value of each carry.
+    """Split a dependence matrix into the abstract values of a loop's carries, whose rows are stacked in it.
 
-    A carry has ``sizes`` rows if ``tangents`` is True for it; otherwise it has no rows, and becomes ``UNKNOWN``.
+    Args:
+      rows: the matrix.
+      start: the row at which the first carry begins.
+      sizes: the number of elements of each carry.
+      tangents: for each carry whether it depends on inputs. A carry without dependence has no rows in the matrix, and
+        becomes ``UNKNOWN``.
     """
     ends = np.cumsum([start, *(n if t else 0 for n, t in zip(sizes, tangents, strict=False))]).tolist()
     parts = [boolean.select(rows, np.arange(a, b)) for a, b in itertools.pairwise(ends)]
@@ -386,14 +426,26 @@ def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]
 
 
 def _element(x: Any, i: int, size: int) -> Any:
-    """Return the abstract value of slice i, of ``size`` elements, of an array with the abstract value ``x``."""
+    """Return the abstract value of slice ``x[i]`` of an array.
+
+    Args:
+      x: the abstract value of the array.
+      i: the index of the slice.
+      size: the number of elements of a slice.
+    """
     if is_tangent(x):
         return boolean.select(x, np.arange(i * size, (i + 1) * size))
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN
 
 
 def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
-    """Stack the abstract values of a result, one for each step and of ``size`` elements, along a new leading axis."""
+    """Return the abstract value of a loop's stacked result.
+
+    Args:
+      walk: the interpreter that evaluates the loop.
+      parts: the abstract value of the result at each step.
+      size: the number of elements of the result at one step.
+    """
     if any(map(is_tangent, parts)):
         return boolean.stacked([x if is_tangent(x) else boolean.empty(size, walk.width) for x in parts])
     known = parts and all(isinstance(x, np.ndarray) for x in parts)
@@ -401,7 +453,13 @@ def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
 
 
 def _any_step(x: Any, length: int, size: int) -> Any:
-    """Return an abstract value that is valid for each of the ``length`` slices of ``x`` along its leading axis."""
+    """Return an abstract value that is valid for every slice ``x[i]`` of an array.
+
+    Args:
+      x: the abstract value of the array.
+      length: the number of slices.
+      size: the number of elements of a slice.
+    """
     return boolean.merge(x, np.tile(np.arange(size), length), size) if is_tangent(x) else UNKNOWN
 
 

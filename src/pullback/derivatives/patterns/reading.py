@@ -42,11 +42,11 @@ MOST_PARTS = 16
 
 
 class ReadSlice(NamedTuple):
-    """Some of the elements that a caller requested.
+    """The values of some of the elements that a caller requested.
 
     Attributes:
-      at: their positions in the list of requested elements, ascending.
-      elements: their values.
+      at: the positions of these elements in the list of requested elements, ascending.
+      elements: the values, as a vector.
     """
 
     at: Any
@@ -54,12 +54,12 @@ class ReadSlice(NamedTuple):
 
 
 def read(closed: ClosedJaxpr, args: Sequence[Any], positions: Positions) -> Any:
-    """Return selected elements of the one result of a program, as a vector.
+    """Return selected elements of the result of a program, without computing the others; the result is a vector.
 
     Args:
-      closed: the program, without effects, with inner programs that run once inlined.
-      args: its inputs.
-      positions: the positions of the elements.
+      closed: a program with one result and without effects, in which inner programs that run once are inlined.
+      args: the inputs of the program.
+      positions: the positions of the elements, in row-major order.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> program = make_jaxpr(lambda x: x[None] * pnp.array([[1.0], [0.0]]))(pnp.arange(3.0))
@@ -70,17 +70,17 @@ def read(closed: ClosedJaxpr, args: Sequence[Any], positions: Positions) -> Any:
 
 
 class Reader:
-    """Computes selected elements of the values of a program.
+    """Computes selected elements of the values of a program. A value is identified by its variable.
 
     Attributes:
       values: the values that are known or have been computed in full.
       nonzero: for each value with known zeros, a mask of the elements that may not be zero, in row-major order.
-      eqns: for each value the number of the equation that binds it.
-      asked: for each value how many elements have been requested. If it has no known zeros, they count twice: half of
-        its elements cost as much as all.
-      kept: for values that are read several times, the positions of the elements that may not be zero, and these
+      eqns: for each value the position of the equation that computes it.
+      asked: for each value how many elements have been requested so far. Elements of a value without known zeros count
+        twice: half of these elements cost as much as the whole value.
+      kept: for some values that are read several times, the positions of the elements that may not be zero, and these
         elements.
-      uses: the number of times that each value is an operand.
+      uses: for each value how many times it is an operand.
     """
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
@@ -101,7 +101,7 @@ class Reader:
         return _nonzero_elements(atom.val) if isinstance(atom, Literal) else self.nonzero.get(atom)
 
     def _targets(self, eqn: Eqn) -> Any:
-        """Return for each element of a scatter's updates the position in the result that it is added to.
+        """Return for each element of a scatter's updates the position in the result to which the update is added.
 
         The position is -1 for an update that is dropped. Return None if the indices are not known.
         """
@@ -112,18 +112,24 @@ class Reader:
         return np.ravel(taken_back(shape, host_value(indices), updates_shape, eqn.params)) - 1
 
     def elements(self, atom: Atom, positions: Positions | None, depth: int = 0) -> Any:
-        """Return the elements of a program's value at the given positions, as a vector; or the whole value, for None.
+        """Return selected elements of a value of the program, as a vector.
 
-        ``depth`` is the depth of recursion.
+        Args:
+          atom: the variable or literal.
+          positions: the positions of the elements; None for the whole value.
+          depth: the depth of the recursion through operations.
         """
         if positions is None or isinstance(atom, Literal):
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
         return _together(self.parts(atom, positions, depth), len(positions), atom.aval.dtype)
 
     def parts(self, atom: Atom, positions: Positions, depth: int) -> list[ReadSlice]:
-        """Return the elements of a program's value at the given positions, as slices; elements in no slice are zero.
+        """Return selected elements of a value of the program, as slices; selected elements in no slice are zero.
 
-        ``depth`` is the depth of recursion.
+        Args:
+          atom: the variable or literal.
+          positions: the positions of the elements.
+          depth: the depth of the recursion through operations.
         """
         if isinstance(atom, Literal):
             return [ReadSlice(np.arange(len(positions)), ArrayImpl(np.full(len(positions), atom.val, atom.aval.dtype)))]
@@ -143,10 +149,15 @@ class Reader:
         return self._by_rule(eqn, rule, positions, depth)
 
     def _kept_elements(self, atom: Var, mask: Any, positions: Positions, depth: int) -> Any:
-        """Return the elements at the given positions of a value that several equations use.
+        """Return selected elements of a value that several equations use.
 
-        The first call computes all elements that may not be zero, which ``mask`` marks, and stores them for other
-        calls.
+        The first call computes all elements that may not be zero, and stores them for later calls.
+
+        Args:
+          atom: the variable.
+          mask: for each element of the value whether the element may be nonzero.
+          positions: the positions of the selected elements, which must be True in ``mask``.
+          depth: the depth of the recursion through operations.
         """
         found = self.kept.get(atom)
         if found is None:
@@ -161,7 +172,14 @@ class Reader:
         return taken(elements, np.searchsorted(at, positions))
 
     def _by_rule(self, eqn: Eqn, rule: Any, positions: Positions, depth: int) -> list[ReadSlice]:
-        """Compute the elements of an equation's result at some positions by its primitive's reading rule, ``rule``."""
+        """Return selected elements of an equation's result, as slices, by the reading rule of its primitive.
+
+        Args:
+          eqn: the equation.
+          rule: the reading rule.
+          positions: the positions of the elements.
+          depth: the depth of the recursion through operations.
+        """
         outer = state.source_loc
         state.source_loc = eqn.made_at or outer
         try:
@@ -173,7 +191,7 @@ class Reader:
         return found
 
     def whole(self, var: Var) -> Any:
-        """Compute a value in full, with all values that it needs."""
+        """Compute the whole value of a variable, and all values that this value depends on; return the value."""
         needed: set[int] = set()
         missing = [var]
         while missing:
@@ -193,7 +211,7 @@ class Reader:
 
 
 def taken(x: Any, positions: Positions) -> Any:
-    """Return the elements of an array at the given positions."""
+    """Return the elements of an array at the given row-major positions, as a vector."""
     if isinstance(x, ArrayImpl):
         return ArrayImpl(np.ravel(host_value(x))[positions])
     flat = shapes.reshape(x, (x.size,))
@@ -204,7 +222,7 @@ def taken(x: Any, positions: Positions) -> Any:
 
 
 def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
-    """Join slices to one vector of ``count`` elements; elements in no slice are zero."""
+    """Join slices to one vector of ``count`` elements of type ``dtype``; elements in no slice are zero."""
     parts = [p for p in parts if len(p.at)]
     if not parts:
         return ArrayImpl(np.zeros(count, dtype))
@@ -246,9 +264,15 @@ def _rule_of(primitive: Primitive) -> Rule | None:
 
 
 def _positions_of(atom: Atom, to: Sequence[int], positions: Positions) -> Positions | None:
-    """Map positions in an array of the shape ``to`` to positions in the operand ``atom``, which broadcasts to it.
+    """Return the positions in an operand whose elements go to the given positions in an elementwise result.
 
-    Return None if the operand is a scalar.
+    Args:
+      atom: the operand, which broadcasts to the result.
+      to: the shape of the result.
+      positions: the positions in the result.
+
+    Returns:
+      The positions in the operand; None if the operand is a scalar.
     """
     shape = atom.aval.shape
     if shape == tuple(to):
@@ -264,10 +288,12 @@ def _on_elements(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> 
 
 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
-    """Return a rule for operations that are linear in one operand, whose position ``choose`` returns.
+    """Make a reading rule for elementwise operations that are linear in one operand.
 
-    The rule applies the operation to each slice of this operand that may be nonzero, and returns the slices of the
-    result.
+    The rule reads this operand as slices, without its known zeros, and applies the operation to each slice.
+
+    Args:
+      choose: returns the position of the operand, from the reader and the equation.
     """
 
     def rule(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
@@ -290,14 +316,20 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
 
 def _sparser(reader: Reader, eqn: Eqn) -> int:
-    """Return the position, 0 or 1, of the factor of a product that has known zeros; in a tie, of the larger factor."""
+    """Return the position, 0 or 1, of the factor of a product to read as slices.
+
+    This is the factor with known zeros; if both or none have these, the larger factor.
+    """
     masks = [reader._mask(a) for a in eqn.invars]
     sizes = [math.prod(a.aval.shape) for a in eqn.invars]
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
 def _sum(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read the elements of a sum or difference as slices; read only one term where the other is known to be zero."""
+    """Read selected elements of a sum or difference, as slices.
+
+    Where one term is known to be zero, read only the other term.
+    """
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
@@ -326,9 +358,10 @@ def _moved(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[R
 
 
 def _moves(eqn: Eqn) -> Any:
-    """Return for each element of a result the operand's element that moves to it, for an operation that moves elements.
+    """Return for each element of an equation's result the number of the operands' element that moves there.
 
-    The elements of all operands have consecutive numbers, in row-major order.
+    The elements of all operands are numbered consecutively from 0 on, each operand in row-major order. The equation's
+    operation only moves elements.
     """
     assert eqn.primitive.host_rule is not None
     parts = []
@@ -340,7 +373,10 @@ def _moves(eqn: Eqn) -> Any:
 
 
 def _joined(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read the elements of a concatenation or padding: read each operand at the positions that it contributes."""
+    """Read selected elements of a concatenation or padding, as slices.
+
+    Each operand is read only at those of its elements that are selected.
+    """
     starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
     number = _moves(eqn)[positions]
     which = np.searchsorted(starts, number, side="right") - 1
@@ -355,9 +391,10 @@ def _joined(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[
 
 
 def _scattered(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
-    """Read the elements of a scatter-add whose indices are known.
+    """Read selected elements of the result of a scatter-add, as slices.
 
-    Add to the operand's elements the updates that go to the requested positions and may not be zero.
+    If the indices are known, read the operand at the selected positions, and only those updates that are added there.
+    Otherwise compute the whole result.
     """
     x, _, updates = eqn.invars
     targets = reader._targets(eqn)
@@ -402,7 +439,7 @@ reads(elementwise.mul_p)(_in_parts_of(_sparser))
 
 
 def _nonzero_elements(x: Any) -> Any:
-    """Return a mask of the nonzero elements of an array; None if no element is zero, or if they are not known."""
+    """Return a mask of the nonzero elements of an array, as a vector; None if no element is known to be zero."""
     if isinstance(x, Tracer):
         return None
     found = np.ravel(host_value(x) if isinstance(x, ArrayImpl) else np.asarray(x)) != 0

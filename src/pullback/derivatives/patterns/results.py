@@ -19,14 +19,14 @@ FORMATS = ("bcoo", "scipy")
 
 
 class Block(NamedTuple):
-    """The block of derivatives of one result by one argument.
+    """The derivatives of one result by one argument: a block of a sparse Jacobian or Hessian.
 
     Attributes:
-      which: the positions of the block's stored elements in the list of stored elements of the whole sparse matrix;
-        None for all.
-      empty: a ``BCOO`` of shape ``result shape + argument shape`` with the indices of these elements, without values.
-      rows, columns: their rows and columns within the block.
-      shape: the shapes of result and argument.
+      which: the positions of the block's elements in the vector of all elements of the whole matrix; None for all.
+      empty: a ``BCOO`` of shape ``result shape + argument shape`` with the indices of the block's elements, without
+        values.
+      rows, columns: the row and the column of each of these elements within the block.
+      shape: the shapes of the result and of the argument.
       dtype: the dtype of the result.
     """
 
@@ -38,7 +38,12 @@ class Block(NamedTuple):
     dtype: Any
 
     def of(self, data: Any, form: str) -> Any:
-        """Return the block as a sparse array, "bcoo" or "scipy" by ``form``, from the elements of the whole matrix."""
+        """Return the block as a sparse array, with values.
+
+        Args:
+          data: the vector of all elements of the whole matrix.
+          form: "bcoo" for a ``BCOO``, or "scipy" for a SciPy matrix.
+        """
         own_data = data if self.which is None else data[self.which]
         if own_data.dtype != self.dtype:  # the elements of the whole matrix share one dtype
             own_data = own_data.astype(self.dtype)
@@ -57,7 +62,10 @@ class Block(NamedTuple):
 
 
 def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:
-    """Divide a pattern into blocks: a list for each result, with the block of each argument."""
+    """Divide a pattern into blocks, by results and arguments of the given types.
+
+    Return for each result a list of blocks, one for each argument.
+    """
     rows, columns = pattern.rows, pattern.columns
     table = []
     row_start = 0

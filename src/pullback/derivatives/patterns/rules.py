@@ -37,9 +37,10 @@ from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through a product: an element depends on the inputs of both factors' elements.
+    """Sparsity rule of elementwise products: find the inputs on which each element depends.
 
-    Where a factor is a constant with the element zero, the product depends on no input.
+    These are the inputs on which either factor's element depends; none where a factor is a constant zero. Return a list
+    with the dependence matrix of the product.
     """
     (rows,) = union(walk, eqn, operands)
     for x in operands:
@@ -53,7 +54,10 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Let each result depend on the inputs of one operand: the last operands correspond to the results, in order."""
+    """Sparsity rule of operations whose result k depends, element by element, on the inputs of one operand.
+
+    The last operands correspond to the results, in order. Return their dependence matrices.
+    """
     return operands[-len(eqn.outvars) :]
 
 
@@ -92,15 +96,21 @@ def _sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
-    """Return the dependence matrix of the sums over ``axes`` of an array of this shape with the dependence ``rows``."""
+    """Return the dependence matrix of the sums of an array over ``axes``.
+
+    Args:
+      rows: the dependence matrix of the array: a row for each element, a column for each input.
+      shape: the shape of the array.
+      axes: the axes to sum over.
+    """
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
 
 
 def _running(count: int, reverse: bool) -> Any:
-    """Return the matrix of a cumulative sum over ``count`` indices: each depends on itself and earlier ones.
+    """Return the boolean matrix of a cumulative sum of ``count`` elements: element i depends on elements 0 to i.
 
-    With ``reverse``, each depends on itself and later ones.
+    With ``reverse``, element i depends on element i and all later ones.
     """
     i, j = np.tril_indices(count)
     return boolean.from_pairs(j if reverse else i, i if reverse else j, (count, count))
@@ -145,10 +155,15 @@ def _dot(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """Return the mask of the nonzero elements of a constant operand as batched matrices.
+    """Return a mask of the nonzero elements of an operand, transposed by ``order`` and reshaped to ``shape``.
 
-    Its axes are transposed by ``order``, and reshaped to ``shape`` (batch, rows, columns). If no element is zero, or if
-    the operand is not known, return only the number of rows.
+    Args:
+      x: the abstract value of the operand, which does not depend on inputs.
+      order: the permutation of the operand's axes.
+      shape: (batch, rows, columns).
+
+    Returns:
+      The mask; or if all elements may be nonzero, only the number of rows.
     """
     if not isinstance(x, np.ndarray):
         return shape[1]
@@ -157,12 +172,12 @@ def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
-    """Return the dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x.
+    """Return the dependence matrix of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)``, where y is constant.
 
     Args:
-      rows: the dependence matrix of x.
+      rows: the dependence matrix of x: a row for each element, a column for each input.
       shape: the shape of x, (b, m, k).
-      other: the mask of the nonzero elements of y, (b, n, k); or only n, if all may be nonzero.
+      other: a mask of the nonzero elements of y, (b, n, k); or only n, if all may be nonzero.
     """
     b, m, k = shape
     if isinstance(other, int):
@@ -176,7 +191,7 @@ def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
 
 
 def _groups_of_rows(sizes: Any, count: int) -> Any:
-    """Return the group that each of ``count`` rows belongs to, (batch, count).
+    """Return for each of ``count`` rows the number of its group, as an array (batch, count).
 
     ``sizes`` (batch, groups) are the numbers of consecutive rows in the groups. Rows after the last group get the
     number of groups.
@@ -187,9 +202,10 @@ def _groups_of_rows(sizes: Any, count: int) -> Any:
 
 @sparsity(ragged.grouped_rows_p)
 def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through a product of each row with its group's matrix; rows in no group become 0.
+    """Sparsity rule of the product of each row with its group's matrix: find the inputs on which each element depends.
 
-    It is ``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``.
+    The product is ``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``; it is 0 for rows in no group.
+    Return a list with the dependence matrix of ``out``.
     """
     x, y, sizes = operands
     (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
@@ -211,9 +227,10 @@ def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> li
 
 @sparsity(ragged.grouped_products_p)
 def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through the products of the rows of each group.
+    """Sparsity rule of a matrix product over the rows of each group: find the inputs on which each element depends.
 
-    It is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``.
+    The product is ``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``. Return a list with the
+    dependence matrix of ``out``.
     """
     *factors, sizes = operands
     to = eqn.outvars[0].aval.shape
@@ -237,10 +254,11 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(convolution.conv_general_dilated_p)
 def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through a convolution: ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``.
+    """Sparsity rule of convolutions: return a list with the dependence matrix of the result.
 
-    The sum is over the input features i of the kernel and its offsets w. ``at(s, w)`` is the position of offset w of
-    window s; n' and c are the batch element and the feature that the groups assign to n, o and i.
+    The convolution is ``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the input features i of the kernel
+    y and over its spatial offsets w. ``at(s, w)`` is the position in x of offset w in window s. The batch element n'
+    and the feature c follow from n, o and i by the groups.
     """
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
@@ -261,23 +279,21 @@ def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def _order(shape: Sequence[int], spec: Sequence[int]) -> Any:
-    """Return the row-major numbers of the elements of an array, with its axes in the order batch, features, space.
-
-    ``spec`` lists the array's axes in this order.
-    """
+    """Return the row-major numbers of the elements of an array, read with its axes in the order ``spec``."""
     return numbers(shape).transpose(spec).ravel()
 
 
 def _window_positions(
     count: int, size: int, window: int, stride: int, padding: Any, base: int, step: int
 ) -> tuple[Any, Any, Any]:
-    """Return all pairs of a window and an offset in it, along one spatial axis, that read an element of the operand.
+    """Return all pairs of a window and an offset in it that read an element of the operand, along one spatial axis.
 
     Args:
       count: the number of windows.
       size: the size of the operand.
       window: the size of a window.
-      stride, padding: the distance between windows, and the padding before and after the operand.
+      stride: the distance between windows.
+      padding: the padding before and after the operand.
       base, step: the dilation of the operand, and of the window.
 
     Returns:
@@ -290,13 +306,15 @@ def _window_positions(
 
 
 def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) -> list[Any]:
-    """Return the dependence of a bilinear product, a sum of terms ``out[i] += x[j] * y[k]`` with multi-indices i, j, k.
+    """Return the dependence matrix of a sum of products: ``out[i] += x[j] * y[k]`` for all terms (i, j, k).
+
+    Here i, j and k are multi-indices with equally many components. Terms are chosen separately for each component.
 
     Args:
-      terms: for each axis the vectors of the indices i, j and k; terms are all combinations of the axes' triples.
-      sizes: the sizes of these axes in each of the three arrays.
-      arranged: the numbers of the elements of the three arrays, in the order of the axes.
-      operands: the abstract operands.
+      terms: for each component three vectors: the indices i, j and k of its terms.
+      sizes: for each component the sizes of out, x and y along it.
+      arranged: for x, y and out the row-major numbers of the elements, in the order of the multi-indices.
+      operands: the abstract values of x and y.
     """
     parts = []
     for side in (0, 1):
@@ -319,7 +337,12 @@ def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) ->
 
 
 def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Return all combinations of a position along each axis, as row-major numbers for axes of these sizes."""
+    """Return the row-major numbers of all combinations of one position along each axis.
+
+    Args:
+      positions: for each axis a vector of positions.
+      sizes: the size of each axis.
+    """
     flat = np.zeros(1, np.int64)
     for position, size in zip(positions, sizes, strict=True):
         flat = (flat[:, None] * size + position).ravel()
@@ -330,10 +353,11 @@ def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[int, Any]:
-    """Return for each axis the boolean matrix of windows by the indices that they contain.
+    """Return for each axis a boolean matrix (windows, indices) that is True where the window contains the index.
 
     Args:
-      windows: the sizes of windows, strides, paddings and dilations, each for all axes.
+      windows: five lists with an entry for each axis: the window's size, the stride, the padding, and the dilations of
+        the operand and of the window.
       shape: the shape of the operand.
       counts: the number of windows along each axis.
     """
@@ -348,9 +372,10 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
 def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Propagate dependence on inputs through sums over windows: a result depends on all elements of its window.
+    """Sparsity rule of sums over windows: a result depends on all elements of its window.
 
-    It is also the rule of operations that select one element of each window.
+    This is also the rule of operations that select one element of each window. Return a list with the dependence matrix
+    of the results.
     """
     shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
@@ -367,10 +392,13 @@ def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
 
 
 def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
-    """Return the dependence matrix of an operation that mixes all elements along ``axes`` of an array.
+    """Return the dependence matrix of an operation that mixes all elements along some axes of an array.
 
-    ``rows`` and ``shape`` are the dependence matrix and the shape of the array. ``to`` is the shape of the result, if
-    the sizes of these axes change.
+    Args:
+      rows: the dependence matrix of the array.
+      shape: the shape of the array.
+      axes: the axes along which each result depends on all elements.
+      to: the shape of the result; None if it is ``shape``.
     """
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]
@@ -387,10 +415,16 @@ def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 def _solved(
     axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
 ) -> list[Any]:
-    """Propagate dependence on inputs through a linear solve, whose right-hand side is the last operand.
+    """Sparsity rule of linear systems: return a list with the dependence matrix of the solution.
 
-    Each element of the solution depends on all elements of the right-hand side along the axis that ``axis`` returns for
-    the parameters. If a matrix depends on an input, each element depends on all inputs of all operands.
+    An element of the solution depends on all elements of the right-hand side along one axis. If a matrix depends on
+    inputs, each element depends on all inputs of all operands.
+
+    Args:
+      axis: returns this axis, counted from the end, from the parameters of the operation.
+      walk: the interpreter.
+      eqn: the equation.
+      operands: the abstract values of the matrices, followed by that of the right-hand side.
     """
     *matrices, rows = operands
     shape = eqn.invars[-1].aval.shape
@@ -410,19 +444,30 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 
 
 def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
-    """Return the dependence and the shape of a slice of an array that is split into ``size`` slices along a dimension.
+    """Return the dependence matrix and the shape of one slice of an array that is split into ``size`` slices.
 
-    The index along a mapped axis selects the slice, so that its dependence is the union over all slices. A ``tiled``
-    slice keeps the dimension; otherwise it is dropped.
+    The index along a named axis decides which slice this is. So the matrix is the union over all slices.
+
+    Args:
+      rows: the dependence matrix of the array.
+      shape: the shape of the array.
+      dimension: the dimension that is split.
+      size: the number of slices.
+      tiled: whether a slice keeps the dimension; otherwise the dimension is dropped.
     """
     divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
     return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])
 
 
 def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> Any:
-    """Return the dependence of ``size`` arrays, all with the dependence ``rows``, combined along a dimension.
+    """Return the dependence matrix of ``size`` arrays, one for each index of a named axis, combined along a dimension.
 
-    They are concatenated if ``tiled``, otherwise stacked.
+    Args:
+      rows: the dependence matrix of each array.
+      shape: the shape of each array.
+      dimension: the dimension along which they are combined.
+      size: the number of arrays.
+      tiled: whether they are concatenated; otherwise they are stacked.
     """
     own = numbers(shape)
     return boolean.select(rows, np.concatenate([own] * size, dimension) if tiled else np.stack([own] * size, dimension))

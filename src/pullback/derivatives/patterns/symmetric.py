@@ -15,14 +15,19 @@ import numpy as np
 
 
 def neighbours_of(rows: Any) -> Any:
-    """Return the adjacency graph of a symmetric matrix: its elements off the diagonal."""
+    """Return the adjacency matrix of the graph of a symmetric matrix: its elements off the diagonal."""
     coo = rows.tocoo()
     off = coo.row != coo.col
     return type(rows)((np.ones(int(off.sum()), bool), (coo.row[off], coo.col[off])), shape=rows.shape)
 
 
 def star(neighbours: Any, order: Iterable[int]) -> Any:
-    """Colour vertices greedily, in ``order``; neighbours differ, and every path of four vertices has three colours."""
+    """Return a star colouring of a graph: neighbours differ, and each path of four vertices has at least three colours.
+
+    Args:
+      neighbours: the adjacency matrix of the graph, a CSR array.
+      order: the vertices to colour greedily, in this order; others get the colour -1.
+    """
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)
@@ -70,7 +75,12 @@ def _smallest_free(taken: set[int]) -> int:
 
 
 def acyclic(neighbours: Any, order: Iterable[int]) -> Any:
-    """Colour vertices greedily, in ``order``; neighbours differ, and every cycle has three colours."""
+    """Return an acyclic colouring of a graph: neighbours differ, and every cycle has at least three colours.
+
+    Args:
+      neighbours: the adjacency matrix of the graph, a CSR array.
+      order: the vertices to colour greedily, in this order; others get the colour -1.
+    """
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)

@@ -73,7 +73,7 @@ def add(x: Any, y: Any) -> Any:
 
 
 def _all_elements(x: BCOO, y: BCOO) -> BCOO:
-    """Return the sum of two arrays of one shape, which stores the elements of both."""
+    """Return the sum of two arrays of one shape as an array that stores the elements of both, duplicates included."""
     x, y = common_layout([x, y])
     a, b, _ = promoted(x.data, y.data)
     n = x.n_batch
@@ -136,9 +136,9 @@ def _scaled(mat: BCOO, y: Any, operation: Callable[[Any, Any], Any], name: str) 
 
 
 def _divided(mat: BCOO, ones: BCOO, y: Any) -> Any:
-    """Return the data of ``mat`` divided by the elements of ``y`` at the same indices; padding becomes 0.
+    """Divide the stored elements of ``mat`` by the elements of ``y`` at the same indices; return the new data.
 
-    ``ones`` is ``mat`` with all stored elements 1.
+    Padding becomes 0. ``ones`` is a copy of ``mat`` in which each stored element is 1.
     """
     _, sparse, _ = kinds(mat)
     data, indices = spread(mat)

@@ -184,7 +184,10 @@ def random_bcoo(
 
 
 def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
-    """Draw ``count`` random integers below ``cells`` for each row, all different within a row if ``distinct``."""
+    """Draw ``count`` random integers from 0 to ``cells - 1`` for each of ``rows`` rows.
+
+    With ``distinct``, the integers of a row are all different. The result has the shape (rows, count).
+    """
     dtype = wide_index(cells)
     if not distinct or not count:
         return randint(key, (rows, count), 0, max(cells, 1), dtype)
@@ -194,10 +197,10 @@ def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: boo
 
 
 def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
-    """Draw ``count`` distinct random integers below ``cells``, in memory proportional to ``count``.
+    """Draw ``count`` distinct random integers from 0 to ``cells - 1``, in memory proportional to ``count``.
 
-    More integers are drawn, and repetitions are dropped: with n for ``count``, of 2 n + 64 draws below 16 n or more
-    about n / 8 are repetitions, so that at least n are distinct.
+    Draw more integers, and drop repetitions. Let n be ``count``: of 2 n + 64 draws from at least 16 n integers, about
+    n/8 are repetitions, so that at least n are distinct.
     """
     if cells < 16 * count:
         return permutation(key, cells)[:count].astype(dtype)

@@ -49,15 +49,18 @@ def _by_data(
     name: str, transformation: Callable[..., Any], fun: Callable[..., Any], argnums: Any, has_aux: bool, kwargs: Any,
     package: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return ``transformation``, such as ``grad``, of ``fun`` as a function of the data of its sparse arguments.
+    """Apply a transformation such as ``grad`` to ``fun``, with respect to the data of its sparse arguments.
 
     Args:
-      name: the public function, for errors.
+      name: the name of the public function, for errors.
       transformation: takes a function, ``argnums``, ``has_aux`` and ``kwargs``.
       fun, argnums, has_aux: as for ``grad``.
       kwargs: other options of the transformation.
       package: ``package(result, arguments, has_aux)`` rebuilds sparse arrays from the result of the transformed
         function.
+
+    Returns:
+      A function of the arguments of ``fun``.
     """
     check_callable(fun, name)
     nums = check_argnums(argnums, name)
@@ -158,18 +161,19 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
 
 
 def _outer_structure(rows: Any, inner: Any) -> Any:
-    """Return the tree structure of a function's results from its Jacobian ``rows``.
+    """Return the tree structure of a function's result, given its Jacobian.
 
-    Instead of each leaf of the results, the Jacobian has a tree of the structure ``inner``, that of the arguments.
+    The tree ``rows`` of the Jacobian has, instead of each leaf of the result, a tree of the structure ``inner``, which
+    is the structure of the arguments.
     """
     is_inner = lambda x: tree.structure(x) == inner
     return tree.structure(rows, is_leaf=is_inner)
 
 
 def _as_jacobian(x: Any, derivative: Any) -> Any:
-    """Convert ``derivative``, the Jacobian by the data of ``x``, to a sparse array; do not change it if ``x`` is dense.
+    """Convert the Jacobian by the data of a sparse array ``x`` to a sparse array, the Jacobian by ``x``.
 
-    The axes of the function's result become batch axes.
+    The axes of the function's result become batch axes. If ``x`` is dense, ``derivative`` is returned unchanged.
     """
     if not is_sparse(x):
         return derivative

@@ -269,7 +269,10 @@ def bcoo_fromdense(
 
 
 def _first_true(mask: Any, count: int) -> Any:
-    """Return the first ``count`` positions of true elements along the last axis, padded with the length of the axis."""
+    """Return the positions of the first ``count`` true elements along the last axis.
+
+    If there are fewer, the missing positions become the length of the axis.
+    """
     batch, n = mask.shape[:-1], mask.shape[-1]
     rows = math.prod(batch)
     dtype = index_dtype(rows * max(count, 1) + n)
@@ -310,7 +313,7 @@ def unravelled(positions: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
 
 
 def _sorted(mat: BCOO) -> tuple[Any, Any]:
-    """Sort data and indices, with padding last."""
+    """Sort the elements of an array by their indices, with padding last; return the sorted data and indices."""
     _, sparse, _ = kinds(mat)
     data, indices = spread(mat)
     if not sparse:
@@ -384,10 +387,16 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
 
 
 def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
-    """Number the distinct indices of the elements that ``known`` marks, separately for each batch index.
+    """Number the distinct indices among elements, separately for each batch index.
 
-    ``indices`` are sorted, with the axes (*batch, elements, n). Return a mask with a True element for each distinct
-    index, and for each element the number of its index.
+    Args:
+      indices: the sorted indices of the elements, with the axes (*batch, elements, n).
+      known: for each element whether it counts.
+      batch: the sizes of the batch axes.
+
+    Returns:
+      A mask (*batch, elements) with as many True elements as there are distinct indices; and for each element the
+      number of its index among the distinct indices.
     """
     nse = indices.shape[-2]
     if not nse:
@@ -469,7 +478,7 @@ relaid = partial(bcoo_update_layout, on_inefficient=None)
 
 
 def _dense_to_sparse(mat: BCOO) -> BCOO:
-    """Convert the first dense axis to the last sparse axis."""
+    """Convert the first dense axis of an array to its last sparse axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     indices = wide_indices(indices, dense[:1])
@@ -483,7 +492,7 @@ def _dense_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _batch_to_sparse(mat: BCOO) -> BCOO:
-    """Convert the last batch axis to the first sparse axis."""
+    """Convert the last batch axis of an array to its first sparse axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     indices = wide_indices(indices, batch[-1:])
@@ -495,9 +504,10 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO) -> BCOO:
-    """Convert the first sparse axis to the last batch axis.
+    """Convert the first sparse axis of an array to its last batch axis.
 
-    For each index along this axis, all stored elements of the array are copied; elements at other indices become zero.
+    At each index along this axis, copies of all stored elements are stored; those that belong to another index are
+    zero.
     """
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
@@ -511,7 +521,7 @@ def _sparse_to_batch(mat: BCOO) -> BCOO:
 
 
 def _sparse_to_dense(mat: BCOO) -> BCOO:
-    """Convert the last sparse axis to the first dense axis."""
+    """Convert the last sparse axis of an array to its first dense axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     size = sparse[-1]

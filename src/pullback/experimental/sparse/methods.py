@@ -39,7 +39,7 @@ def _compared(name: str) -> Any:
 
 
 def _getitem(self: Any, item: Any) -> Any:
-    """Index the array as a dense one; the result is sparse."""
+    """Index the array as a dense array is indexed; return a sparse array."""
     return sparsify(lambda x: x[item])(self)
 
 
@@ -50,7 +50,7 @@ def _iterate(self: Any) -> Any:
 
 
 def _todense(self: Any) -> Any:
-    """Convert to a dense array."""
+    """Convert this sparse array to a dense array."""
     return layouts.bcoo_todense(compressed.to_bcoo(self))
 
 
@@ -62,7 +62,7 @@ def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 
 def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """Return the sum over axes, a sparse array, or over all axes, a dense scalar."""
+    """Return the sum over some axes, as a sparse array; or the sum over all axes, as a dense scalar."""
     if out is not None:
         raise ArgumentError("sum of a sparse array has no out")
     return arithmetic.reduce_sum(self, axis, keepdims, dtype)
@@ -74,7 +74,7 @@ def _order(self: Any, axes: tuple[Any, ...]) -> Any:
 
 
 def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
-    """Permute the axes; reverse them by default."""
+    """Permute the axes of the array by ``axes``; without ``axes``, reverse them."""
     given = (kwargs.pop("axes"),) if "axes" in kwargs else axes
     if kwargs:
         raise ArgumentError(f"transpose takes axes, got {', '.join(kwargs)}")
@@ -105,7 +105,7 @@ def _reshape(self: Any, *shape: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any) -> Any:
-    """Convert the elements to another dtype."""
+    """Return the array with its elements converted to another dtype."""
     mat = compressed.to_bcoo(self)
     target = dtypes.requested_dtype(dtype, "astype")
     return (
@@ -116,14 +116,14 @@ def _astype(self: Any, dtype: Any) -> Any:
 
 
 def _sort_indices(self: BCOO) -> BCOO:
-    """Sort the elements by their indices, with padding last."""
+    """Sort the stored elements of the array by their indices, with padding last."""
     return layouts.bcoo_sort_indices(self)
 
 
 def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
-    """Sum elements with equal indices, and drop zeros if ``remove_zeros``.
+    """Sum stored elements with equal indices; drop zeros if ``remove_zeros``.
 
-    ``nse`` is the number of elements to store; by default as many as there are distinct indices.
+    ``nse`` is the number of elements to store in the result; by default the number of distinct indices.
     """
     out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
     return compressed.from_bcoo(out) if isinstance(self, BCSR) else out
@@ -132,7 +132,7 @@ def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True
 def _update_layout(
     self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
-    """Convert to other numbers of batch and dense axes; see ``bcoo_update_layout``."""
+    """Convert the array to other numbers of batch and dense axes; see ``bcoo_update_layout``."""
     return layouts.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 
@@ -140,7 +140,7 @@ def _to_scipy_sparse(self: Any) -> Any:
     """Convert to SciPy's sparse array of the same format: a BCOO to COO, a BCSR to CSR.
 
     Raises:
-      ArgumentError: batch or dense axes, which SciPy does not have (a TypeError and ValueError).
+      ArgumentError: the array has batch or dense axes, which SciPy's do not have (a TypeError and ValueError).
     """
     sparse = imported("scipy.sparse")
     mat = compressed.to_bcoo(self)
@@ -153,7 +153,7 @@ def _to_scipy_sparse(self: Any) -> Any:
 
 
 def _stored(self: Any) -> int:
-    """Return the number of stored elements, as SciPy counts them: without padding, and with stored zeros."""
+    """Return the number of stored elements, as SciPy counts these: stored zeros count, padding does not."""
     mat = compressed.to_bcoo(self)
     return int(layouts.inside(mat.indices, mat.shape).sum())
 
@@ -162,10 +162,10 @@ def _diagonal(self: Any, k: int = 0) -> Any:
     """Return a diagonal of a matrix as a dense array.
 
     Args:
-      k: the offset of the diagonal: to the right of the main one, or below it if negative.
+      k: the offset of the diagonal: positive to the right of the main diagonal, negative below it.
 
     Raises:
-      ShapeError: it is not a matrix, or has batch or dense axes (a TypeError and ValueError).
+      ShapeError: the array is not a matrix, or has batch or dense axes (a TypeError and ValueError).
     """
     mat = compressed.to_bcoo(self)
     if mat.n_batch or mat.n_dense or mat.ndim != 2:

@@ -84,9 +84,9 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
 
 
 def _values_at(mat: BCOO, v: Any) -> Any:
-    """Return the elements of a dense array ``v`` at the indices of ``mat``, which has as many axes.
+    """Return the elements of a dense array ``v`` at the indices of the sparse array ``mat``.
 
-    Axes of ``v`` of size 1 are broadcast.
+    Both arrays have equally many axes; axes of ``v`` of size 1 are broadcast.
     """
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     batch, sparse, dense = layouts.kinds(mat)
@@ -106,7 +106,7 @@ def _values_at(mat: BCOO, v: Any) -> Any:
 
 
 def _first_of_each(mat: BCOO) -> Any:
-    """Return a mask of the first of the elements with equal indices."""
+    """Return a mask of stored elements: of several elements with equal indices, only the first is True."""
     _, sparse, _ = layouts.kinds(mat)
     _, indices = layouts.spread(mat)
     if not mat.nse:
@@ -316,9 +316,13 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape) -> Any:
-    """Contract a sparse and a dense array.
+    """Contract a sparse array with a dense array, as ``dot_general`` does; return a dense array.
 
-    ``mc`` and ``vc`` are the contracted axes of the two arrays, ``mb`` and ``vb`` their batch axes.
+    Args:
+      mat: the sparse array.
+      v: the dense array.
+      mc, vc: the contracted axes of ``mat`` and of ``v``.
+      mb, vb: the batch axes of ``mat`` and of ``v``.
     """
     if (
         mat.n_sparse == mat.ndim == 2
@@ -381,10 +385,19 @@ def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
 
 
 def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]) -> tuple[Any, Any, bool]:
-    """View an array as a matrix whose rows and columns are the indices along the axes ``rows`` and ``columns``.
+    """View a sparse array as a matrix, whose rows and columns are the indices along some axes.
 
-    Return the data (e, *dense), the row and column of each element (e, 2), and whether each such pair is (column, row)
-    instead. The indices of a matrix are returned unchanged, since the host caches facts about their order with them.
+    The indices of an array that is a matrix already are returned unchanged: the host caches facts about their order.
+
+    Args:
+      mat: the sparse array.
+      data: its data, perhaps of another dtype.
+      rows: the axes that form the rows.
+      columns: the axes that form the columns.
+
+    Returns:
+      The data of the e stored elements, (e, *dense axes); a pair of indices for each element, (e, 2); and a boolean:
+      False if pairs are (row, column), True if they are (column, row).
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]
@@ -415,9 +428,14 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
 
 
 def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape) -> BCOO:
-    """Contract two sparse arrays: sum over all pairs of elements with equal contracted and batch indices.
+    """Contract two sparse arrays, as ``dot_general`` does.
 
-    ``xc`` and ``yc`` are the contracted axes of the two arrays, ``xb`` and ``yb`` their batch axes.
+    Sum over all pairs of stored elements with equal contracted indices and equal batch indices.
+
+    Args:
+      x, y: the arrays.
+      xc, yc: the contracted axes of ``x`` and of ``y``.
+      xb, yb: the batch axes of ``x`` and of ``y``.
     """
     x, y = layouts.relaid(x, n_batch=0, n_dense=0), layouts.relaid(y, n_batch=0, n_dense=0)
     a, b, dtype = promoted(x.data, y.data)
@@ -461,7 +479,7 @@ def flat_positions_of(mat: BCOO, axes: Sequence[int], sizes: Sequence[int]) -> A
 
 
 def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the positions of all pairs of equal nonnegative numbers in two vectors."""
+    """Return all pairs of positions, i in ``x`` and j in ``y``, with ``x[i] == y[j] >= 0``, as two vectors."""
     order = np.argsort(y, kind="stable")
     ordered = y[order]
     low, high = np.searchsorted(ordered, x, "left"), np.searchsorted(ordered, x, "right")
@@ -472,10 +490,15 @@ def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shape: Shape) -> BCOO:
-    """Contract two sparse arrays by a dense product, whose result has fewer elements than there are pairs.
+    """Contract two sparse arrays by converting ``y`` to a dense array; return a BCOO that stores every element.
 
-    ``xc`` and ``yc`` are the contracted axes of the two arrays, ``xb`` and ``yb`` their batch axes; ``shape`` is the
-    shape of the result.
+    This is better than a sum over pairs of elements if there are more pairs than elements of the result.
+
+    Args:
+      x, y: the arrays.
+      xc, yc: the contracted axes of ``x`` and of ``y``.
+      xb, yb: the batch axes of ``x`` and of ``y``.
+      shape: the shape of the result.
     """
     out = _sparse_dense(x, layouts.bcoo_todense(y), xc, yc, xb, yb)
     grid = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) if shape else np.zeros((1, 0))

@@ -384,7 +384,7 @@ def _scan(eqn: Eqn, operands: list[Any]) -> Any:
 
 
 def _row(x: Any) -> Any:
-    """Return the first slice of a scanned array, which shows the type of the slices."""
+    """Return the first slice of a scanned array, dense or sparse, which stands for all slices in tracing."""
     if not isinstance(x, BCOO):
         return x[0]
     data, indices = layouts.spread(x)
@@ -393,7 +393,10 @@ def _row(x: Any) -> Any:
 
 
 def _by_rows(x: Any) -> Any:
-    """Convert a sparse array so that its first axis is a batch axis, with few stored elements for each index."""
+    """Convert a sparse array so that its first axis is a batch axis; return other objects unchanged.
+
+    As few elements as possible are stored for each index along this axis.
+    """
     if not isinstance(x, BCOO):
         return x
     if not x.n_batch:

@@ -139,14 +139,14 @@ def bcoo_broadcast_in_dim(
 
 
 def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: Shape) -> tuple[Any, Any]:
-    """Repeat stored elements along sparse axes that broadcasting adds or enlarges; return new data and indices.
+    """Repeat stored elements along sparse axes that broadcasting adds or enlarges; return the new data and indices.
 
     Args:
-      mat: the array.
-      data, indices: its elements.
+      mat: the array before broadcasting.
+      data, indices: the data and indices of its elements, with broadcast batch axes.
       new: the shape after broadcasting.
-      first: the first sparse axis of the new shape.
-      dims: for each sparse axis of ``mat`` its position in the new shape.
+      first: the position of the first sparse axis in ``new``.
+      dims: for each sparse axis of ``mat`` its position in ``new``.
     """
     sparse = mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     known = layouts.inside(indices, sparse)
@@ -303,7 +303,7 @@ def bcoo_reshape(
 
 
 def _prefix(sizes: Shape, size: int) -> int | None:
-    """Return how many leading sizes multiply to ``size``; None if none do."""
+    """Return the smallest n > 0 such that the product of the first n sizes is ``size``; None if there is none."""
     total = 1
     for i in range(len(sizes) + 1):
         if total == size and i:
@@ -339,14 +339,14 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequence[int]) -> BCOO:
-    """Remove axes from an array.
+    """Return an array without some of its axes.
 
     Args:
       arr: the array.
-      data: the new data, without the removed axes.
+      data: its data, from which the removed batch and dense axes are dropped already.
       indices: its indices along all sparse axes.
       gone: the sparse axes to remove, counted from the first sparse axis.
-      dims: all axes to remove, both sparse and others, counted from the first axis.
+      dims: all axes to remove, of any kind, counted from the first axis of the array.
     """
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]
@@ -455,9 +455,13 @@ def bcoo_slice(
 def _part(
     mat: BCOO, data: Any, indices: Any, new: Shape, starts: Sequence[Any], stops: Sequence[Any], steps: Sequence[int]
 ) -> BCOO:
-    """Select the elements whose sparse indices are in a slice, and convert these to the indices in the slice.
+    """Slice an array along its sparse axes: select the elements in the slice, and shift their indices.
 
-    ``new`` is the shape of the result; ``data`` and ``indices`` are the elements of ``mat``.
+    Args:
+      mat: the array.
+      data, indices: its elements, already sliced along batch and dense axes.
+      new: the shape of the result.
+      starts, stops, steps: the slice along each sparse axis.
     """
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     sparse, sizes = mat.shape[a:b], new[a:b]
