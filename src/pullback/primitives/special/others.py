@@ -26,7 +26,7 @@ from pullback.primitives.special.quadrature import SERIES_BELOW, in_series, inte
 
 
 def _zero_times(logarithm: Any) -> Any:
-    """Make the lowering rule of ``x * logarithm(y)``, which is zero where x is zero, unless y is NaN."""
+    """Make the lowering rule of ``x * logarithm(y)``; the product is zero where x is zero, unless y is NaN."""
 
     def product(x: Any, y: Any) -> Any:
         zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
