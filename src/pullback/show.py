@@ -103,7 +103,7 @@ class _Reader:
         return match.group()
 
     def items(self, one: Callable[[], Any], closing: str) -> tuple[list[Any], bool]:
-        """Parse items separated by commas up to ``closing``, a bracket, or up to the end of the text if it is "".
+        """Parse items separated by commas up to ``closing``, which is a bracket, or "" for the end of the text.
 
         ``one`` parses one item. Return the list of items, and whether there was a comma.
         """
@@ -367,8 +367,8 @@ def _check_argument(i: int, value: Any, static: bool) -> None:
 def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
     """Return ``fun`` as a function of the arguments that are not static.
 
-    ``fixed`` holds the positions of the static arguments, which have the elements of ``values`` at these positions as
-    values.
+    The static arguments are those at the positions ``fixed``. Their values are the elements of ``values`` at these
+    positions.
     """
     if not fixed:
         return fun

@@ -177,10 +177,10 @@ def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 
 def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return the keys ``x`` of an array for a result of ``shape`` whose elements come from this array.
+    """Return the keys of a result of ``shape`` whose elements come from an array with the keys ``x``.
 
-    ``x`` is a ``Keys``, or None for an array of no keys. If the shapes differ, each element of the result may be any of
-    the keys.
+    ``x`` is a ``Keys``, or None if the array has no keys. If the array has another shape, each element of the result
+    may be any key of ``x``.
     """
     if isinstance(x, Keys) and x.exact is not None and x.exact.shape != shape:
         return _any_of([x])
@@ -190,8 +190,8 @@ def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
 def _joined(column: Sequence[Any]) -> Any:
     """Return the keys of a value that is one of several values, such as a result of one of several branches.
 
-    ``column`` lists the keys of these values. If they differ, each element may be any of the keys. Return None if the
-    values are no keys.
+    ``column`` lists the keys of these values. If the keys differ, each element may be any of them. Return None if the
+    values have no keys.
     """
     first = column[0]
     if not isinstance(first, Keys):

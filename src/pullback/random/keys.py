@@ -281,8 +281,8 @@ def _is_typed(key: Any) -> bool:
 def _checked(name: str, keys: Any, kind: Any = None) -> Any:
     """Return ``keys``, an argument of the function ``name``, as an array; raise unless it holds random keys.
 
-    The array has typed keys, or the uint32 words of keys of the key dtype ``kind``; by default, of the default
-    generator.
+    The array has typed keys, or uint32 words of keys of the key dtype ``kind``. If ``kind`` is None, it is the key
+    dtype of the default generator.
     """
     width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
     expected = (
@@ -307,14 +307,17 @@ _NAMES = {dtype: name for name, dtype in dtypes.KEY_DTYPES.items()}
 
 
 def _name_of(keys: Any) -> str:
-    """Return the name of the generator of ``keys``: their dtype's, or the default generator's for an array of words."""
+    """Return the name of the random generator to which ``keys`` belong.
+
+    The dtype of typed keys determines the generator. An array of words belongs to the default generator.
+    """
     return _NAMES[keys.dtype] if _is_typed(keys) else config.default_prng_impl
 
 
 def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
-    """Return the key dtype that a user requested for the function ``name``, or else the default generator's.
+    """Return the key dtype that a user requested for the function ``name``; by default, that of the default generator.
 
-    Both ``impl`` and ``dtype`` may be the name of a generator or a key dtype. Raise if both are set.
+    ``impl`` and ``dtype`` may each be the name of a generator, a key dtype, or None. Raise if both are set.
     """
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")

@@ -123,7 +123,7 @@ def _turns(numerators: Any, denominator: int, like: Any) -> ArrayImpl:
 
 
 def _second(x: Any) -> Any:
-    """The type 2 cosine transform, y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n), by an FFT of the reordered elements."""
+    """The type 2 cosine transform, y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n), for n elements, by an FFT."""
     last = len(x.shape) - 1
     n = x.shape[last]
     zeros, ones = (0,) * last, (1,) * last

@@ -30,6 +30,11 @@ def recursive_filter(a: Any, x: Any, reverse: bool = False) -> Any:
     """Return y with ``y[n] = x[n] - a[0] y[n-1] - a[1] y[n-2] - ...`` along the last axis.
 
     Elements of y before the first are zero. If ``reverse``, the filter runs from the last element to the first.
+
+    Args:
+      a: coefficients, (..., p), p at least 1.
+      x: the signal, (..., n), of the same dtype; the leading axes broadcast against the leading axes of ``a``.
+      reverse: whether to run backwards.
     """
     return recursive_filter_p.bind(a, x, reverse=reverse)
 
@@ -40,7 +45,7 @@ recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False, cost=C
 def moving_sum(b: Any, x: Any, start: int = 0, reverse: bool = False) -> Any:
     """Return y with ``y[n] = b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis.
 
-    Elements outside of ``x`` are zero. If ``reverse``, it is ``y[n] = b[0] x[n+start] + b[1] x[n+start+1] + ...``.
+    Elements outside of ``x`` are zero. If ``reverse``, y is ``y[n] = b[0] x[n+start] + b[1] x[n+start+1] + ...``.
     """
     taps, last, n, rank = b.shape[-1], len(b.shape) - 1, x.shape[-1], len(x.shape)
     first = min(start, n)

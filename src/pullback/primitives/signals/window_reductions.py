@@ -70,9 +70,9 @@ class Windows(NamedTuple):
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """Return the windows that transpose a sum over these windows of an operand of ``shape``.
+        """Return the windows for the transpose of a sum over these windows of an operand of ``shape``.
 
-        The sum of the result's cotangent over the returned windows is the cotangent of the operand.
+        Summing the cotangent of the sum over the returned windows yields the cotangent of the operand.
         """
         padding = [
             back_padding(n, k, count, stride, low, base, step)
@@ -81,7 +81,7 @@ class Windows(NamedTuple):
         return Windows(self.sizes, self.base_dilation, tuple(padding), self.strides, self.window_dilation)
 
     def elements(self) -> list[Shape]:
-        """The offsets of the elements of a window from its first element, in row-major order."""
+        """Return the offsets of the elements of a window from its first element, in row-major order."""
         return list(itertools.product(*[range(0, k * step, step) for k, step in zip(self.sizes, self.window_dilation)]))
 
     def are_tiles(self) -> bool:
@@ -199,7 +199,7 @@ def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> An
 
 
 def reduce_window_sum(x: Any, windows: Windows) -> Any:
-    """The sum over each window."""
+    """Return the sum of the elements of ``x`` in each window."""
     return reduce_window_sum_p.bind(x, windows=windows)
 
 

@@ -121,7 +121,7 @@ bessel_i1e_p: Primitive = elementwise(
 def _i1e_slope(x: Any, value: Any) -> Any:
     """Return the derivative of i1e at ``x``, ``(I0 - I1 - I1 / x) exp(-abs(x))``; ``value`` is i1e at ``x``.
 
-    Near zero (I0 - I2) / 2 replaces I1 / x, which is equal and does not divide by zero.
+    Near zero I1 / x is computed as (I0 - I2) / 2, which does not divide by zero.
     """
     near = ops.lt(ops.abs(x), 1)
     small, large = ops.where(near, x, 0), ops.where(near, 1, x)
@@ -170,7 +170,7 @@ def _fall_slope(x: Any, value: Any) -> Any:
 def _fall(x: Any) -> Any:
     """Evaluate (I0 - I1) exp(-abs(x)) at abs(x), by an integral.
 
-    The integral is of exp(abs(x) (cos θ - 1)) (1 - cos θ) over θ, from 0 to the angle that ``_cut`` returns.
+    The integral is of exp(abs(x) (cos θ - 1)) (1 - cos θ) / π over θ, from 0 to the angle that ``_cut`` returns.
     """
     size, end = _cut(x, 23.0)
 
@@ -221,7 +221,8 @@ def _mean(x: Any, y: Any) -> Any:
 def _unscaled(x: Any, order: int) -> Any:
     """Return the Bessel function I of ``order`` at ``x``, from the scaled function I(x) exp(-abs(x)).
 
-    It is multiplied by exp(abs(x)) in two factors, so that it overflows only where the result does.
+    The scaled function is multiplied by exp(abs(x)) in two factors, so that the product overflows only if the result
+    does.
     """
     size = ops.abs(x)
     most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
@@ -230,7 +231,7 @@ def _unscaled(x: Any, order: int) -> Any:
 
 
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
-    """Return the Bessel function I1 of z, times exp(-size), where z = sign(at) size + moved; it is differentiable in z.
+    """Return the Bessel function I1 of z, times exp(-size), where z = sign(at) size + moved.
 
     It is the integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2. No exponential exceeds one.
 

@@ -79,7 +79,7 @@ def _corrected(operation: str, function: Formula) -> XlaRule:
 
 
 def _with_sign(size: Any, like: Any) -> Any:
-    """Return ``size``, a float of either sign, with the sign of ``like``."""
+    """Return ``size`` with the sign of ``like``; the sign of ``size`` itself is ignored."""
     dtype = size.dtype
     bits = np.dtype(f"u{dtype.itemsize}")
     top = 1 << (8 * dtype.itemsize - 1)
@@ -114,8 +114,8 @@ def _exp2(x: Any) -> Any:
 def _complex_exp2(z: Any) -> Any:
     """Compute 2**z of a complex number z without overflow of intermediate results, and with an accurate angle.
 
-    The modulus is multiplied in as two square roots. The angle, log(2) times the imaginary part, is the sum of an exact
-    term and a small rest.
+    The result is multiplied twice by the square root of the modulus. The angle, log(2) times the imaginary part, is the
+    sum of an exact term and a small rest.
     """
     root, y = exp2(real(z) * 0.5), imag(z)
     high, bits = high_part(y), 12 if y.dtype == _single else 26
@@ -346,10 +346,10 @@ def _complex_power(out: Any, x: Any, y: Any) -> Any:
 def _complex_div(x: Any, y: Any) -> Any:
     """Divide complex numbers, x / y, without overflow of intermediate results.
 
-    The quotient is x times the conjugate of y, over the squared modulus of y. First, y is divided by the power of two
-    next to its larger part, and x is moved away from the ends of the range. Infinite parts of x, and y if it is zero,
-    are replaced by ones of the same signs; infinite parts of y are replaced by large numbers. A last factor of infinity
-    or zero, and the powers of two, compensate for this.
+    The quotient is x times the conjugate of y, over the squared modulus of y. Before that, y is scaled by a power of
+    two so that its larger part is near 1, and x so that it is not near the ends of the range. Infinite parts of x, and
+    a y that is zero, are replaced by ones of the same signs; infinite parts of y are replaced by large numbers. A last
+    factor, which may be infinity or zero, compensates for all of this.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))

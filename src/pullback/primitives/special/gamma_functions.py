@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _is_pole(x: Any) -> Any:
-    """Whether a number is a pole of the gamma function: 0, -1, -2, ..."""
+    """Return whether ``x`` is a pole of the gamma function: 0, -1, -2, ..."""
     return (x <= 0) & (floor(x) == x)
 
 
@@ -45,7 +45,10 @@ _LEAST = 9
 
 
 def stirling_error(a: Any) -> Any:
-    """``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2`` for a >= 9, by its asymptotic series (DLMF 5.11.1)."""
+    """Return the error of Stirling's formula, ``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2``, for a >= 9.
+
+    It is an asymptotic series (DLMF 5.11.1).
+    """
     return polynomial(1 / square(a), _STIRLING[::-1]) / a
 
 
@@ -156,10 +159,10 @@ def _betaln(a: Any, b: Any) -> Any:
 
 
 def _has_limit(low: Any, high: Any) -> Any:
-    """Return whether the beta function B(low, high) is finite although Γ(low) is not.
+    """Return whether the beta function B(low, high) is finite although Γ(low) has a pole.
 
-    So it is where ``low`` is -n and ``high`` is m, for integers n and m with 1 <= m <= n. There B(-n, m) = (-1)**m B(m,
-    n - m + 1).
+    This holds where ``low`` is -n and ``high`` is m, for integers n and m with 1 <= m <= n. There B(-n, m) is (-1)**m
+    B(m, n - m + 1).
     """
     return _is_pole(low) & _is_pole(low + high) & ((floor(high) == high) & (high > 0))
 
@@ -225,8 +228,8 @@ betaln_p: Primitive = elementwise(
 def _beta(a: Any, b: Any) -> Any:
     """Evaluate the beta function B(a, b).
 
-    It is Γ(a) Γ(b) / Γ(a + b), or exp(log B) where a factor would overflow. At integers at most 0 it is the limit, or
-    infinite.
+    It is Γ(a) Γ(b) / Γ(a + b), or exp(log B) where a factor would overflow. Where Γ(a) or Γ(b) has a pole, it is the
+    limit if this is finite, else infinity.
     """
     low, high = minimum(a, b), maximum(a, b)
     total = low + high

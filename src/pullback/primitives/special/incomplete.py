@@ -66,7 +66,7 @@ def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """``factor * (exp(x) - 1 - x)``, accurate for small x, and without underflow if the factor is large."""
+    """Return ``factor * (exp(x) - 1 - x)``, accurate for small x, and without underflow if the factor is large."""
     if is_double():
         near, terms = abs(x) < 0.5, 16
         far = expm1(where(near, 0, x)) - x
@@ -105,7 +105,7 @@ def _stirling_error(a: Any) -> Any:
 
 
 def _lgamma1p(a: Any) -> Any:
-    """``log Γ(1 + a)`` for abs(a) up to 1/2, by its series at 0 (DLMF 5.7.3)."""
+    """Return ``log Γ(1 + a)`` for abs(a) up to 1/2, by its series at 0 (DLMF 5.7.3)."""
     zeta = host.special("zeta")(np.arange(2.0, 52.0), np.ones(50))
     terms = [float((-1) ** n * z / n) for n, z in enumerate(zeta, 2)]
     return a * polynomial(a, [*terms[::-1], -np.euler_gamma])
@@ -124,7 +124,7 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
       derivatives: maps a tuple of orders, one for each variable, to the derivative of L of these orders.
 
     Returns:
-      The quotient, or None if all orders are 0, which stands for 1.
+      The quotient; None, which stands for 1, if all orders are 0.
     """
 
     @cache
@@ -180,21 +180,19 @@ def _gamma_weight(a: Any, x: Any) -> Any:
 
 
 def log_gamma_weight(a: Any, x: Any) -> Any:
-    """The logarithm of x**a exp(-x) / Γ(a)."""
+    """Return the logarithm of the weight x**a exp(-x) / Γ(a)."""
     return log(a / (2 * math.pi)) * 0.5 + _gamma_exponent(a, x)
 
 
 def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
     """Return the end y of the integral of exp(-h(y)) in ``gamma_integral``, beyond which the integrand is negligible.
 
-    At this end h is at least ``cut``.
-
     Args:
       shifted: the parameter of the distribution, increased by one where ``above`` is false.
       x: the variable.
       slope: the absolute value of x - shifted, the derivative of h at 0.
       above: whether x is above the mean.
-      cut: the value of h.
+      cut: the value that h must reach at the end.
     """
     c, d = cut / x, cut / shifted
     end_above = minimum(sqrt(2 * c), log(c + 1 + log(2 * (c + 1))))
@@ -369,7 +367,8 @@ def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
     """Evaluate the derivative of igamma with respect to a, of order ``order``, for its Taylor rule.
 
     The weight x**a exp(-x) / Γ(a) is inside the integral, so that a appears in one exponent only. The integrand
-    contains 1 / Γ(a + 1), times a where x is above the mean: the coefficients of 1 / Γ(a) would cancel near zero.
+    contains 1 / Γ(a + 1) instead of 1 / Γ(a), whose Taylor coefficients would cancel near zero; where x is above the
+    mean, it has the factor a.
     """
 
     def inside(a: Any, x: Any) -> Any:
@@ -483,8 +482,6 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
 def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
     """Return the end y of the integral of exp(-h(y)) in ``beta_integral``, beyond which the integrand is negligible.
 
-    At this end h is at least ``cut``.
-
     Args:
       shifted: the parameter a, increased by one.
       b: the parameter b.
@@ -492,7 +489,7 @@ def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any
       rest: 1 - x.
       log_rest: the logarithm of 1 - x.
       slope: the derivative of h at 0.
-      cut: the value of h.
+      cut: the value that h must reach at the end.
     """
     total = shifted + b
     c = cut / (shifted * (b / total))

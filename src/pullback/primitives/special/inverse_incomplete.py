@@ -251,9 +251,9 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
 
 
 def _where_scipy_has_none(name: str, inverse: Formula) -> Formula:
-    """Make a host rule that calls SciPy's function ``name``, and replaces wrong NaN.
+    """Make a host rule that calls SciPy's function ``name``, and ``inverse`` where SciPy wrongly returns NaN.
 
-    SciPy returns NaN for some tiny probabilities; there the rule calls ``inverse``.
+    SciPy does so for some tiny probabilities.
     """
     of_scipy = host.special(name)
 

@@ -48,7 +48,7 @@ quotient = lifted(quotient_p.bind)
 
 
 def _log_of_rest(logarithm: Any) -> Any:
-    """``log(1 - exp(logarithm))``, without cancellation."""
+    """Return ``log(1 - exp(logarithm))``, without cancellation."""
     near = logarithm > -math.log(2)
     close = log(-expm1(where(near, logarithm, -1)))
     return where(near, close, log1p(-exp(where(near, -1, logarithm))))
@@ -76,7 +76,7 @@ def _log_ndtr(x: Any, single: bool) -> Any:
 
 
 def normal_hazard(x: Any) -> Any:
-    """The normal density divided by ndtr: the derivative of log_ndtr."""
+    """Return the normal density divided by ndtr, which is the derivative of log_ndtr."""
     below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
     positive = ops.where(lt(x, 0), 0, x)
     above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))

@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _rel_entr(p: Any, q: Any) -> Any:
-    """``p log(p / q)``, without overflow of the quotient."""
+    """Return ``p log(p / q)``, without overflow of the quotient."""
     inside = _and(gt(p, 0), gt(q, 0))
     value = mul(p, _log_quotient(_where(inside, p, 1), _where(inside, q, 1)))
     zero = _and(eq(p, 0), _ge(q, 0))

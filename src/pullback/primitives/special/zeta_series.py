@@ -179,7 +179,8 @@ def _zeta_taylor(ans: Series, s: Series, q: Series) -> Coefficient:
 def _polygamma(n: Any, x: Series) -> Coefficient:
     """Return the Taylor coefficients of polygamma of a constant order n, (-1)**(n + 1) n! zeta(n + 1, x).
 
-    They are computed from the series of the derivative, since zeta has no pole there for n = 0.
+    They are computed from the series of its derivative, which contains zeta(n + 2, x): for n = 0 zeta(n + 1, x) is
+    infinite.
     """
     zeta = _zeta(Series([ops.add(n, 2)]), x)
     half = ops.mul(n, 0.5)
@@ -202,8 +203,8 @@ def _polygamma_taylor(ans: Series, n: Series, x: Series) -> Coefficient | None:
 def _trigamma(x: Series) -> Coefficient:
     """Return the Taylor coefficients, from order 1 on, of the trigamma function, zeta(2, x).
 
-    For negative x it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square is pi**2 + c**2, and minus the derivative of
-    c, where c = pi / tan(pi x).
+    For negative x it is (pi / sin(pi x))**2 - zeta(2, 1 - x). With c = pi / tan(pi x) the square is pi**2 + c**2, and
+    its coefficients are found from the equation c' = -(pi**2 + c**2).
     """
     two = Series([shapes.full((), 2, x[0].dtype)])
     if is_on_host(x[0]) and not (host_value(x[0]) < 0).any():
@@ -242,7 +243,8 @@ def _lgamma_taylor(ans: Series, x: Series) -> Coefficient:
 def _by_slope(slope: Series, following: Coefficient, x: Series) -> Coefficient:
     """Return the Taylor coefficients of f(x), from order 1 on, for a function f and the series ``x``.
 
-    ``slope`` is the series of f'(x). It holds the first coefficient only: ``following(k)`` returns its coefficient k.
+    ``slope`` is the series of f'(x), with its first coefficient only. ``following(k)`` returns the coefficient k of
+    this series.
     """
     along = integral(slope, derivative(x))
 

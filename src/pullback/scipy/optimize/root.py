@@ -112,8 +112,8 @@ def root(
 def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
     """Search a root of ``f`` from ``x`` by the method ``name``, "newton" or "broyden"; return the final state.
 
-    The state is a dict of the point, the values there, the status and the counts. A value is a root if its largest
-    element is at most ``tol`` times the largest element at the start, or ``tol``.
+    The state is a dict with the point, the values there, the status and the counts. A point is accepted as a root if
+    the largest absolute value of ``f`` is at most ``tol * max(1, the largest absolute value at the start)``.
     """
     first = f(x)
     bound = tol * ops.max_p.bind(largest(first), 1)

@@ -264,7 +264,8 @@ def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillv
     """Pad an image by the elements outside of it that a convolution with a kernel of shape ``window`` reads.
 
     ``mode`` is "full", "same" or "valid". A kernel of even size has two centres in the mode "same": ``late`` selects
-    the second. ``boundary`` says how to pad, and ``fillvalue`` is the number to pad with for the boundary "fill".
+    the second. ``boundary`` says how to pad, and ``fillvalue`` is the number to pad with for the boundaries "fill" and
+    "pad".
     """
     widths = _paddings(x.shape, window, mode, late)
     kind = _BOUNDARIES[boundary]

@@ -100,8 +100,8 @@ def _moved(zi: Any, axis: int) -> Any:
 def _filtered(name: str, b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
     """Filter ``x`` along the last axis, with ``a[0] == 1``; return the result y, and the final state.
 
-    A state, as in ``scipy.signal.lfilter``, is a sum for each of the next elements of y: of the terms to which earlier
-    elements of x and y contribute. ``zi`` is the initial state. If it is None, the final state is None too.
+    A state, as in ``scipy.signal.lfilter``, has a number for each of the next elements of y: the sum of the terms that
+    contain earlier elements of x and y. ``zi`` is the initial state. If it is None, the final state is None too.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     u = moving_sum(b, x)

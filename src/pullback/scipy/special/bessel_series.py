@@ -149,8 +149,8 @@ def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: in
 def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
     """Return a mask of where x is so small that the power series is used, and the order and the factor of the series.
 
-    The function of order -n is ± the function of order n. So the order is ``abs(order)``, and the factor is 1 or -1.
-    ``upper`` is -1 for the function J, and 1 for I.
+    For an integer n, the function of order -n is the function of order n, up to its sign. So the order of the series is
+    ``abs(order)``, and its factor is 1 or -1. ``upper`` is -1 for the function J, and 1 for I.
     """
     is_integer = ops.eq(ops.floor_p.bind(order), order)
     size = ops.abs(order)

@@ -59,8 +59,8 @@ def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[A
     """Return the sum of a hypergeometric series at x, and the sum of its terms multiplied by their index k.
 
     A term is x**k / k! times (a)_k for each parameter a in ``above``, divided by (b)_k for each parameter b in
-    ``below``. The sum ends where a bound on the terms is below ``small`` times the sum. In this bound no factor is less
-    than one: a zero term of a polynomial may have a nonzero derivative.
+    ``below``. The sum ends where a bound on the terms is below ``small`` times the sum. The bound replaces factors a +
+    k below one by one: so the sum does not end at a zero term of a polynomial, whose derivative may be nonzero.
     """
 
     @formula

@@ -73,9 +73,9 @@ def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, an
 
     Args:
       p: the primitive.
-      values: the parameters a, the parameters b, and x.
+      values: the parameters a, the parameter b, and x.
       above: the number of parameters a.
-      end: the x from which on the coefficients after the end of a finite sum are 0.
+      end: the least x for which the coefficients after the end of a finite sum are set to 0.
       ans: the series of the result, which holds the value.
     """
     *parameters, x = values

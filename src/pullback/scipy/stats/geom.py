@@ -18,8 +18,8 @@ def _log_sf(k: Any, p: Any) -> Any:
 def _in_double(formula: Formula) -> Formula:
     """Convert a formula of the log survival function, log(sf), to a formula of k and p.
 
-    It is computed in double precision: the formula takes the exponential of log(sf), which amplifies the rounding
-    error.
+    The result is computed in double precision, since the formula takes the exponential of log(sf), which amplifies
+    rounding errors.
     """
 
     def of_tail(k: Any, p: Any) -> Any:

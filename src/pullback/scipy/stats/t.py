@@ -81,7 +81,7 @@ student_quantile_p = quantile_function(
 
 
 def _or_normal(formula: Formula, limit: Formula) -> Formula:
-    """Return a formula of y and df, the degrees of freedom: ``formula(y, df)``, or ``limit(y)`` where df is infinite."""
+    """Return a formula of y and the degrees of freedom df: ``formula(y, df)``, or ``limit(y)`` where df is infinite."""
 
     def of_any(y: Any, df: Any) -> Any:
         finite = ops.lt(df, math.inf)

@@ -97,10 +97,10 @@ def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
 
 
 def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
-    """Return a mask of where the quantile of ``share`` is near the lower end ``end``, and its distance from this end.
+    """Return a mask of where the quantile of ``share`` is near the lower end ``end``, and its distance from ``end``.
 
-    The distance is computed by a series that applies only near the end. ``log_total`` is the log of the normal
-    probability of the interval.
+    The distance of the quantile is computed by a series that applies only near the end. ``log_total`` is the log of the
+    normal probability of the interval.
     """
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)

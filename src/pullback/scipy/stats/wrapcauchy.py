@@ -48,7 +48,7 @@ def _log(x: Any, rest: Any) -> Any:
 def _quantile(q: Any, c: Any, upper: bool) -> Any:
     """Return the point below which the probability is ``q``, or if ``upper``, the point above which it is ``q``.
 
-    It is computed from the nearer end of [0, 2π], so that angles are at most half a turn.
+    The point is computed from the nearer end of [0, 2π], so that angles are at most half a turn.
     """
     near = at_most(q, 0.5)
     angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)
