@@ -67,7 +67,7 @@ _WHAT = "a type such as f32[2,3], a number, a string, or a tuple, list or dictio
 
 
 class _Reader:
-    """A parser of arguments, from left to right."""
+    """A parser of the text of ``--args``, the arguments of a function, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -84,11 +84,11 @@ class _Reader:
         return ArgumentError(f"--args: {message}\n  {shown}\n  {' ' * (self.at if at is None else at)}^")
 
     def found(self) -> str:
-        """Describe the next token for an error message."""
+        """Describe the next character for an error message: in quotes, or "the end"."""
         return repr(self.next()) if self.next() else "the end"
 
     def next(self) -> str:
-        """Return the next character that is not blank; empty at the end."""
+        """Move to the next character that is not blank, and return it; return "" at the end of the text."""
         space = _SPACE.match(self.text, self.at)
         assert space is not None
         self.at = space.end()
@@ -103,7 +103,10 @@ class _Reader:
         return match.group()
 
     def items(self, one: Callable[[], Any], closing: str) -> tuple[list[Any], bool]:
-        """Parse items up to a closing bracket (or the end); return them and whether there was a comma."""
+        """Parse items separated by commas up to ``closing``, which is a bracket, or "" for the end of the text.
+
+        ``one`` parses one item. Return the list of items, and whether there was a comma.
+        """
         start = self.at - 1
         values: list[Any] = []
         comma = False
@@ -185,7 +188,7 @@ _NARROW = (
 
 @cache
 def _types() -> dict[str, dtypes.DType]:
-    """Return the dtypes of arguments by their short names, common ones first."""
+    """Return a dict from the short names of dtypes that arguments may have to the dtypes, common ones first."""
     found = [np.dtype(getattr(dtypes, name) if name in ("bfloat16", *_NARROW) else name) for name in _NUMBERS + _NARROW]
     return {
         dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], *dtypes.KEY_DTYPES.values(), *found[len(_NUMBERS) :]]
@@ -290,7 +293,7 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
 
 
 def _function(text: str) -> Function:
-    """Import the function ``MODULE:FUNCTION``."""
+    """Import and return the function that ``text`` names as MODULE:FUNCTION; raise ArgumentError if this fails."""
     module, colon, path = text.partition(":")
     if not (module and colon and path):
         raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss, got {text!r}")
@@ -314,7 +317,10 @@ def _function(text: str) -> Function:
 
 
 def _explained(error: BaseException, module: str) -> str:
-    """Explain why the import of ``module`` failed: name the line that raised, or say that the module was not found."""
+    """Return an explanation of why the import of ``module`` failed.
+
+    It names the line that raised, or says that the module was not found.
+    """
     message = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
@@ -361,7 +367,8 @@ def _check_argument(i: int, value: Any, static: bool) -> None:
 def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
     """Return ``fun`` as a function of the arguments that are not static.
 
-    ``fixed`` has the positions of static arguments, whose values are taken from ``values``.
+    The static arguments are those at the positions ``fixed``. Their values are the elements of ``values`` at these
+    positions.
     """
     if not fixed:
         return fun
@@ -398,7 +405,10 @@ def transformations() -> tuple[str, ...]:
 
 
 def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``name``, a transformation that keeps the arguments (``vmap`` maps over them); ignore ``later_maps``."""
+    """Return ``subject`` after the transformation ``name``, which keeps the arguments; ``later_maps`` is ignored.
+
+    For ``vmap`` the transformed function maps over the first axis of all arguments.
+    """
     import pullback
 
     function = getattr(pullback, name)(subject.function)
@@ -406,7 +416,10 @@ def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``name``, "jvp" or "linearize", with the tangents as an additional argument; ``later_maps`` is ignored."""
+    """Return ``subject`` after the transformation ``name``, "jvp" or "linearize".
+
+    The tangents are an additional last argument. ``later_maps`` is ignored.
+    """
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -420,9 +433,10 @@ def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pulled_back(subject: Subject, name: str, later_maps: int) -> Subject:
-    """Apply ``vjp``, with the cotangent as an additional argument.
+    """Return ``subject`` after the transformation ``vjp``.
 
-    ``later_maps`` is how often ``vmap`` is applied afterwards: the cotangent has so many mapped axes.
+    The cotangent is an additional last argument. ``later_maps`` is how often ``vmap`` is applied afterwards: the
+    cotangent has one mapped axis for each.
     """
     fun = subject.function
 
@@ -444,13 +458,13 @@ _WITH_FURTHER_INPUTS = {"jvp": _pushed_forward, "linearize": _pushed_forward, "v
 def _with_input(
     subject: Subject, transformation: str, call: Callable[..., Any], values: Any, what: str, names: Sequence[str]
 ) -> Subject:
-    """Add a last argument to a function: tangents or cotangents of the inexact leaves of ``values``.
+    """Return ``subject`` with a new function, and with a last argument for tangents or cotangents.
 
     Args:
       subject: the function, with its arguments.
       transformation: the name of the transformation, for the title.
       call: the new function, as ``call(args, kwargs)``.
-      values: the tree of values whose tangents or cotangents are added.
+      values: the tree of values to which the tangents or cotangents belong; integer leaves get none.
       what: ``tangent`` or ``cotangent``.
       names: the name of each leaf of ``values``.
     """
@@ -470,7 +484,10 @@ def _tangent_type(x: Any) -> ShapeDtypeStruct | None:
 
 
 def _completed(tangents: Any, values: Any) -> Any:
-    """Complete a tree of tangents or cotangents with zeros for the integer leaves of ``values``, which it lacks."""
+    """Complete ``tangents``, a tree of tangents or cotangents that has no leaves for the integer leaves of ``values``.
+
+    Return a tree with the structure of ``values`` and float0 zeros for these leaves.
+    """
     given = iter(tree.leaves(tangents))
     return tree.tree_map(
         lambda x: next(given) if dtypes.is_inexact(typeof(x).dtype) else np.zeros(x.shape, dtypes.float0), values

@@ -27,5 +27,5 @@ def _no_value(*, size: Dim) -> Any:
 
 @provides
 def size_value(size: Dim) -> Any:
-    """Return the value of a symbolic size, as an array of the program that is being recorded."""
+    """Return the value of a symbolic size, as a scalar array of the program that is being recorded."""
     return size_value_p.bind(size=size)

@@ -60,7 +60,7 @@ def _add_any_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 
 def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
-    """Return ``shape`` without the reduced ``axes``; raise unless these are distinct axes of it."""
+    """Return ``shape`` without the reduced ``axes``; raise unless these are distinct axes of ``shape``."""
     if any(not 0 <= a < len(shape) for a in axes) or len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: {axes} are not distinct axes of an array of shape {shape}")
     return tuple(n for i, n in enumerate(shape) if i not in axes)
@@ -75,15 +75,15 @@ Element = str | Callable[..., Any]
 def reduction(
     name: str, *, of: Of, host: Callable[..., Any], hlo: Element, start: Start, passes_nan: bool = False
 ) -> Primitive:
-    """Declare an operation that reduces over ``axes`` and keeps the dtype.
+    """Declare an operation that reduces over its parameter ``axes``, and keeps the dtype of its operand.
 
     Args:
       name: the name in jaxprs and errors.
-      of: a predicate on dtypes: the dtypes it accepts.
+      of: a predicate on dtypes: the dtypes that the operand may have.
       host: the NumPy function.
-      hlo: the operation of two elements in StableHLO, or ``rule(hlo, x, y) -> value``.
+      hlo: the StableHLO operation that combines two elements, or ``rule(hlo, x, y) -> value``.
       start: a function from a dtype to the result of a reduction over no elements.
-      passes_nan: whether the result is NaN only if an element is.
+      passes_nan: whether the result is NaN only if an element is NaN.
     """
     p = Primitive(name, cost=Cost.SIMPLE, passes_nan=passes_nan)
     p.host_rule = host
@@ -116,12 +116,15 @@ def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
 
 
 def combined(operation: Element, hlo: Any, a: Any, b: Any) -> Any:
-    """Emit ``operation``, the name of a StableHLO operation or a lowering rule, for two elements ``a`` and ``b``."""
+    """Emit ``operation`` of the two elements ``a`` and ``b``.
+
+    ``operation`` is the name of a StableHLO operation, or a lowering rule.
+    """
     return operation(hlo, a, b) if callable(operation) else hlo.elementwise(f"stablehlo.{operation}", a, b)
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
-    """The sum over ``axes``."""
+    """Return the sum of ``x`` over ``axes``."""
     return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
 
 
@@ -150,13 +153,13 @@ def _broadcast_transpose(ct: Any, x: LinearVar, *, shape: Shape, broadcast_dimen
 
 
 def unbroadcast(x: Any, shape: Shape) -> Any:
-    """Sum ``x`` to ``shape``, from which NumPy's rules would broadcast to the shape of ``x``."""
+    """Sum ``x`` to ``shape``, over the axes along which NumPy would broadcast ``shape`` to the shape of ``x``."""
     extra = len(x.shape) - len(shape)
     summed = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
     return shapes.reshape(reduce_sum(x, summed), shape)
 
 
 def sum_to(ct: Any, x: LinearVar) -> Any:
-    """Sum a cotangent over the axes along which the operand ``x`` was broadcast."""
+    """Sum the cotangent ``ct`` to the shape of the operand ``x``: over the axes along which ``x`` was broadcast."""
     shape = x.shape
     return ct if ct.shape == shape else unbroadcast(ct, shape)

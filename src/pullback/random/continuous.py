@@ -103,13 +103,13 @@ def unit(words: Words, shape: Shape, dtype: DType) -> Any:
 
 
 def _between(u: Any, low: Any, high: Any) -> Any:
-    """Map uniform numbers ``u`` in [0, 1) to [low, high); the result is ``low`` where ``high < low``."""
+    """Map uniform numbers ``u`` in [0, 1) to [low, high); return ``low`` where ``high < low``."""
     width = ops.sub(high, low)
     return ops.max_p.bind(low, ops.add(ops.mul(u, width), low))
 
 
 def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
-    """Draw uniform numbers from the constant ``low`` to 1, by the key ``words``."""
+    """Draw uniform numbers from ``low`` to 1, by the key ``words``."""
     return above(unit(words, shape, dtype), dtype, low)
 
 

@@ -28,7 +28,10 @@ _single = np.dtype(np.float32)
 
 
 def _counted(x: Any, valid: Any, dtype: Any) -> Any:
-    """Convert counts to an integer dtype; where not ``valid`` they become -1, or the greatest unsigned integer."""
+    """Convert counts ``x`` to the integer ``dtype``; where ``valid`` is false return -1 instead.
+
+    For an unsigned dtype it is the greatest integer instead of -1.
+    """
     invalid = scalar_array(np.array(-1).astype(dtype)[()])
     return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), invalid)
 

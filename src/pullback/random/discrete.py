@@ -85,8 +85,8 @@ def randint(
 def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any, Any]:
     """Clip a bound ``x`` of random integers to [least, most], and convert it to ``dtype``.
 
-    Return the clipped bound, and whether ``x`` exceeded ``most``, as scalars or arrays. ``what`` names the bound in
-    errors.
+    ``what`` names the bound in errors. Return the clipped bound, and whether ``x`` exceeded ``most``: a Python integer
+    and a boolean, or arrays.
     """
     if type(x) in SCALARS and not isinstance(x, complex):
         number = int(x)
@@ -108,13 +108,13 @@ def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any,
 
 @lru_cache
 def _limits(dtype: DType) -> tuple[int, int, int]:
-    """Return the number of bits, the least and the greatest integer of a dtype."""
+    """Return the number of bits, the least integer and the greatest integer of an integer dtype."""
     info = dtypes.iinfo(dtype)
     return int(info.bits), int(info.min), int(info.max)
 
 
 def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
-    """Draw integers in [low, high), whose bounds are Python integers."""
+    """Draw integers of ``dtype`` in [low, high), where ``low`` and ``high`` are Python integers."""
     width = dtype.itemsize * 8
     upper, lower = subkeys(key, 2)
     span = max(high - low, 1) % (1 << width)  # 0: all integers of the dtype
@@ -131,9 +131,9 @@ def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
 
 
 def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, beyond: Any) -> Any:
-    """Draw integers in [low, high), whose bounds are arrays.
+    """Draw integers of ``dtype`` in [low, high), where ``low`` and ``high`` are arrays.
 
-    Where ``beyond``, ``high`` was clipped to the greatest integer, and is included in the range.
+    Where ``beyond`` is true, ``high`` is the greatest integer, and is included in the range.
     """
     width = dtype.itemsize * 8
     unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -269,7 +269,10 @@ def permutation(
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """Return the scalar ``array`` as an int; errors name the argument, ``what``, and the user's value for it, ``x``."""
+    """Return the integer scalar ``array`` as a Python integer; raise unless its dtype is an integer dtype.
+
+    ``what`` names the argument, and ``x`` is the user's value of it, for errors.
+    """
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
@@ -280,7 +283,10 @@ def _shuffled_range(key: Words, count: int) -> Any:
 
 
 def _shuffled(key: Words, x: Any, axis: int) -> Any:
-    """Shuffle ``x`` along an axis: sort it by random words, in enough rounds to make ties in all of them improbable."""
+    """Return ``x`` shuffled along an axis.
+
+    Each round sorts by random words. There are so many rounds that equal words in all of them are improbable.
+    """
     size = math.prod(x.shape)
     rounds = math.ceil(3 * math.log(max(1, size)) / math.log((1 << 32) - 1))
     for _ in range(rounds):
@@ -368,10 +374,11 @@ def _with_replacement(key: Words, shape: Shape, population: int, p: Any) -> Any:
 
 
 def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: str | None) -> Any:
-    """Draw ``draws`` distinct indices below ``population``, with the probabilities ``p``, or equal ones if it is None.
+    """Draw ``draws`` distinct indices below ``population``.
 
-    With ``p``, the indices of the greatest elements of log p plus Gumbel noise are drawn (Vieira 2014); without, the
-    first indices in a random order. ``mode`` is the precision mode of the noise.
+    If ``p`` is None, they are the first indices in a random order. Otherwise ``p`` holds the probabilities, and they
+    are the indices of the greatest elements of log p plus Gumbel noise (Vieira 2014). ``mode`` is the precision mode of
+    the noise.
     """
     if p is None:
         return slicing.slice(_shuffled_range(key, population), (0,), (draws,))

@@ -28,7 +28,7 @@ from pullback.transforms.programs.placement import constrained
 
 
 def _gamma(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
-    """Draw gamma samples of shape parameter ``a`` by the key ``words``; with ``log_space``, their logarithms."""
+    """Draw gamma samples of shape parameter ``a`` by the key ``words``; if ``log_space``, return their logarithms."""
     if 0 in shape:
         return shapes.full(shape, 0, a.dtype)
     return random_gamma(lane_keys(words, shape), shapes.broadcast_to(a, shape), log_space, generator_of(words))

@@ -62,7 +62,10 @@ def _new_keys(shape: tuple[int, ...]) -> Keys:
 
 
 def _any_of(keys: Sequence[Keys | None]) -> Keys:
-    """Return the keys of an array whose elements may each be any key in ``keys``."""
+    """Return the ``Keys`` of an array whose elements may each be any of the keys in ``keys``.
+
+    None in ``keys`` stands for no keys.
+    """
     return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
 
 
@@ -159,7 +162,10 @@ class ReuseRun(Interpretation):
         return [*carry, *stacked]
 
     def _test(self, loop: Loop, carry: Sequence[Any]) -> None:
-        """Follow the keys ``carry`` of a loop's carry through the test of the loop, if it has a test."""
+        """Follow the keys of a loop's carry through the test of the loop, if the loop has a test.
+
+        ``carry`` has for each array of the carry its ``Keys``, or None for an array of no keys.
+        """
         if loop.test is not None:
             self.run(loop.test, [*loop.test_consts, *carry])
 
@@ -171,9 +177,10 @@ def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 
 def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return the keys of an array of ``shape`` whose elements all come from an array with the keys ``x``.
+    """Return the keys of a result of ``shape`` whose elements come from an array with the keys ``x``.
 
-    If the shapes differ, each element may be any of the keys. ``x`` is a ``Keys``, or None for an array of no keys.
+    ``x`` is a ``Keys``, or None if the array has no keys. If the array has another shape, each element of the result
+    may be any key of ``x``.
     """
     if isinstance(x, Keys) and x.exact is not None and x.exact.shape != shape:
         return _any_of([x])
@@ -181,9 +188,10 @@ def _fitted(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _joined(column: Sequence[Any]) -> Any:
-    """Return the keys of a value that is one of several, such as the results of branches, whose keys ``column`` lists.
+    """Return the keys of a value that is one of several values, such as a result of one of several branches.
 
-    If these differ, each element may be any of the keys. Return None if the values are no keys.
+    ``column`` lists the keys of these values. If the keys differ, each element may be any of them. Return None if the
+    values have no keys.
     """
     first = column[0]
     if not isinstance(first, Keys):
@@ -195,10 +203,10 @@ def _joined(column: Sequence[Any]) -> Any:
 
 
 def _in_turn(x: Any, turn: int) -> Any:
-    """Return the keys that a step of a loop reads from a scanned array with the keys ``x``; None if it has no keys.
+    """Return the keys that a step of a loop reads from a scanned array with the keys ``x``; None if ``x`` is None.
 
-    Turn 0 is the first step. Turn 1 stands for the second and all later steps. If it is not known which element has
-    which key, turn 0 reads all the keys, and turn 1 none.
+    The first step has ``turn`` 0. All later steps together have ``turn`` 1. If it is unknown which element has which
+    key, the first step reads all keys, and the later steps none.
     """
     if not isinstance(x, Keys):
         return None
@@ -219,10 +227,10 @@ _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.co
 
 
 def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return the keys of each result of an operation that moves elements: apply it to arrays of the keys' numbers.
+    """Return the keys of each result of an operation that moves elements; None if no operand has keys.
 
-    If it is not known where elements move to, each element of a result may be any key of the operands. Return None if
-    no operand has keys.
+    The operation is applied to arrays of the numbers of the keys. If it is unknown where elements move to, each element
+    of a result may be any key of the operands.
     """
     keys = [x for x in operands if isinstance(x, Keys)]
     if not keys:
@@ -284,7 +292,7 @@ def known_of(x: Any) -> Any:
 
 
 def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation, and record the keys that it used and the keys of its results."""
+    """Evaluate an operation, and record the keys that it uses and the keys of its results; return the results."""
     holds = feed.of(primitive) is not None or program_of(params) is not None
     if not holds and not any(_is_key(x) for x in args):
         return evaluate.process(primitive, args, params)
@@ -302,7 +310,14 @@ def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], para
 
 
 def _look_at_program(evaluate: EvalTrace, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-    """Run a compiled program by calling ``run``, and record the keys that it used and the keys of its results."""
+    """Run a compiled program, and record the keys that it uses and the keys of its results; return the results.
+
+    Args:
+      evaluate: the trace that evaluates operations.
+      closed: the program.
+      leaves: the operands.
+      run: a function of no arguments that runs the program.
+    """
     found = ReuseRun(_uses).run(closed, list(map(known_of, leaves)))
     out = run()
     _account(tree.flatten(out)[0], found)
@@ -314,7 +329,10 @@ def _is_key(x: Any) -> bool:
 
 
 def _account(outs: Sequence[Any], found: Any) -> None:
-    """Record the keys of results. ``found`` has a ``Keys`` or None for each result, or is None if there are no keys."""
+    """Record the keys of the results ``outs``.
+
+    ``found`` has for each result its ``Keys``, or None if the result has no keys. It is None if no result has keys.
+    """
     for x, keys in zip(outs, found or (), strict=False):
         if isinstance(keys, Keys) and _is_key(x):
             _remember(x, _fitted(keys, x.shape))

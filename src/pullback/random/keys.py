@@ -279,9 +279,10 @@ def _is_typed(key: Any) -> bool:
 
 
 def _checked(name: str, keys: Any, kind: Any = None) -> Any:
-    """Return ``keys``, an argument of the function ``name``, as an array, or raise an error.
+    """Return ``keys``, an argument of the function ``name``, as an array; raise unless it holds random keys.
 
-    The array has typed keys, or words of keys of dtype ``kind``; None means the default generator's dtype.
+    The array has typed keys, or uint32 words of keys of the key dtype ``kind``. If ``kind`` is None, it is the key
+    dtype of the default generator.
     """
     width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
     expected = (
@@ -306,14 +307,17 @@ _NAMES = {dtype: name for name, dtype in dtypes.KEY_DTYPES.items()}
 
 
 def _name_of(keys: Any) -> str:
-    """Return the name of the generator of typed ``keys``; for an array of words, the default generator."""
+    """Return the name of the random generator to which ``keys`` belong.
+
+    The dtype of typed keys determines the generator. An array of words belongs to the default generator.
+    """
     return _NAMES[keys.dtype] if _is_typed(keys) else config.default_prng_impl
 
 
 def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
-    """Return the key dtype that a user requested for the function ``name``; by default, the default generator's.
+    """Return the key dtype that a user requested for the function ``name``; by default, that of the default generator.
 
-    ``impl`` and ``dtype``, only one of which may be set, are each the name of a generator or a key dtype.
+    ``impl`` and ``dtype`` may each be the name of a generator, a key dtype, or None. Raise if both are set.
     """
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
@@ -333,14 +337,17 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
 
 
 def _integer(x: Any) -> int | None:
-    """Return ``x`` as a Python integer, or None if it is an array or no integer."""
+    """Return ``x`` as a Python integer; None if ``x`` is an array, or is not an integer."""
     if isinstance(x, Array) or not hasattr(type(x), "__index__") or isinstance(x, (np.ndarray, np.generic)):
         return None
     return operator.index(x)
 
 
 def _scalar(name: str, what: str, x: Any) -> Any:
-    """Convert ``x``, the argument ``what`` of the function ``name``, to a scalar array, or raise an error."""
+    """Convert ``x`` to a scalar array; raise unless it is a number or a scalar.
+
+    ``name`` is the function, and ``what`` the argument, for errors.
+    """
     try:
         array: Any = as_array(x)
     except PullbackError:
@@ -353,7 +360,10 @@ def _scalar(name: str, what: str, x: Any) -> Any:
 
 
 def _seeded(name: str, seed: Any, kind: Any) -> Any:
-    """Return the words of the key of dtype ``kind`` for a seed: two for Threefry, the same two repeated for others."""
+    """Return the words of the key of dtype ``kind`` for a seed.
+
+    A key of Threefry has two words. Keys of other generators have the same two words twice.
+    """
     words = _default_seeded(name, seed)
     return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
 
@@ -373,7 +383,7 @@ def _default_seeded(name: str, seed: Any) -> Any:
 
 
 def _folded(data: Any) -> Any:
-    """Convert the number that is folded into a key to uint32."""
+    """Convert ``data``, the number that is folded into a key, to a uint32 scalar; raise unless it is an integer."""
     number = _integer(data)
     if number is not None:
         if not 0 <= number < 1 << 32:

@@ -96,7 +96,7 @@ def _common_float(mean: Any, cov: Any) -> Any:
 
 
 def _factor(cov: Any, method: str) -> Any:
-    """Return a square root of ``cov``, whose product with its transpose is ``cov``, by "cholesky", "eigh" or "svd"."""
+    """Return a matrix L with L L* = ``cov``, computed by a ``method``: "cholesky", "eigh" or "svd"."""
     rank = len(cov.shape)
     if method == "svd":
         values, vectors, _ = svd(cov)

@@ -21,7 +21,7 @@ from pullback.transforms.programs.placement import constrained
 
 
 def _valid(valid: Any, x: Any) -> Any:
-    """Replace samples ``x`` by NaN where the parameters are not ``valid``."""
+    """Return ``x``, with NaN where ``valid`` is false."""
     return ops.where(valid, x, math.nan)
 
 

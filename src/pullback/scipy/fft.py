@@ -30,9 +30,15 @@ _REVERSED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> Any:
-    """Return the transform ``name``, such as "idstn", over ``axes``, cut or padded to ``lengths``.
+    """Return the cosine or sine transform ``name``, such as "idstn", of ``x`` over ``axes``.
 
-    Without ``lengths`` axes keep their sizes. Without ``axes`` transform all, or as many last axes as ``lengths`` has.
+    Args:
+      name: the name of the public function.
+      x: the operand.
+      type: the type of the transform, 1 to 4.
+      lengths: the sizes to which the axes are cut, or padded with zeros; None to keep their sizes.
+      axes: the axes; None for the last ``len(lengths)`` axes, or for all axes if ``lengths`` is None too.
+      norm: the normalization.
     """
     sine, inverse = "dst" in name, name.startswith("i")
     x = strong(inexact_operand(name, x))
@@ -73,7 +79,7 @@ def _real_over(name: str, x: Any, type: int, lengths: Any, axes: Any, scale: str
 
 
 def _resized(x: Any, axis: int, n: int) -> Any:
-    """Cut ``x`` off, or pad it with zeros, at the end of an axis, to the size ``n``."""
+    """Cut ``x`` off along ``axis``, or pad it with zeros at the end, to the size ``n``."""
     have = x.shape[axis]
     if n < have:
         return slicing.slice_in_dim(x, 0, n, axis)
@@ -81,10 +87,10 @@ def _resized(x: Any, axis: int, n: int) -> Any:
 
 
 def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
-    """Return the cosine transform, or with ``sine`` the sine transform, of a type along one axis.
+    """Return the cosine transform along one axis, or the sine transform if ``sine``.
 
-    ``scale`` is "backward", "forward" or "ortho". For "ortho" the elements are weighted so that the transform's matrix
-    is orthogonal.
+    ``type`` is 1 to 4. ``scale`` is the norm: "backward", "forward" or "ortho". For "ortho" the elements are weighted
+    so that the transform's matrix is orthogonal.
     """
     n, last = x.shape[axis], len(x.shape) - 1
     x = shapes.moveaxis(x, axis, last)
@@ -102,9 +108,9 @@ def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
 
 
 def _weights(n: int, type: int, sine: bool) -> tuple[Any, Any]:
-    """Return factors of the elements before and after a transform of size ``n`` that make its matrix orthogonal.
+    """Return weights for the elements before a transform of size ``n``, and for the elements after it.
 
-    None stands for factors of 1.
+    With these weights the transform's matrix is orthogonal, up to a factor. None stands for weights of 1.
     """
     if type == 4 or (type == 1 and sine):
         return None, None

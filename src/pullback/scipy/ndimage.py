@@ -102,9 +102,14 @@ _PADDING = 12
 
 
 def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -> Any:
-    """Evaluate the spline of degree ``order`` through the elements of the image ``x``, in the common dtype of both.
+    """Evaluate the spline of degree ``order`` through the elements of the image ``x``, in the common dtype.
 
-    ``points`` holds the coordinates along each axis, ``mode`` is the boundary mode, and ``cval`` the constant outside.
+    Args:
+      x: the image.
+      points: the coordinates of the points along each axis of the image.
+      order: the degree of the spline.
+      mode: the boundary mode.
+      cval: the value outside of the image, for the mode "constant".
     """
     dtype = dtypes.promote_types(x.dtype, points[0].dtype)
     c = ops.convert_element_type(x, dtype)
@@ -148,7 +153,10 @@ def _stacked(xs: list[Any], axis: int, count: int) -> Any:
 
 
 def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
-    """Return the index of the first B-spline that is nonzero at ``p``, and all nonzero values of B-splines at ``p``."""
+    """Return the index of the first B-spline of degree ``order`` that is nonzero at ``p``, and a list of values.
+
+    The list has the values at ``p`` of all B-splines that are nonzero there.
+    """
     if order == 0:
         nearest = ops.mul(ops.sign(p), pnp.floor(ops.add(ops.abs(p), 0.5)))
         return nearest, [ops.where(ops.eq(p, p), shapes.full(p.shape, 1, p.dtype), math.nan)]
@@ -175,7 +183,8 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
 def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
     """Map float indices, by the boundary mode, to indices within an axis of size ``n``.
 
-    Return also whether the original indices were within the axis, for the mode "constant"; None for other modes.
+    Return the mapped indices, and for the mode "constant" a mask of the original indices that were within the axis;
+    None for other modes.
     """
     last = float(n - 1)
     within = ops.and_p.bind(ops.ge_p.bind(index, 0.0), ops.le_p.bind(index, last)) if mode == "constant" else None
@@ -197,7 +206,10 @@ _SPLINES = {2: (0.75, 0.125), 3: (2 / 3, 1 / 6)}
 
 
 def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
-    """Solve for the coefficients of the spline through the elements along an axis, a tridiagonal system."""
+    """Return the coefficients of the spline of degree ``order`` through the elements of ``x`` along an axis.
+
+    They solve a tridiagonal system. ``mode`` is the boundary mode.
+    """
     n = x.shape[axis]
     if n == 1:
         return x
@@ -221,12 +233,15 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
 
 
 def _cyclic(y: Any, bands: tuple[Any, Any, Any], middle: float, side: float) -> Any:
-    """Solve a cyclic tridiagonal system, by the Sherman-Morrison formula.
+    """Return the solution of a cyclic tridiagonal system, from the solution of a tridiagonal system.
+
+    The cyclic matrix differs from the tridiagonal one by a matrix of rank one (Sherman-Morrison formula).
 
     Args:
-      y: the solution of the tridiagonal system with the matrix ``bands``.
-      bands: the elements below, on and above the diagonal.
-      middle, side: in the cyclic matrix, the element on the diagonal, and the element next to it and in two corners.
+      y: the solution of the tridiagonal system.
+      bands: the elements below, on and above the diagonal of the tridiagonal matrix.
+      middle: the elements on the diagonal of the cyclic matrix.
+      side: the elements of the cyclic matrix next to the diagonal, and in two corners.
     """
     below, diagonal, above = bands
     n = len(diagonal)

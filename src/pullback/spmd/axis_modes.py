@@ -19,7 +19,10 @@ R = TypeVar("R")
 
 
 def _checked(who: str, axes: Any) -> None:
-    """Raise unless a mesh is set that has these axes; ``who`` is the public function, for messages."""
+    """Raise unless a mesh is set and has the ``axes``, a name, a sequence of names or None.
+
+    ``who`` is the public function, for errors.
+    """
     mesh = get_abstract_mesh()
     if mesh.empty:
         raise MeshContextError(f"{who} needs a mesh: set one, with set_mesh(mesh): ...")

@@ -33,13 +33,13 @@ custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, 
 
 @dataclass(frozen=True, eq=False)
 class _Partitioning:
-    """The partitioning of a function for a structure of arguments.
+    """A user's function with its partitioning, for arguments of one structure.
 
     Attributes:
       name: the name of the function.
       partition: the user's partition function.
-      rule: an ``SdyShardingRule``, a function that returns a rule or its text, or None.
-      options: the kinds and sizes of factors, for a rule that is text.
+      rule: the sharding rule: an ``SdyShardingRule``, a function that returns a rule or its text, or None.
+      options: the kinds and sizes of the rule's factors, for a rule that is a text.
       static: the static arguments.
       in_tree, out_tree: the trees of the other arguments, and of the results.
     """
@@ -157,7 +157,10 @@ class custom_partitioning:
         return flat.result(custom_partitioning_p.bind(*arrays, call_jaxpr=closed, partitioning=partitioning))
 
     def _split_arguments(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
-        """Return the static and the dynamic arguments, and the user's function of the dynamic arguments alone."""
+        """Return the static arguments, the other arguments, and a function of the other arguments alone.
+
+        This function calls the user's function with both. ``args`` and ``kwargs`` are the arguments of a call.
+        """
         bound = source.signature(self.fun).bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
@@ -237,7 +240,10 @@ class ArrayType:
 def _rule_text(
     partitioning: _Partitioning, mesh: Mesh | None, operands: Sequence[ShapedArray], results: Sequence[ShapedArray]
 ) -> str:
-    """The text of the sharding rule as an MLIR attribute; empty if there is no rule."""
+    """Return the text of the sharding rule as an MLIR attribute; empty if there is no rule.
+
+    ``operands`` and ``results`` are the types of the global arrays.
+    """
     rule = partitioning.rule
     if rule is None:
         return ""
@@ -262,11 +268,12 @@ def _divide(
     proposed: list[NamedSharding],
     expected: list[NamedSharding],
 ) -> Divided:
-    """Call the user's ``partition``, and lower the function that it returns for the shards of a device.
+    """Call the user's ``partition``, and lower the function that it returns for the shards on a device.
 
     Args:
       partitioning: the partitioning.
-      platform, channels: the platform, and the counter of channels for collectives, of the program.
+      platform: the platform of the program.
+      channels: the counter of channels for collectives of the program.
       operands, results: the types of the global arrays.
       mesh: the devices.
       proposed, expected: the compiler's proposed shardings of the operands and of the results.
@@ -300,14 +307,20 @@ def _divide(
 
 
 def _struct(aval: ShapedArray, sharding: NamedSharding) -> ShapeDtypeStruct:
-    """A ``ShapeDtypeStruct`` with a sharding; its partition specification is extended to an entry for each axis."""
+    """Return a ``ShapeDtypeStruct`` of the shape and dtype of ``aval`` with the sharding.
+
+    The sharding's partition specification is extended to one entry for each axis.
+    """
     entries = sharding.spec.partitions
     full = PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
     return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=NamedSharding(sharding.mesh, full))
 
 
 def _shardings(shardings: Any, count: int, mesh: Mesh, who: str) -> list[NamedSharding]:
-    """Flatten a tree of shardings, and check that it has ``count`` shardings over the mesh's devices."""
+    """Return the leaves of a tree of shardings.
+
+    Raise unless these are ``count`` NamedShardings over the devices of ``mesh``. ``who`` begins the message.
+    """
     leaves = tree.leaves(shardings, is_leaf=lambda x: isinstance(x, Sharding))
     for leaf in leaves:
         if not isinstance(leaf, NamedSharding) or leaf.runs_on is not mesh.assignment:
@@ -318,7 +331,10 @@ def _shardings(shardings: Any, count: int, mesh: Mesh, who: str) -> list[NamedSh
 
 
 def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: str) -> None:
-    """Raise PartitioningError unless a device's program returns shards of the expected types."""
+    """Raise PartitioningError unless the program ``closed`` of a device returns shards of the types ``expected``.
+
+    ``who`` begins the message.
+    """
     found = [(a.shape, a.dtype) for a in closed.out_avals]
     if found != [(a.shape, a.dtype) for a in expected]:
         wanted, came = (", ".join(map(str, avals)) for avals in (expected, closed.out_avals))
@@ -329,9 +345,10 @@ def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: st
 
 
 def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who: str) -> str:
-    """The StableHLO text of ``closed``, the program that each device runs on its shards.
+    """Return the StableHLO text of ``closed``, the program that each device runs on its shards.
 
-    Its collectives are over the mesh ``scope``, with numbers from the counter ``channels``; ``who`` is for errors.
+    The collectives of the program are over the mesh ``scope``, with numbers from the counter ``channels``. ``who``
+    begins the messages of errors.
     """
     from pullback.backends.hlo.builder import Builder
     from pullback.backends.hlo.emit import emit_jaxpr, inline

@@ -29,7 +29,10 @@ from pullback.transforms.traces.batch import batch_flat
 
 
 class _ThreadTurns:
-    """The synchronisation of threads, one for each device, that run in turn and wait for each other at collectives."""
+    """The synchronisation of threads that run in turn, one thread for each device.
+
+    A thread runs until it reaches a collective. There it waits until all threads have reached the collective.
+    """
 
     def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
         self.names = [name for name in mesh.axis_names if name in manual]
@@ -54,9 +57,16 @@ class _ThreadTurns:
             self.changed.notify_all()
 
     def meet(self, device: int, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Wait until all devices have reached a collective, and return its result for one device.
+        """Wait until all devices have reached a collective, and return the result of the collective for this device.
 
-        ``args`` are this device's operands. Raise an error if another device has ended without the collective.
+        Args:
+          device: the index of this device.
+          primitive: the collective.
+          args: the operands of this device.
+          params: the parameters of the collective.
+
+        Raises:
+          ShardMapError: if another device has ended before it reached the collective.
         """
         if self.ended:
             raise ShardMapError(
@@ -76,7 +86,7 @@ class _ThreadTurns:
         return self.results[device]
 
     def _computed(self) -> list[Any]:
-        """Compute the collective that all devices have reached; return the results by device."""
+        """Compute the collective that all devices have reached; return the list of the devices' results."""
         primitive, args, params = self.brought[0]
         for device, (other, _, others) in enumerate(self.brought):
             if other is not primitive or others != params:
@@ -110,7 +120,7 @@ class _ThreadTurns:
 
 
 class _StoppedError(BaseException):
-    """The exception that ends the threads of other devices when one has failed."""
+    """The exception that ends the threads of the other devices when the thread of a device has failed."""
 
 
 class ShardTracer(Tracer):
@@ -140,7 +150,7 @@ class ShardTracer(Tracer):
 
 
 class _DeviceTrace(Trace):
-    """A trace that evaluates the function for one device, and at collectives waits for the other devices."""
+    """A trace that evaluates a function for one device; at a collective it waits for the other devices."""
 
     __slots__ = ("device", "turns")
     transformation = "shard_map"
@@ -239,7 +249,10 @@ def emulate_spmd(
 
 
 def _shard(x: Any, mesh: Mesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
-    """The shard of an array on the device with these ``coordinates`` in the mesh."""
+    """Return the shard of an array ``x`` on the device with these ``coordinates`` in the mesh.
+
+    ``coordinates`` maps each mesh axis to an index along it.
+    """
     shape = shard_shape(x.shape, mesh, spec)
     starts = [0] * len(shape)
     for i, entry in enumerate(spec.partitions):
@@ -255,7 +268,8 @@ def _assembled(
 ) -> Any:
     """Concatenate the shards of a result, one for each device, to the global array.
 
-    ``indices`` are the devices' indices along the mesh axes ``turns.names``, over which the function is mapped.
+    ``spec`` is the partition specification of the result. ``indices`` holds for each device its indices along the mesh
+    axes ``turns.names``, over which the function is mapped.
     """
     grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 

@@ -29,7 +29,10 @@ from pullback.primitives.signals.fourier import FftType, fft
 
 
 def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
-    """The unnormalized transform of a type, 1 to 4, of real numbers along the last axis (SciPy's "backward")."""
+    """Return the cosine transform of real numbers along the last axis, or the sine transform if ``sine``.
+
+    ``type`` is 1 to 4, as in SciPy. The transform has no normalization factor (SciPy's norm "backward").
+    """
     return cosine_transform_p.bind(x, type=type, sine=sine)
 
 
@@ -61,7 +64,11 @@ def _abstract_eval(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
 
 @cosine_transform_p.transpose
 def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
-    """Transpose a transform: types 2 and 3 swap, 1 and 4 are symmetric, except for weights of the end elements."""
+    """Transpose a cosine or sine transform: return the cotangent of ``x`` for the cotangent ``ct`` of the result.
+
+    The transpose of type 2 is type 3, and the transpose of type 3 is type 2. Types 1 and 4 are their own transposes.
+    Weights correct for the end elements, whose terms in the sums of types 1 to 3 lack the factor 2.
+    """
     n = x.shape[-1]
     multiplicities = np.ones(n, x.dtype)
     if type == 1 and not sine:
@@ -107,13 +114,16 @@ def _by_fft(x: Any, type: int, sine: bool) -> Any:
 
 
 def _turns(numerators: Any, denominator: int, like: Any) -> ArrayImpl:
-    """``exp(-2πi k / d)`` for each numerator k and the denominator d, complex in the precision of ``like``."""
+    """Return ``exp(-2πi k / d)`` for each numerator k and the denominator d.
+
+    The result is computed in double precision, and rounded to the complex dtype with the precision of ``like``.
+    """
     exact = np.exp(-2j * math.pi * np.asarray(numerators, np.float64) / denominator)
     return ArrayImpl(exact.astype(dtypes.to_complex(like.dtype)))
 
 
 def _second(x: Any) -> Any:
-    """The type 2 cosine transform, y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n), by an FFT of the reordered elements."""
+    """The type 2 cosine transform, y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n), for n elements, by an FFT."""
     last = len(x.shape) - 1
     n = x.shape[last]
     zeros, ones = (0,) * last, (1,) * last
@@ -125,7 +135,10 @@ def _second(x: Any) -> Any:
 
 
 def _third(x: Any) -> Any:
-    """The type 3 cosine transform, y[k] = x[0] + 2 Σ x[j] cos(π j (2k + 1) / 2n), 2n times the inverse of type 2."""
+    """The type 3 cosine transform, y[k] = x[0] + 2 Σ x[j] cos(π j (2k + 1) / 2n), for n elements.
+
+    It is the inverse of the type 2 transform, multiplied by 2n.
+    """
     last = len(x.shape) - 1
     n = x.shape[last]
     behind = slicing.slice_in_dim(x, 1, n, last)
@@ -140,7 +153,7 @@ def _third(x: Any) -> Any:
 
 
 def _fourth(x: Any) -> Any:
-    """The type 4 cosine transform, y[k] = 2 Σ x[j] cos(π (2k + 1) (2j + 1) / 4n)."""
+    """The type 4 cosine transform, y[k] = 2 Σ x[j] cos(π (2k + 1) (2j + 1) / 4n), for n elements."""
     last = len(x.shape) - 1
     n = x.shape[last]
     turned = ops.mul(ops.convert_element_type(x, dtypes.to_complex(x.dtype)), _turns(np.arange(n), 4 * n, x))

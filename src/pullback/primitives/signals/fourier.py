@@ -29,7 +29,11 @@ from pullback.primitives.rules import jvp_linear
 
 
 class FftType(enum.IntEnum):
-    """The kind of a Fourier transform: forward, inverse (I), from real numbers (RFFT), to real numbers (IRFFT)."""
+    """The kind of a Fourier transform.
+
+    FFT is the forward transform, and IFFT the inverse transform, both of complex numbers. RFFT is the forward transform
+    of real numbers, and IRFFT its inverse, which returns real numbers.
+    """
 
     FFT = 0
     IFFT = 1
@@ -38,11 +42,11 @@ class FftType(enum.IntEnum):
 
 
 def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
-    """The Fourier transform ``kind`` over the last axes, as many as ``lengths`` has elements.
+    """Return the Fourier transform of a ``kind`` over the last ``len(lengths)`` axes.
 
-    These axes have the sizes ``lengths``, except that a real transform has only ``lengths[-1] // 2 + 1`` coefficients
-    along the last. ``FFT`` and ``IFFT`` accept real operands too. The inverse transforms are divided by the product of
-    the lengths.
+    The transformed axes have the sizes ``lengths``. There is one exception: the last axis has only
+    ``lengths[-1] // 2 + 1`` elements in the result of RFFT and in the operand of IRFFT. ``FFT`` and ``IFFT`` accept
+    real operands too. The inverse transforms are divided by the product of the lengths.
     """
     return fft_p.bind(x, fft_type=kind, fft_lengths=tuple(lengths))
 
@@ -114,9 +118,11 @@ def _result_shape(shape: Shape, kind: FftType, lengths: Shape) -> Shape:
 
 @fft_p.transpose
 def _fft_transpose(ct: Any, x: LinearVar, *, fft_type: FftType, fft_lengths: Shape) -> Any:
-    """Transpose a transform: complex ones are symmetric, and RFFT and IRFFT swap, up to conjugation and weights.
+    """Transpose a Fourier transform: return the cotangent of ``x`` for the cotangent ``ct`` of the result.
 
-    The weights are for coefficients that also represent their conjugates: an inverse transform counts these twice.
+    FFT and IFFT are their own transposes. The transpose of RFFT is IRFFT, and the transpose of IRFFT is RFFT, with
+    conjugation and weights. The weights are needed since some coefficients of a real transform also represent their
+    conjugates.
     """
     if not fft_lengths:
         return (ct if dtypes.is_complex(x.dtype) or fft_type is FftType.IRFFT else ops.real(ct),)
@@ -133,7 +139,10 @@ def _fft_transpose(ct: Any, x: LinearVar, *, fft_type: FftType, fft_lengths: Sha
 
 
 def _multiplicities(length: int) -> Any:
-    """The number of coefficients of the complex transform that each coefficient of a real transform determines."""
+    """Return how many coefficients of the complex transform each coefficient of a real transform determines: 1 or 2.
+
+    ``length`` is the number of real elements. A coefficient counts twice if it also determines its conjugate.
+    """
     counts = np.full(length // 2 + 1, 2.0)
     counts[0] = 1
     if length % 2 == 0:
@@ -187,7 +196,10 @@ def _written(hlo: Any, x: Any, kind: FftType, lengths: Shape) -> Any:
 
 
 def _row_major(hlo: Any, x: Any) -> Any:
-    """Constrain ``x`` to be row-major: for LAPACK the compiler makes arrays column-major, and the transform fails."""
+    """Emit a copy of ``x`` that is constrained to be row-major, the only layout that the compiler's transform accepts.
+
+    The compiler makes arrays column-major if LAPACK uses them in the same program.
+    """
     layout = f"[dense<{list(reversed(range(len(x.shape))))}> : tensor<{len(x.shape)}xindex>]"
     return hlo.op(
         "stablehlo.custom_call", [x], x.shape, x.dtype,
@@ -197,7 +209,11 @@ def _row_major(hlo: Any, x: Any) -> Any:
 
 
 def _over_more_axes(hlo: Any, x: Any, kind: FftType, lengths: Shape, skipped: int) -> Any:
-    """Emit the complex transform over the axes before the last ``skipped``, three at a time, the compiler's limit."""
+    """Emit the complex transform over the axes before the last ``skipped`` axes.
+
+    There is one transformed axis for each element of ``lengths``. The axes are transformed at most three at a time,
+    the compiler's limit.
+    """
     for end in range(len(lengths), 0, -_MOST_AXES):
         here = lengths[max(end - _MOST_AXES, 0) : end]
         stop = len(x.shape) - skipped - (len(lengths) - end)

@@ -27,11 +27,14 @@ from pullback.primitives.sums import sum_to
 
 
 def recursive_filter(a: Any, x: Any, reverse: bool = False) -> Any:
-    """``y[n] = x[n] - a[0] y[n-1] - a[1] y[n-2] - ...`` along the last axis, from zeros; backwards if ``reverse``.
+    """Return y with ``y[n] = x[n] - a[0] y[n-1] - a[1] y[n-2] - ...`` along the last axis.
+
+    Elements of y before the first are zero. If ``reverse``, the filter runs from the last element to the first.
 
     Args:
       a: coefficients, (..., p), p at least 1.
       x: the signal, (..., n), of the same dtype; the leading axes broadcast against the leading axes of ``a``.
+      reverse: whether to run backwards.
     """
     return recursive_filter_p.bind(a, x, reverse=reverse)
 
@@ -40,7 +43,10 @@ recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False, cost=C
 
 
 def moving_sum(b: Any, x: Any, start: int = 0, reverse: bool = False) -> Any:
-    """``b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis, from zeros; backwards if ``reverse``."""
+    """Return y with ``y[n] = b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis.
+
+    Elements outside of ``x`` are zero. If ``reverse``, y is ``y[n] = b[0] x[n+start] + b[1] x[n+start+1] + ...``.
+    """
     taps, last, n, rank = b.shape[-1], len(b.shape) - 1, x.shape[-1], len(x.shape)
     first = min(start, n)
     low, high = (-first, taps - 1 + first) if reverse else (taps - 1 + first, -first)
@@ -96,9 +102,10 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
 
 
 def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool) -> Any:
-    """Replace the results ``out`` of the filter by ``x``, from the start through its first nonzero element.
+    """Replace the results ``out`` of the filter by ``x`` at each position up to the first nonzero element of ``x``.
 
-    So results before that element are exactly zero, even if coefficients are infinite or NaN.
+    So the results before this element are exactly zero, even if coefficients ``a`` are infinite or NaN. ``base`` and
+    ``zeros`` are ignored. With ``reverse`` positions are counted from the end.
     """
     last = len(x.shape) - 1
     some = ops.convert_element_type(ops.ne_p.bind(x, 0), np.dtype(np.int32))
@@ -149,7 +156,10 @@ def _first_order(a: Any, x: Any, shape: Shape, reverse: bool) -> Any:
 
 
 def _loop(hlo: Any, a: Any, x: Any, reverse: bool) -> Any:
-    """Emit the filter along the first axis of ``x``, (n, batch), with coefficients (p, batch)."""
+    """Emit the recursive filter as a loop over the first axis of ``x``, (n, batch); return the result, (n, batch).
+
+    ``a`` holds the coefficients, (p, batch). With ``reverse`` the loop runs from the last element to the first.
+    """
     (n, batch), p, dtype = x.shape, a.shape[0], x.dtype
     index, row = np.dtype(np.int64), (1, batch)
     separate = p <= _MOST_SEPARATE

@@ -58,19 +58,22 @@ class Windows(NamedTuple):
     window_dilation: Shape
 
     def counts(self, shape: Shape) -> Shape:
-        """The number of windows along each axis of an operand of ``shape``: the shape of the result."""
+        """Return the number of windows along each axis of an operand of ``shape``: the shape of a reduction."""
         return tuple([window_count(n, *axis) for n, axis in zip(shape, self._by_axis())])
 
     def _by_axis(self) -> Any:
         return zip(self.sizes, self.strides, self.padding, self.base_dilation, self.window_dilation)
 
     def with_axis(self, position: int) -> Windows:
-        """Add an axis at ``position``, with windows of one element."""
+        """Return these windows with one more axis, at ``position``, along which each window has one element."""
         longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows with which a sum of the result's cotangent is the cotangent of an operand of ``shape``."""
+        """Return the windows for the transpose of a sum over these windows of an operand of ``shape``.
+
+        Summing the cotangent of the sum over the returned windows yields the cotangent of the operand.
+        """
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
@@ -78,7 +81,7 @@ class Windows(NamedTuple):
         return Windows(self.sizes, self.base_dilation, tuple(padding), self.strides, self.window_dilation)
 
     def elements(self) -> list[Shape]:
-        """The offsets of the elements of a window from its first element, in row-major order."""
+        """Return the offsets of the elements of a window from its first element, in row-major order."""
         return list(itertools.product(*[range(0, k * step, step) for k, step in zip(self.sizes, self.window_dilation)]))
 
     def are_tiles(self) -> bool:
@@ -86,7 +89,10 @@ class Windows(NamedTuple):
         return self.strides == self.sizes and set(self.base_dilation + self.window_dilation) == {1}
 
     def check(self, name: str, shape: Shape) -> None:
-        """Raise unless the windows fit the rank of an operand, and have elements."""
+        """Raise an error that begins with ``name`` unless the windows fit an operand of ``shape``.
+
+        There must be one positive size, and one stride, padding and dilation, for each axis.
+        """
         rank = len(shape)
         if len(self.sizes) != rank or any(k < 1 for k in self.sizes):
             raise ShapeError(
@@ -126,7 +132,13 @@ def windows_on(
 
 
 def _declare(name: str, of: Of, **traits: Any) -> Primitive:
-    """Declare an operation over windows of one operand, which keeps its dtype."""
+    """Declare an operation that reduces one operand over windows, and returns an array of the operand's dtype.
+
+    Args:
+      name: the name in jaxprs and errors.
+      of: a predicate on dtypes: the dtypes that the operand may have.
+      **traits: more options of :class:`Primitive`.
+    """
     p = Primitive(name, **traits)
 
     @p.abstract_eval
@@ -140,7 +152,11 @@ def _declare(name: str, of: Of, **traits: Any) -> Primitive:
 
 
 def _in_windows(p: Primitive) -> None:
-    """Declare that an operation treats each index separately along axes whose windows have one element."""
+    """Register the batching rule of an operation over windows, and the rule for the axes that it keeps.
+
+    The operation keeps an axis along which each window is one element, with stride and dilations of one and no padding.
+    A batch dimension becomes such an axis.
+    """
 
     @axis_kept(p)
     def result_axis(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
@@ -156,7 +172,15 @@ def _in_windows(p: Primitive) -> None:
 
 
 def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> Any:
-    """Emit a reduction of ``x`` over windows, from ``start``, by the StableHLO ``operation`` of two elements."""
+    """Emit a reduction of ``x`` over windows; return the reduced array.
+
+    Args:
+      hlo: the builder.
+      x: the operand.
+      start: the number from which each reduction starts.
+      windows: the windows.
+      operation: the StableHLO operation that combines two elements, such as ``stablehlo.add``.
+    """
     sizes, strides, padding, base, step = windows
     scalar = ((), x.dtype)
     attributes = (
@@ -175,7 +199,7 @@ def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> An
 
 
 def reduce_window_sum(x: Any, windows: Windows) -> Any:
-    """The sum over each window."""
+    """Return the sum of the elements of ``x`` in each window."""
     return reduce_window_sum_p.bind(x, windows=windows)
 
 
@@ -204,9 +228,9 @@ def _sum_lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
 
 
 def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
-    """The largest element of each window, or the smallest unless ``largest``; NaN if an element is NaN.
+    """Return the largest element of each window if ``largest``, else the smallest; NaN if an element is NaN.
 
-    For a window of only padding it is the lowest value of the dtype, or the highest unless ``largest``.
+    For a window of only padding it is the lowest value of the dtype if ``largest``, else the highest value.
     """
     return (reduce_window_max_p if largest else reduce_window_min_p).bind(x, windows=windows)
 
@@ -224,7 +248,10 @@ def _extreme(name: str, largest: bool) -> Primitive:
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
-        """Return the extreme of each window, and as its tangent the tangent of the first element that equals it."""
+        """Return the extreme of each window and its tangent.
+
+        The tangent is the tangent of the first element that equals the extreme.
+        """
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         positions = window_positions_p.bind(x, windows=windows, largest=largest)
@@ -262,10 +289,10 @@ def _positions_lowering(hlo: Any, x: Any, *, windows: Windows, largest: bool) ->
 
 
 def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
-    """Find the position in each window of its extreme, by comparisons that the compiler fuses into one loop.
+    """Find the position of the extreme in each window, for windows of few elements.
 
-    The position is the row-major index of the element in the window. For a window of only padding it is the window's
-    number of elements.
+    The extreme is the largest element if ``largest``, else the smallest. The position is its row-major index in the
+    window. For a window of only padding it is the window's number of elements. The compiler fuses the comparisons.
     """
     dtype, count = _position_dtype(windows), math.prod(windows.sizes)
     slices = window_slices(padded_operand(x, x.dtype.type(0), windows), windows)
@@ -287,10 +314,10 @@ def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
 
 
 def _positions(x: Any, windows: Windows, largest: bool) -> Any:
-    """Find the position in each window of its extreme, by a reduction of pairs of an element and its index.
+    """Find the position of the extreme in each window, by a reduction of pairs of an element and its index.
 
-    The position is the row-major index of the element in the window. For a window of only padding it is the window's
-    number of elements.
+    The extreme is the largest element if ``largest``, else the smallest. The position is its row-major index in the
+    window. For a window of only padding it is the window's number of elements.
     """
     dtype, shape = _position_dtype(windows), windows.counts(x.shape)
     if 0 in shape or 0 in x.shape:
@@ -322,13 +349,16 @@ def _positions(x: Any, windows: Windows, largest: bool) -> Any:
 
 
 def _counting(shape: Shape, axis: int, low: int, stride: int, dtype: np.dtype[Any]) -> Any:
-    """An array of ``shape`` that counts ``low``, ``low + stride``, ... along an axis."""
+    """Return an array of ``shape`` with the elements ``low``, ``low + stride``, ... along ``axis``.
+
+    The array is constant along the other axes.
+    """
     counting = iota_p.bind(dtype=dtype, shape=shape, dimension=axis)
     return ops.add(ops.mul(counting, dtype.type(stride)), dtype.type(low))
 
 
 def _flat(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Convert indices along each axis to row-major indices."""
+    """Convert indices along the axes, of these ``sizes``, to row-major indices: ``(i, j) -> i * sizes[1] + j``."""
     total = indices[0]
     for index, size in zip(indices[1:], sizes[1:]):
         total = ops.add(ops.mul(total, index.dtype.type(size)), index)
@@ -382,10 +412,15 @@ _SCATTER = {"indices_are_sorted": False, "unique_indices": False, "mode": Gather
 
 
 def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
-    """Convert positions in windows to row-major indices in an operand of ``shape``, along a last axis of size one.
+    """Convert positions in windows to row-major indices in an operand of ``shape``.
 
-    ``positions`` holds for each window the row-major position of one element. An element in the padding gets the size
-    of the operand as its index.
+    Args:
+      positions: for each window the row-major position, within the window, of one element.
+      shape: the shape of the operand.
+      windows: the windows.
+
+    Returns:
+      The indices, with a new last axis of size one. An element in the padding has the size of the operand as its index.
     """
     wide = np.dtype(np.int32 if math.prod(shape) < 2**31 else np.int64)
     rest = ops.convert_element_type(positions, wide)
@@ -468,24 +503,31 @@ Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 def padded_operand(x: Any, value: Any, windows: Windows) -> Any:
-    """Pad an operand around and between its elements, as the windows require."""
+    """Pad ``x`` with ``value`` around and between its elements.
+
+    The windows' padding says how many numbers to add around the elements, and their base dilation how many between.
+    """
     return pad(x, value, [(low, high, base - 1) for (low, high), base in zip(windows.padding, windows.base_dilation)])
 
 
 def window_slices(x: Any, windows: Windows) -> list[Any]:
-    """For each element of a window, in row-major order, the slice with that element of every window of ``x``."""
+    """Return a list of slices of ``x``, one for each position in a window, in row-major order.
+
+    The slice of a position holds the element at this position of every window. ``x`` is padded already.
+    """
     counts = windows._replace(padding=((0, 0),) * len(x.shape), base_dilation=(1,) * len(x.shape)).counts(x.shape)
     reach = [dilated(count, stride) for count, stride in zip(counts, windows.strides)]
     return [slice(x, first, [f + r for f, r in zip(first, reach)], windows.strides) for first in windows.elements()]
 
 
 def fold_windows(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], windows: Windows) -> list[Any]:
-    """Reduce operands of the same shape over each window, axis by axis, in row-major order.
+    """Reduce operands of the same shape over each window, one axis after another; return the reduced arrays.
 
-    It is a composition of ``combine``, and so are its derivatives. No array is larger than the padded operand.
+    Elements are combined in row-major order. Only ``combine`` computes, so derivatives of ``combine`` suffice to
+    differentiate the reduction. No array is larger than the padded operand.
 
     Args:
-      combine: the associative operation.
+      combine: the associative operation, from two lists of arrays to one list.
       xs: the operands.
       starts: for each operand the padding value around and between its elements.
       windows: the windows.
@@ -503,9 +545,18 @@ def fold_windows(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], win
 def _fold_axis(
     combine: Combine, xs: Sequence[Any], axis: int, count: int, size: int, stride: int, step: int
 ) -> list[Any]:
-    """Reduce the arrays ``xs`` over ``count`` windows along an axis: combine windows of half the length, repeatedly.
+    """Reduce the arrays ``xs`` over windows along ``axis``; return the reduced arrays.
 
-    ``size`` is the number of elements of a window, ``step`` their distance, and ``stride`` the distance of the windows.
+    Long windows are reduced by doubling: windows of 1, 2, 4, ... elements, each from two windows of half the length.
+
+    Args:
+      combine: the associative operation, from two lists of arrays to one list.
+      xs: the padded operands.
+      axis: the axis.
+      count: the number of windows.
+      size: the number of elements of a window.
+      stride: the distance between neighbouring windows.
+      step: the distance between neighbouring elements of a window.
     """
     reach = dilated(count, stride)
 
@@ -543,10 +594,17 @@ DIRECT = 4
 
 
 def fold(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-    """Reduce operands of the same shape over ``axes``: combine neighbours, then the results, and so on.
+    """Reduce operands of the same shape over ``axes``; return the reduced arrays.
 
-    It is a composition of ``combine``, and so are its derivatives; all arrays together are twice as large as the
+    Neighbouring elements are combined in pairs, then neighbouring results, and so on. Only ``combine`` computes, so
+    derivatives of ``combine`` suffice to differentiate the reduction. All arrays together are twice as large as the
     operands.
+
+    Args:
+      combine: the associative operation, from two lists of arrays to one list.
+      xs: the operands.
+      starts: for each operand the number with which a reduction starts: the result over no elements.
+      axes: the axes.
     """
     shape = xs[0].shape
     others = [a for a in range(len(shape)) if a not in axes]

@@ -79,10 +79,10 @@ _SPLIT = 5.0
 
 
 def _i0e_of_singles(x: Any) -> Any:
-    """The scaled Bessel function i0e in single precision, by polynomials with positive coefficients: no terms cancel.
+    """Evaluate the scaled Bessel function i0e in single precision.
 
-    For abs(x) up to 5 it is exp(-abs(x)) times a polynomial in x**2. Beyond, it is sqrt(t) times a polynomial in t,
-    where t = 5 / abs(x).
+    For abs(x) up to 5 it is exp(-abs(x)) times a polynomial in x**2. For larger abs(x) it is sqrt(t) times a polynomial
+    in t, where t = 5 / abs(x). The coefficients are positive, so that no terms cancel.
     """
     size = abs(x)
     near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
@@ -119,9 +119,9 @@ bessel_i1e_p: Primitive = elementwise(
 
 
 def _i1e_slope(x: Any, value: Any) -> Any:
-    """The derivative of i1e at ``x``, where i1e is ``value``: ``(I0 - I1 - I1 / x) exp(-abs(x))``.
+    """Return the derivative of i1e at ``x``, ``(I0 - I1 - I1 / x) exp(-abs(x))``; ``value`` is i1e at ``x``.
 
-    Near zero (I0 - I2) / 2 replaces I1 / x.
+    Near zero I1 / x is computed as (I0 - I2) / 2, which does not divide by zero.
     """
     near = ops.lt(ops.abs(x), 1)
     small, large = ops.where(near, x, 0), ops.where(near, 1, x)
@@ -138,7 +138,10 @@ _FALL_SERIES = tuple(
 
 
 def _fall_host(x: Any) -> Any:
-    """Evaluate (I0 - I1) exp(-abs(x)), by asymptotic series (DLMF 10.40.1) or Kummer's function (13.6.9)."""
+    """Evaluate (I0 - I1) exp(-abs(x)) at abs(x) on the host, with NumPy.
+
+    Far from zero it is an asymptotic series (DLMF 10.40.1), and nearer Kummer's function (DLMF 13.6.9).
+    """
     size = np.asarray(np.abs(x), np.float64)
     near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)
     close = np.asarray(_hyp1f1(0.5, 2.0, 2 * near)) * np.exp(-2 * near)
@@ -165,7 +168,10 @@ def _fall_slope(x: Any, value: Any) -> Any:
 
 @formula
 def _fall(x: Any) -> Any:
-    """Evaluate (I0 - I1) exp(-abs(x)) as an integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
+    """Evaluate (I0 - I1) exp(-abs(x)) at abs(x), by an integral.
+
+    The integral is of exp(abs(x) (cos θ - 1)) (1 - cos θ) / π over θ, from 0 to the angle that ``_cut`` returns.
+    """
     size, end = _cut(x, 23.0)
 
     def integrand(theta: Any, size: Any) -> Any:
@@ -177,9 +183,9 @@ def _fall(x: Any) -> Any:
 
 
 def _cut(x: Any, below: float) -> tuple[Any, Any]:
-    """Return abs(x), and the angle to cut off Poisson's integral, where its exponential is exp(-2 ``below``).
+    """Return abs(x), and the angle θ at which to cut off an integral of exp(abs(x) (cos θ - 1)).
 
-    For small x it is π, the end of the integral.
+    At this angle the exponential is exp(-2 ``below``). For small x the angle is π, the end of the whole integral.
     """
     size = minimum(abs(x), 1e300)
     half = sqrt(minimum(below / maximum(size, 1e-300), 1))
@@ -187,7 +193,10 @@ def _cut(x: Any, below: float) -> tuple[Any, Any]:
 
 
 def _at_infinity(function: Any, limit: Any) -> Any:
-    """Wrap a SciPy function that returns NaN at infinities, to return ``limit(x)`` there."""
+    """Return a function of x that calls ``function(x)``, of SciPy, but returns ``limit(x)`` where x is infinite.
+
+    SciPy's function returns NaN there.
+    """
     return lambda x: np.where(np.isinf(x), limit(x), function(x)).astype(x.dtype)[()]
 
 
@@ -210,7 +219,11 @@ def _mean(x: Any, y: Any) -> Any:
 
 
 def _unscaled(x: Any, order: int) -> Any:
-    """The Bessel function I of an order, without the factor exp(-abs(x)); it overflows later than exp(abs(x)) does."""
+    """Return the Bessel function I of ``order`` at ``x``, from the scaled function I(x) exp(-abs(x)).
+
+    The scaled function is multiplied by exp(abs(x)) in two factors, so that the product overflows only if the result
+    does.
+    """
     size = ops.abs(x)
     most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
     value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
@@ -218,11 +231,14 @@ def _unscaled(x: Any, order: int) -> Any:
 
 
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
-    """The integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2, where z = sign(at) size + moved.
+    """Return the Bessel function I1 of z, times exp(-size), where z = sign(at) size + moved.
 
-    It is the Bessel function I1 of z, times exp(-size). ``at`` is the value of z, without derivatives, and ``size`` is
-    its absolute value. ``moved`` has the value zero; it carries the derivatives of z that ``size`` lacks.
-    No exponential exceeds one.
+    It is the integral of 2 cos(θ) sinh(z cos(θ)) exp(-size) / π over θ from 0 to π / 2. No exponential exceeds one.
+
+    Args:
+      at: the value of z, without derivatives.
+      size: the absolute value of z.
+      moved: a number of value zero that carries the derivatives of z that ``size`` lacks.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
@@ -248,7 +264,7 @@ def _i1_in_series(x: Any) -> Any:
 @in_series(bessel_i1e_p)
 @formula
 def _i1e_in_series(x: Any) -> Any:
-    """Evaluate i1e for its Taylor rule: an integral in x and abs(x).
+    """Evaluate i1e for its Taylor rule, by an integral that contains both x and abs(x).
 
     At zero the derivative of abs(x) counts as zero, and the derivative of x as one.
     """
@@ -271,9 +287,9 @@ def _i0e_in_series(x: Any) -> Any:
 
 
 def _slope(x: Any, order: int, value: Any) -> Any:
-    """The derivative of I(x) exp(-abs(x)), the scaled Bessel function of an order of at least 1 (DLMF 10.29.1).
+    """Return the derivative of the scaled Bessel function I(x) exp(-abs(x)) of an ``order``, at least 1.
 
-    ``value`` is the function at ``x``.
+    The formula is DLMF 10.29.1. ``value`` is the scaled function itself at ``x``.
     """
     return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
 
@@ -316,10 +332,10 @@ def _ie_lowering(hlo: Any, x: Any, *, order: int) -> Any:
 
 @formula
 def _poisson(x: Any, n: int) -> Any:
-    """The scaled Bessel function I(x) exp(-abs(x)) of order n, by an integral of positive terms.
+    """Evaluate the scaled Bessel function I(x) exp(-abs(x)) of order n, by an integral of positive terms.
 
-    It is Poisson's integral of exp(abs(x) (cos θ - 1)) sin(θ)**2n (DLMF 10.32.2), cut off where the exponential is
-    below a rounding error of the result.
+    Poisson's integral is of exp(abs(x) (cos θ - 1)) sin(θ)**2n over θ (DLMF 10.32.2). It is cut off at the angle where
+    the exponential is below the rounding error of the result.
     """
     size, end = _cut(x, 19.0 + 4 * n)
 

@@ -14,11 +14,11 @@ from pullback.primitives.formulas import formula
 
 @lru_cache
 def power_coefficients(function: Callable[[Any], Any], low: float, high: float, count: int) -> tuple[float, ...]:
-    """Interpolate a smooth function at ``count`` Chebyshev points from ``low`` to ``high``.
+    """Return the coefficients of a polynomial that approximates a smooth ``function`` between ``low`` and ``high``.
 
-    Returns:
-      The coefficients of the powers of the variable, from the highest power down. Where they have both signs, and
-      ``low`` and ``high`` are far from 0, some digits cancel: enough remain for results of single precision.
+    The polynomial interpolates the function at ``count`` Chebyshev points. Its coefficients are ordered from the
+    highest power of x to the constant. Evaluating it may lose some digits; enough remain for results of single
+    precision.
     """
     found = np.polynomial.Chebyshev.interpolate(function, count - 1, [low, high]).convert(kind=np.polynomial.Polynomial)
     return tuple(map(float, found.coef[::-1]))

@@ -49,12 +49,12 @@ zeros_like = lifted(shapes.zeros_like)
 
 
 def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
-    """Convert operands of less than single precision to single precision."""
+    """Convert floats of less than single precision to single precision; return other operands unchanged."""
     return [hlo.convert(x, _single) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x for x in operands]
 
 
 def _composed(function: Formula) -> XlaRule:
-    """Make the lowering rule of an operation that is a formula of its operands."""
+    """Make the lowering rule of an operation from a ``function`` that computes the operation from its operands."""
     of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
@@ -64,7 +64,10 @@ def _composed(function: Formula) -> XlaRule:
 
 
 def _corrected(operation: str, function: Formula) -> XlaRule:
-    """Make a lowering rule that corrects the compiler's ``operation`` by ``function(result, *operands)``."""
+    """Make the lowering rule of an operation that corrects the result of the compiler's ``operation``.
+
+    ``function(result, *operands)`` returns the corrected result.
+    """
     of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
@@ -76,7 +79,7 @@ def _corrected(operation: str, function: Formula) -> XlaRule:
 
 
 def _with_sign(size: Any, like: Any) -> Any:
-    """Copy the sign of ``like`` to ``size``, a positive or negative float."""
+    """Return ``size`` with the sign of ``like``; the sign of ``size`` itself is ignored."""
     dtype = size.dtype
     bits = np.dtype(f"u{dtype.itemsize}")
     top = 1 << (8 * dtype.itemsize - 1)
@@ -88,13 +91,16 @@ def _with_sign(size: Any, like: Any) -> Any:
 
 
 def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
-    """Raise 2 to an integer power, by writing the bits of the float."""
+    """Return 2**n for integers ``n``, as floats of ``dtype``, by writing the bits of the float."""
     info = dtypes.finfo(dtype)
     return bitcast_convert_type(shift_left(n + (info.maxexp - 1), info.nmant), dtype)
 
 
 def _exp2(x: Any) -> Any:
-    """Compute 2**x as the exponential of the fraction times two powers of two, since one power alone may overflow."""
+    """Compute 2**x as the exponential of the fraction of x, times two powers of two for its integer.
+
+    There are two powers since a single one may overflow.
+    """
     dtype = x.dtype
     limit = 2 * (dtypes.finfo(dtype).maxexp - 2)
     x = clamp(-limit, x, limit)
@@ -106,7 +112,11 @@ def _exp2(x: Any) -> Any:
 
 
 def _complex_exp2(z: Any) -> Any:
-    """Compute 2**z with the modulus in two factors, against overflow, and the angle as an exact term and a rest."""
+    """Compute 2**z of a complex number z without overflow of intermediate results, and with an accurate angle.
+
+    The result is multiplied twice by the square root of the modulus. The angle, log(2) times the imaginary part, is the
+    sum of an exact term and a small rest.
+    """
     root, y = exp2(real(z) * 0.5), imag(z)
     high, bits = high_part(y), 12 if y.dtype == _single else 26
     high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
@@ -118,7 +128,10 @@ def _complex_exp2(z: Any) -> Any:
 
 
 def _log_near_one(out: Any, x: Any, y: Any) -> Any:
-    """Correct log(1 + x + iy) near modulus 1: compute its small real part from the squared modulus minus 1."""
+    """Correct ``out``, the complex log(1 + x + iy), where the modulus of 1 + x + iy is near 1.
+
+    The real part is small there. It is computed as log1p(modulus**2 - 1) / 2.
+    """
     excess = x * (x + 2) + square(y)
     near = (excess > -0.75) & (excess < 1.5)
     return complex(where(near, log1p(where(near, excess, 0)) * 0.5, real(out)), imag(out))
@@ -143,7 +156,10 @@ def _log1p_in_double(x: Any) -> Any:
 
 
 def _asin_near_zero(out: Any, x: Any) -> Any:
-    """Correct asin to x near zero: the compiler halves x, which flushes the smallest normal numbers to zero."""
+    """Correct ``out``, the compiler's asin(x), to x where x is near zero.
+
+    The compiler halves x, which flushes the smallest normal numbers to zero.
+    """
     return where(abs(x) < (1e-4 if x.dtype == _single else 1e-9), x, out)
 
 
@@ -163,7 +179,10 @@ def _in_double(operation: str, function: Formula) -> XlaRule:
 
 
 def _cbrt(out: Any, x: Any) -> Any:
-    """Refine the compiler's cube root, off by hundreds of ulps in double precision, by a step of Newton's method."""
+    """Correct ``out``, the compiler's cube root of x, by a step of Newton's method.
+
+    In double precision the compiler's result is off by hundreds of ulps.
+    """
     if x.dtype != _double:
         return out
     step = (out - x / out / out) / 3
@@ -171,13 +190,19 @@ def _cbrt(out: Any, x: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    """Compute log(exp(x) + exp(y)) by NumPy's formula; the difference of equal infinities would be NaN."""
+    """Compute log(exp(x) + exp(y)) by NumPy's formula, and as x + log(2) where x equals y.
+
+    The formula subtracts x and y, which would be NaN for equal infinities.
+    """
     larger = maximum(x, y) + log1p(exp(-abs(x - y)))
     return where(x == y, x + _LOG_2, larger)
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    """Compute sqrt(x² + y²) without overflow of the squares; infinite if an operand is, even if the other is NaN."""
+    """Compute sqrt(x² + y²) without overflow of the squares.
+
+    The result is infinite if x or y is infinite, even if the other operand is NaN.
+    """
     x, y = abs(x), abs(y)
     large = maximum(x, y)
     ratio = minimum(x, y) / where(large == 0, 1, large)
@@ -189,7 +214,10 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
-    """Return exp(x) / 2 and exp(-x) / 2 for positive x, from exp(x / 2), so that only the result can overflow."""
+    """Return exp(x) / 2 and exp(-x) / 2 for positive x.
+
+    Both are computed from exp(x / 2), so that intermediate results do not overflow before the result does.
+    """
     root = exp(x * 0.5)
     return root * 0.5 * root, 0.5 / square(root)
 
@@ -206,7 +234,10 @@ def _sinh(x: Any) -> Any:
 
 
 def _product(x: Any, y: Any, finite: Any) -> Any:
-    """``x * y``, except that a finite number ``finite`` of the same sign replaces ``y`` where ``x`` is zero."""
+    """Return ``x * y``, but where ``x`` is zero, ``x * finite``, which is a zero even if ``y`` is infinite.
+
+    ``finite`` is a finite number with the sign of ``y``.
+    """
     return x * where(x == 0, finite, y)
 
 
@@ -231,7 +262,10 @@ def _complex_cosh(z: Any) -> Any:
 
 
 def _complex_atanh(out: Any, z: Any) -> Any:
-    """Correct the compiler's artanh where it is infinite: next to a branch point in the imaginary direction."""
+    """Correct ``out``, the compiler's complex artanh(z), where it is infinite although z is not a branch point.
+
+    This happens if z differs from the branch point 1 or -1 by only a small imaginary part.
+    """
     height = abs(imag(z))
     lost = _infinite(real(out)) & (height > 0)
     near = (_LOG_2 - log(where(lost, height, 1))) * 0.5
@@ -268,7 +302,10 @@ def _imaginary_on_axis(out: Any, z: Any) -> Any:
 
 
 def _expm1_at_ends(out: Any, z: Any) -> Any:
-    """Correct expm1 to the array API standard: at zero, on the real axis, and at an infinite real part."""
+    """Correct ``out``, the compiler's complex expm1(z), to the values of the array API standard.
+
+    The corrected values are at zero, on the real axis, and where the real part is infinite.
+    """
     a, b = real(z), imag(z)
     positive = a > 0
     at_infinity = complex(where(positive, a, -1), where(positive, math.nan, zeros_like(a)))
@@ -277,7 +314,10 @@ def _expm1_at_ends(out: Any, z: Any) -> Any:
 
 
 def _tanh_at_ends(out: Any, z: Any) -> Any:
-    """Correct tanh: at real infinity, the zero imaginary part gets the sign of the imaginary part of ``z``."""
+    """Correct ``out``, the compiler's complex tanh(z), where the real part of z is infinite.
+
+    The imaginary part of the result is a zero there, and gets the sign of the imaginary part of ``z``.
+    """
     b = imag(z)
     there = _infinite(real(z)) & (b == b)
     out = complex(real(out), where(there, _with_sign(zeros_like(b), b), imag(out)))
@@ -292,7 +332,10 @@ def _infinite(x: Any) -> Any:
 
 
 def _complex_power(out: Any, x: Any, y: Any) -> Any:
-    """Correct the compiler's complex power where it overflows or underflows in an intermediate result."""
+    """Correct ``out``, the compiler's complex power x**y, where an intermediate result overflowed or underflowed.
+
+    There it is computed as exp(y log(x)).
+    """
     finite = is_finite
     lost = (out == 0) | ~finite(out)
     usual = finite(x) & finite(y) & (x != 0)
@@ -301,12 +344,12 @@ def _complex_power(out: Any, x: Any, y: Any) -> Any:
 
 
 def _complex_div(x: Any, y: Any) -> Any:
-    """Divide complex numbers: the product with the conjugate, over the squared modulus, scaled against overflow.
+    """Divide complex numbers, x / y, without overflow of intermediate results.
 
-    The divisor is scaled by the power of two next to its larger part, and the dividend is scaled away from the ends of
-    the range, so that no factor overflows. Ones with the same signs replace infinite parts of the dividend and a zero
-    divisor, and large numbers replace infinite parts of the divisor. At the end, a factor of infinity or zero
-    compensates for this.
+    The quotient is x times the conjugate of y, over the squared modulus of y. Before that, y is scaled by a power of
+    two so that its larger part is near 1, and x so that it is not near the ends of the range. Infinite parts of x, and
+    a y that is zero, are replaced by ones of the same signs; infinite parts of y are replaced by large numbers. A last
+    factor, which may be infinity or zero, compensates for all of this.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))
@@ -334,18 +377,28 @@ def _complex_div(x: Any, y: Any) -> Any:
 
 
 def _complex_sign(hlo: Builder, x: Value) -> Value:
-    """Emit the sign of ``x`` scaled to a larger part near 1, since the compiler's modulus may overflow."""
+    """Emit the sign of a complex ``x``, x / abs(x).
+
+    Before, x is scaled by a power of two so that its larger part is near 1: otherwise the compiler's modulus may
+    overflow.
+    """
     return hlo.elementwise("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
 
 
 def _complex_square(z: Any) -> Any:
-    """Square x + iy with the real part (x - y) (x + y), since the compiler flushes tiny x² and y² to zero."""
+    """Square a complex number x + iy, with the real part computed as (x - y) (x + y).
+
+    In x² - y² the compiler flushes tiny squares to zero.
+    """
     x, y = real(z), imag(z)
     return complex((x - y) * (x + y), (x + x) * y)
 
 
 def _near_one(z: Any) -> list[Any]:
-    """Divide a complex number by the power of two next to its larger part; return the quotient and the exponent."""
+    """Divide a complex number by a power of two, so that its larger part has an absolute value near 1.
+
+    Return the quotient, and the exponent of the power.
+    """
     x, y = real(z), imag(z)
     info = dtypes.finfo(x.dtype)
     bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
@@ -360,7 +413,14 @@ def _any(hlo: Builder, x: Value) -> Value:
 
 
 def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
-    """Emit a loop that runs ``step`` on arrays of one type while ``going`` holds for any element."""
+    """Emit a loop that runs ``step`` as long as ``going`` is true for any element; return the last arrays.
+
+    Args:
+      hlo: the builder.
+      start: the first arrays.
+      going: a rule from the arrays to a boolean array.
+      step: a rule from the arrays to the next arrays, of the same types.
+    """
     kinds = [(x.shape, x.dtype) for x in start]
     condition = hlo.region(kinds, lambda *xs: [_any(hlo, going(*xs))])
     return hlo.multi_result("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
@@ -382,9 +442,10 @@ def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _pow(hlo: Builder, x: Value, y: Value) -> Value:
-    """Emit a power.
+    """Emit the power x**y.
 
-    For integers with large exponents it is computed by squaring, since the compiler reads only six bits of an exponent.
+    For integers with large exponents it is computed by repeated squaring: the compiler reads only six bits of the
+    exponent.
     """
     dtype = x.dtype
     if not dtypes.is_integer(dtype):
@@ -398,14 +459,20 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
-    """Correct a negative integer power to the truncated inverse, which is -1 for zero, as in integer division."""
+    """Correct ``out``, the integer power x**y, where y is negative.
+
+    There it is 1 / x**-y, truncated to an integer. For x = 0 it is -1, as for a division of integers by zero.
+    """
     unit = where((y & 1) == 0, x * x, x)
     inverse = where(abs(x) == 1, unit, where(x == 0, x - 1, x * 0))
     return where(y < 0, inverse, out)
 
 
 def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
-    """Emit the gcd by Euclid's algorithm on absolute values, which unsigned integers hold for all integers."""
+    """Emit the greatest common divisor of x and y, by Euclid's algorithm.
+
+    It computes with absolute values as unsigned integers, which can represent the absolute value of every integer.
+    """
     dtype = x.dtype
     unsigned = np.dtype(f"u{dtype.itemsize}")
     start = [hlo.convert(_abs(hlo, v), unsigned) for v in (x, y)]
@@ -432,9 +499,11 @@ def _complex_min(x: Any, y: Any) -> Any:
 
 
 def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
-    """The weight of the tangent of ``x`` in a maximum or minimum of ``x`` and ``y``: 1, 0, or 1/2 if both are selected.
+    """Return the weight of the tangent of ``x`` in the tangent of a maximum or minimum of ``x`` and ``y``.
 
-    ``first`` and ``second`` are masks where ``x`` and ``y`` are selected; an operand that is NaN is selected too.
+    The weight is 1 where only ``x`` is selected, 1/2 where both operands are selected, and 0 elsewhere. ``first`` is a
+    mask of where ``x`` is selected, and ``second`` of where ``y`` is selected. An operand that is NaN is always
+    selected.
     """
     one = full((), 1, x.dtype)
     first, second = first | (x != x), second | (y != y)
@@ -467,26 +536,29 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def _square_error(x: Any) -> Any:
-    """The rounding error of a square, x**2 - fl(x**2), itself rounded.
+    """Return the rounding error of a square: x**2 minus the float that is nearest to it.
 
-    The bound of 1e10 keeps the compiler from fusing the square and the difference into one operation, which would round
-    once.
+    The square is bounded by 1e10. Without the bound the compiler would fuse the square and the difference, and the
+    result would be wrong.
     """
     high = high_part(x)
     return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)
 
 
 def _erfc(out: Any, x: Any) -> Any:
-    """Correct the compiler's erfc, to first order, for the rounding of the square in exp(-x**2)."""
+    """Correct ``out``, the compiler's erfc(x), for the rounding of the square in exp(-x**2).
+
+    The correction is to first order in the rounding error.
+    """
     large = clamp(1, x, 40)
     return where(x > 1, out - out * _square_error(large), out)
 
 
 def _ndtr(x: Any) -> Any:
-    """The normal distribution function erfc(y) / 2 for y = -x / sqrt(2), corrected for the rounding of y and of x**2.
+    """Return the normal distribution function, erfc(y) / 2 for y = -x / sqrt(2), corrected for rounding errors.
 
-    Setting the last bit of y to zero makes all uses of y equal: otherwise the compiler may fuse its product with a
-    difference, which rounds once, and use different values.
+    Below x = -1 the errors of y and of x**2 are corrected. The last bit of y is set to zero: otherwise the compiler may
+    use values of y in several places that are rounded differently.
     """
     y = without_last_bits(x * -math.sqrt(0.5), 1)
     value = erfc(y) * 0.5
@@ -512,18 +584,20 @@ def _zeta_minus_one(k: int) -> float:
 
 
 def lgamma_after_two(w: Any, terms: int) -> Any:
-    """``log Γ(2 + w)`` for abs(w) up to 1/2, by Abramowitz and Stegun's formula 6.1.33.
+    """Return ``log Γ(2 + w)`` for abs(w) up to 1/2, by a series with this number of ``terms``.
 
-    It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
+    The series is Abramowitz and Stegun's formula 6.1.33: (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k
+    over k >= 2.
     """
     orders = range(terms, 1, -1)
     return w * polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER])
 
 
 def _lgamma_near_zeros(out: Any, x: Any) -> Any:
-    """Correct lgamma from 1/2 to 9/2 by a series about the nearest integer: the compiler's is inaccurate near 1 and 2.
+    """Correct ``out``, the compiler's lgamma(x), for x from 1/2 to 9/2: it is inaccurate near the zeros 1 and 2.
 
-    For x = 1 + w, 3 + w or 4 + w, it adds the logarithm of a product to the series of 2 + w.
+    There x is 1 + w, 2 + w, 3 + w or 4 + w, with abs(w) up to 1/2. The result is the series for 2 + w, plus or minus
+    the logarithm of the factors between Γ(2 + w) and Γ(x).
     """
     nearest = clamp(1, round(x), 4)
     w = x - nearest
@@ -539,7 +613,10 @@ def _digamma_at_pole(out: Any, x: Any) -> Any:
 
 
 def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
-    """Emit polygamma, for negative ``x`` by reflection, since the compiler's is wrong below -9."""
+    """Emit the polygamma function of order ``n`` at ``x``.
+
+    For negative ``x`` a reflection formula is used, since the compiler's function is wrong below -9.
+    """
     order, point = _in_single(hlo, (n, x))
 
     def at(p: Value) -> Value:
@@ -555,7 +632,10 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
 
 
 def _reflections(x: Any) -> list[Any]:
-    """Return r, 1 - r and 1 - x for a negative x with fraction r: the positive points of a reflection formula."""
+    """Return r, 1 - r and 1 - x for a negative x, where r = x - floor(x).
+
+    At these positive points a reflection formula evaluates polygamma.
+    """
     below = floor(x)
     return [x - below, below + 1 - x, 1 - x]
 
@@ -563,12 +643,13 @@ def _reflections(x: Any) -> list[Any]:
 def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
     """Return polygamma of order ``n``; at a negative x, combine it from its values at positive points.
 
-    The function is a sum of (x + j)^-(n + 1) over j, split where x + j changes its sign. The negative terms are the
-    terms of the sum from 1 - r that are not in the sum from 1 - x, where r is the fraction of x.
+    The function is, up to a factor, the sum of (x + j)^-(n + 1) over j >= 0. For negative x the terms with positive x +
+    j are the sum from r = x - floor(x) on. The other terms are, up to a sign, the sum from 1 - r on minus the sum from
+    1 - x on.
 
     Args:
       n, x: the operands.
-      here: the value at x, if x is positive.
+      here: the value at x, which is used where x is not negative.
       by_fraction, by_rest, by_reflection: the values at r, 1 - r and 1 - x.
     """
     even = _is_even(n)
@@ -581,9 +662,10 @@ def _is_even(n: Any) -> Any:
 
 
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
-    """Correct the result ``out`` of polygamma at its special points, as in SciPy.
+    """Correct ``out``, polygamma of order ``n`` at ``x``, at special points, as in SciPy.
 
-    It is zero at infinity, infinite at the poles, and digamma for order zero.
+    It is infinite at the poles 0, -1, -2, ...; for large x it is the first term of its asymptotic series; for n = 0 it
+    is digamma; and it is NaN for an ``n`` that is negative or fractional.
     """
     even = _is_even(n)
     pole = (x <= 0) & (floor(x) == x)

@@ -49,7 +49,10 @@ _ROOT_PI = math.sqrt(math.pi)
 
 
 def halves(x: Any) -> tuple[Any, Any]:
-    """Split ``x``, in double precision, into two terms, the first of 26 bits, so that its square is exact."""
+    """Split ``x``, in double precision, into two numbers whose sum is ``x``; return both.
+
+    The first number has 26 bits, so that its square is exact.
+    """
     bits = np.dtype(np.uint64)
     word = bitcast_convert_type(x, bits) & shapes.full((), ~np.uint64(0x7FFFFFF), bits)
     high = bitcast_convert_type(word, x.dtype)
@@ -57,7 +60,10 @@ def halves(x: Any) -> tuple[Any, Any]:
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
-    """``exp(factor * x²)`` without the rounding of x²; the factor is a power of two, or the negative of one."""
+    """Return ``exp(factor * x²)`` without the error that the rounding of x² would cause.
+
+    ``factor`` is a power of two, or minus a power of two.
+    """
     high, low = halves(maximum(minimum(x, 1e100), -1e100))
     rest = expm1(low * (high + high + low) * factor)
     return exp(square(high) * factor) * (1 + rest)  # the compiler would merge a product of exponentials
@@ -79,7 +85,10 @@ Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc x*,
 
 
 def erfcx_of_positive(x: Any, single: bool) -> Any:
-    """Evaluate erfcx for positive numbers in double precision; ``single``: to the accuracy of single precision only."""
+    """Evaluate erfcx for positive numbers, in double precision.
+
+    If ``single``, the result is accurate to single precision only, and faster.
+    """
     x = minimum(x, 1e300)
     value = chebyshev_sum(_SCALED[:18] if single else _SCALED, (x - 2) / (x + 2))
     return value / (x * 2 + 1)
@@ -94,7 +103,10 @@ def _erfcx_value(x: Any, single: bool) -> Any:
 
 
 def _erfcx_derivative(x: Any, *, order: int) -> Any:
-    """A derivative of w = erfcx: for positive x an integral (DLMF 7.7.1), else by recurrence, w' = 2 x w - 2 / √π."""
+    """Evaluate the derivative of order ``order`` of w = erfcx.
+
+    For positive x it is an integral (DLMF 7.7.1). For negative x it follows by recurrence from w' = 2 x w - 2 / √π.
+    """
     size, far = abs(x), _BELOW + 6 * order
     end = minimum(math.sqrt(far), far / 2 / size)
 
@@ -141,7 +153,10 @@ erfcx_p: Primitive = elementwise(
 @in_series(erfcx_p)
 @formula
 def _erfcx_in_series(x: Any) -> Any:
-    """Evaluate erfcx for its Taylor rule: an integral in abs(x); for negative x, 2 exp(x²) minus the integral."""
+    """Evaluate erfcx for its Taylor rule, by an integral I that depends on abs(x).
+
+    For positive x erfcx is I; for negative x it is 2 exp(x²) - I.
+    """
     negative = x < 0
     size = where(negative, -x, x)
     end = minimum(math.sqrt(SERIES_BELOW), SERIES_BELOW / 2 / fixed(size))
@@ -157,7 +172,10 @@ _FAR = 7.0
 
 
 def _far_series(z: Any, order: int) -> Any:
-    """The derivative of order ``order`` of the sum of (2k - 1)!! / 2**k / z**(2k + 1) (DLMF 7.12.1)."""
+    """Return the derivative of order ``order`` at ``z`` of the sum of (2k - 1)!! / 2**k / z**(2k + 1) over k >= 0.
+
+    The sum is the asymptotic series of functions such as Dawson's for large ``z`` (DLMF 7.12.1), cut off at 26 terms.
+    """
     coefficients = []
     for k in range(26):
         double_factorial = math.prod(range(1, 2 * k, 2))
@@ -168,11 +186,11 @@ def _far_series(z: Any, order: int) -> Any:
 
 @formula
 def _dawsn(x: Any, *, order: int = 0) -> Any:
-    """Dawson's integral D, or its derivative of order ``order``, without cancellation.
+    """Evaluate the derivative of order ``order`` of Dawson's integral D; order 0 is D itself.
 
-    D is the integral of exp(-u (2x - u)) over u from 0 to x. The first derivative is 1 - 2 x D, or from x = 2 on
-    exp(-2x²) minus the integral of 2 x exp(-2 x u) (exp(u²) - 1). Higher ones follow by recurrence. Far from zero, all
-    are asymptotic series.
+    D is the integral of exp(-u (2x - u)) over u from 0 to x. The first derivative is 1 - 2 x D for x < 2; beyond, where
+    this would cancel, it is exp(-2x²) minus the integral of 2 x exp(-2 x u) (exp(u²) - 1). Higher derivatives follow by
+    recurrence. Far from zero each derivative is an asymptotic series.
     """
     size = abs(x)
     near = minimum(size, _FAR)
@@ -199,7 +217,10 @@ _DAWSON_SERIES = [(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range
 
 
 def _host_dawsn(x: Any) -> Any:
-    """Evaluate SciPy's dawsn; near zero, where SciPy is off by 75 ulps, evaluate its Taylor series (DLMF 7.6.3)."""
+    """Evaluate SciPy's dawsn on the host; near zero evaluate a Taylor series instead (DLMF 7.6.3).
+
+    There SciPy's result is off by 75 ulps.
+    """
     near = np.abs(x) < 0.3
     if x.dtype != np.float64 or not np.any(near):
         return _scipy_dawsn(x)
@@ -216,7 +237,10 @@ dawsn_p: Primitive = elementwise(
 @in_series(dawsn_p)
 @formula
 def _dawsn_in_series(x: Any) -> Any:
-    """Evaluate dawsn for its Taylor rule: x times an integral of exp(-x² v (2 - v)), without cancellation."""
+    """Evaluate Dawson's integral for its Taylor rule: x times the integral of exp(-x² v (2 - v)) over v from 0 to 1.
+
+    No terms of the integral cancel.
+    """
     squared = square(x)
     most = minimum(60 / fixed(squared), 1)  # 48 nodes are too few for more
     end = most / (sqrt(1 - most) + 1)
@@ -230,10 +254,11 @@ _STEP = math.sqrt(math.pi / _COUNT)
 
 
 def _faddeeva_near(z: Any) -> Any:
-    """Evaluate w(z) in the first quadrant, by the trapezoidal or midpoint rule with a correction for poles.
+    """Evaluate the Faddeeva function w(z) in the first quadrant, by the trapezoidal or the midpoint rule.
 
-    M. Al Azah and S. N. Chandler-Wilde, *Computation of the complex error function using modified trapezoidal rules*,
-    SIAM Journal on Numerical Analysis 59 (2021): the relative error is below 1e-14 with 12 points.
+    The rule is corrected for the poles of the integrand. Source: M. Al Azah and S. N. Chandler-Wilde, *Computation of
+    the complex error function using modified trapezoidal rules*, SIAM Journal on Numerical Analysis 59 (2021). The
+    relative error is below 1e-14 with 12 points.
     """
     x, y = real(z), imag(z)
     fraction = x / _STEP
@@ -262,9 +287,10 @@ def _faddeeva_near(z: Any) -> Any:
 
 @formula
 def _wofz(z: Any, *, order: int = 0) -> Any:
-    """The derivative of order ``order`` of w(z) = exp(-z²) erfc(-i z), the Faddeeva function.
+    """Evaluate the derivative of order ``order`` of the Faddeeva function w(z) = exp(-z²) erfc(-i z).
 
-    In the first quadrant it uses w' = 2i / sqrt(pi) - 2 z w (DLMF 7.10.2), elsewhere also reflection (7.4.3).
+    In the first quadrant the derivatives follow by recurrence from w' = 2i / sqrt(pi) - 2 z w (DLMF 7.10.2). The other
+    quadrants are reflected to the first (DLMF 7.4.3).
     """
     x, y = real(z), imag(z)
     low = y < 0
@@ -288,7 +314,10 @@ def _wofz(z: Any, *, order: int = 0) -> Any:
 
 
 def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
-    """The derivative of order ``order`` at ``z`` of a solution of w' = rest - 2 z w, which has ``value`` there."""
+    """Return the derivative of order ``order`` of w at ``z``, where w' = rest - 2 z w and w(z) = ``value``.
+
+    ``rest`` is a constant.
+    """
     before: Any = None
     for n in range(order):
         other = rest if n == 0 else before * (-2 * n)
@@ -329,10 +358,10 @@ _TAILS = (
 
 
 def _ndtri(p: Any) -> Any:
-    """The normal quantile, by the rational approximations of M. J. Wichura.
+    """Evaluate the normal quantile by the rational approximations of M. J. Wichura.
 
-    *Algorithm AS 241: the percentage points of the normal distribution*, Applied Statistics 37 (1988); the relative
-    error is below 1e-16.
+    Source: *Algorithm AS 241: the percentage points of the normal distribution*, Applied Statistics 37 (1988). The
+    relative error is below 1e-16.
     """
     centre = p - 0.5
     inner = abs(centre) <= 0.425
@@ -356,7 +385,11 @@ _NEAR_CENTRE = 0.375
 
 @formula
 def _ndtri_of_singles(p: Any) -> Any:
-    """The normal quantile in single precision: a polynomial in (p - 1/2)², or in 1 / sqrt(-log p) in the tails."""
+    """Evaluate the normal quantile in single precision.
+
+    Near 1/2 it is p - 1/2 times a polynomial in (p - 1/2)². In the lower tail it is a polynomial in 1 / sqrt(-log p),
+    times sqrt(-log p); the upper tail is symmetric.
+    """
     centre = p - 0.5
     inner = abs(centre) <= _NEAR_CENTRE
     tail = minimum(p, 1 - p)
@@ -388,9 +421,10 @@ def _ndtri_at_ends(p: Any, inside: Any) -> Any:
 
 @formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
-    """The reciprocal of the normal density at ``q``, the quantile of the probability ``p``.
+    """Return the reciprocal of the normal density at ``q``, the quantile of the probability ``p``.
 
-    It is computed from the tail probability and erfcx(abs(q) / √2), since q² would amplify the rounding of q.
+    It is computed from the tail probability and erfcx(abs(q) / √2). The density's exp(-q²/2) would amplify the rounding
+    of q.
     """
     below = p < 0.5
     tail, distance = where(below, p, 1 - p), where(below, -q, q)
@@ -408,7 +442,10 @@ ndtri_p: Primitive = elementwise(
 
 @taylor(ndtri_p)
 def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
-    """The coefficients of the normal quantile y: its slope √(2π) exp(y²/2) has the logarithmic derivative y y'."""
+    """Taylor rule of the normal quantile: return the Taylor coefficients of ``ans`` for those of the probability ``p``.
+
+    The derivative of the quantile y is s = √(2π) exp(y²/2), and the derivative of log(s) is y y'.
+    """
     slope = Series([_ndtri_slope(p[0], ans[0])])
     growth = Series([], lambda k: of_product(ans, derivative(ans), k))
     along, by_growth = coefficients_of_integral(slope, derivative(p)), coefficients_of_integral(slope, growth)
@@ -426,7 +463,10 @@ def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
 
 @formula
 def _turn(x: Any, *, quarters: int) -> Any:
-    """``sin(pi / 2 (x² + quarters))``, with x² reduced modulo 4 without rounding."""
+    """Return ``sin(pi / 2 (x² + quarters))``.
+
+    First, x² is reduced modulo 4 without a rounding error.
+    """
     high, low = halves(x)
     terms = [square(high), high * low * 2, square(low)]
     reduced = [remainder(term, 4.0) for term in terms]
@@ -447,9 +487,9 @@ fresnel_turn_p: Primitive = composite(
 
 
 def _next_turn(x: Any, quarters: int) -> Any:
-    """Evaluate sin(π / 2 (x² + n)) for n = ``quarters`` + 1, where ``quarters`` is 0 or 1.
+    """Evaluate sin(π / 2 (x² + quarters + 1)), where ``quarters`` is 0 or 1.
 
-    For n = 2 it is minus the value for n = 0, so that two Taylor series suffice.
+    For ``quarters`` 1 it is computed as -sin(π / 2 x²), so that Taylor series are needed of two functions only.
     """
     turn = lifted(fresnel_turn_p.bind)
     return -turn(x, quarters=0) if quarters == 1 else turn(x, quarters=quarters + 1)
@@ -460,9 +500,10 @@ _AUXILIARY = math.sqrt(2) / math.pi
 
 @formula
 def _fresnel(x: Any, *, cosine: bool) -> Any:
-    """The Fresnel integral C (``cosine``) or S.
+    """Evaluate the Fresnel integral C if ``cosine``, else the Fresnel integral S.
 
-    It is computed by quadrature up to 1.6, and beyond by the auxiliary functions (DLMF 7.5.3, 7.5.4, 7.7.10, 7.7.11).
+    For abs(x) up to 1.6 it is computed by quadrature, and beyond from the auxiliary functions (DLMF 7.5.3, 7.5.4,
+    7.7.10, 7.7.11).
     """
     size = abs(x)
     near = minimum(size, 1.6)
@@ -499,9 +540,10 @@ _OF_G = [(-1) ** k * math.prod(range(1, 4 * k + 2, 2)) for k in range(10)]
 
 
 def _host_fresnel(x: Any) -> list[Any]:
-    """Return both Fresnel integrals by SciPy, except in doubles far from zero, where SciPy loses x² modulo 4.
+    """Return the Fresnel integrals S and C, evaluated by SciPy on the host.
 
-    There they are asymptotic series, which are DLMF 7.12.2 and 7.12.3.
+    Far from zero, in double precision, asymptotic series replace SciPy's values (DLMF 7.12.2, 7.12.3): SciPy loses x²
+    modulo 4 there.
     """
     both = [np.asarray(v) for v in _scipy_fresnel(x)]
     far = np.isfinite(x) & (np.abs(x) > _DISTANT)
@@ -512,7 +554,7 @@ def _host_fresnel(x: Any) -> list[Any]:
 
 
 def _swings(size: Any) -> tuple[Any, Any]:
-    """Return the Fresnel integrals S and C at ``size``, large and positive, each minus 1/2."""
+    """Return S - 1/2 and C - 1/2, where S and C are the Fresnel integrals at ``size``, a large positive number."""
     high = (size.view(np.uint64) & ~np.uint64(0x7FFFFFF)).view(np.float64)
     low = size - high
     angle = np.fmod(np.fmod(high * high, 4) + np.fmod(2 * high * low, 4) + np.fmod(low * low, 4), 4) * (np.pi / 2)
@@ -533,7 +575,10 @@ fresnel = host_fused(
 
 
 def _owens_t(h: Any, a: Any) -> Any:
-    """Owen's T by quadrature for abs(a) up to 1; beyond, by its relation to T at 1 / a (D. B. Owen, 1956)."""
+    """Evaluate Owen's function T(h, a): by quadrature for abs(a) up to 1, else from T(a h, 1 / a).
+
+    Source of the relation: D. B. Owen, 1956.
+    """
     h, size = abs(h), abs(a)
     beyond = size > 1
     product = where((h == 0) | (size == 0), 0, h * size)

@@ -48,10 +48,11 @@ _TERMS = 14
 
 
 def _expn(n: Any, x: Any) -> Any:
-    """The exponential integral of order n: exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u) over u > 0.
+    """Evaluate the exponential integral of order n at x.
 
-    This is DLMF 8.19.3 with t = exp(u). Near zero it is the series 8.19.8. Orders below one, which derivatives need,
-    are integrals of exp(-y) (1 + y/x)**-n.
+    For orders from 1 on it is exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u) over u > 0 (DLMF 8.19.3
+    with t = exp(u)), and near x = 0 a series (DLMF 8.19.8). For lower orders, which derivatives need, it is an integral
+    of exp(-y) (1 + y/x)**-n over y > 0.
     """
     safe_n = where(n >= 1, n, 1)
     far = maximum(x, _LEAST)
@@ -83,7 +84,10 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _host_expn(n: Any, x: Any) -> Any:
-    """Evaluate SciPy's expn; for orders n = -m below one exp(-x) times a finite sum, by gammaincc (DLMF 8.4.10)."""
+    """Evaluate SciPy's expn on the host, and extend it to orders below 1.
+
+    For an order n = -m, at most 0, it is m! gammaincc(m + 1, x) / x**(m + 1), a finite sum (DLMF 8.4.10).
+    """
     out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
     if np.any(np.asarray(n) <= 0):
         m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
@@ -93,7 +97,7 @@ def _host_expn(n: Any, x: Any) -> Any:
 
 
 def _expn_by_x(t: Any, n: Any, x: Any, ans: Any) -> Any:
-    """The tangent of expn for the tangent ``t`` of x: ``-t`` times the integral of order n - 1 (DLMF 8.19.13)."""
+    """Return the tangent of ``ans = expn(n, x)`` for the tangent ``t`` of x: ``-t * expn(n - 1, x)`` (DLMF 8.19.13)."""
     of_order_below = expn_p.bind(sub(n, 1), x)
     return neg(mul(t, of_order_below))
 
@@ -109,9 +113,10 @@ expn_p: Primitive = elementwise(
 @in_series(expn_p)
 @formula
 def _expn_in_series(n: Any, x: Any) -> Any:
-    """Evaluate expn, n >= 0, for its Taylor rule: a series near zero, else an integral of exp(-x exp(u) - (n - 1) u).
+    """Evaluate expn, for orders n >= 0, for its Taylor rule.
 
-    The term k = n - 1 of the series has a logarithm; if n exceeds the number of terms, this term is negligible.
+    It is a series for x near zero, else the integral of exp(-x exp(u) - (n - 1) u) over u > 0. The term k = n - 1 of
+    the series is a logarithm; if the sum ends before this term, the term is negligible.
     """
     close = x < _LEAST
     far, near = where(close, _LEAST, x), where(close, x, _LEAST)
@@ -132,9 +137,9 @@ def _expn_in_series(n: Any, x: Any) -> Any:
 
 @cache
 def _by_taylor(function: str, centre: float) -> list[float]:
-    """The Taylor coefficients of the integral of f(t) / t over t from ``centre`` to x, from the highest power down.
+    """Return the Taylor coefficients in x - ``centre`` of the integral of f(t) / t over t from ``centre`` to x.
 
-    ``function`` is the name of f: ``cos``, ``exp`` or ``exp(-x)``.
+    ``function`` is the name of f: ``cos``, ``exp`` or ``exp(-x)``. The coefficient of the highest power comes first.
     """
     turn, exponential = (lambda k: math.cos(centre + k * math.pi / 2)), math.exp(centre)
     derivatives = {"cos": turn, "exp(-x)": lambda k: (-1) ** k / exponential, "exp": lambda k: exponential}[function]
@@ -149,7 +154,10 @@ _MIDDLE, _E1_THERE = 0.75, 0.34034081291123000781
 
 
 def _host_exp1(x: Any) -> Any:
-    """Evaluate SciPy's exp1; from 0.45 to 1, where SciPy's sum cancels, evaluate a Taylor series."""
+    """Evaluate SciPy's exp1 on the host; from 0.45 to 1 evaluate a Taylor series instead.
+
+    There SciPy's sum cancels in double precision.
+    """
     out = np.asarray(_scipy_exp1(x))
     close = (x > 0.45) & (x <= 1)
     if x.dtype == np.float64 and np.any(close):
@@ -180,7 +188,7 @@ def _exp1(x: Any) -> Any:
 
 
 def _near_zero(x: Any) -> Any:
-    """The sum of x**(k - 1) / k / k! over k >= 1, for small x."""
+    """Return the sum of x**(k - 1) / (k k!) over k >= 1, for small x."""
     return polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
 
 
@@ -188,9 +196,10 @@ _DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
 
 
 def _expi(x: Any) -> Any:
-    """Ei(x) as log(x) + γ + exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s in [0, x] (DLMF 6.2.7).
+    """Evaluate the exponential integral Ei(x).
 
-    From 50 on the last term is the asymptotic series DLMF 6.12.2.
+    For positive x it is log(x) + γ + exp(x) I, where I is the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0
+    to x (DLMF 6.2.7). From x = 50 on I is an asymptotic series (DLMF 6.12.2). For negative x it is -E1(-x).
     """
     size = minimum(maximum(x, 1e-320), 1e300)
     scaled = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
@@ -211,9 +220,9 @@ _PIECES = (6.0, 12.0, 25.0, 50.0)
 
 @cache
 def _expi_piece(low: float, high: float) -> Any:
-    """Fit a Chebyshev series to x exp(-x) Ei(x) from ``low`` to ``high``.
+    """Return a Chebyshev series that approximates x exp(-x) Ei(x) from ``low`` to ``high``.
 
-    The values come from DLMF 6.6.1 in decimals of 40 digits; its terms are positive.
+    The values are computed by DLMF 6.6.1, whose terms are positive, in decimals of 40 digits.
     """
     gamma = Decimal("0.5772156649015328606065120900824024310421593")
 
@@ -236,10 +245,11 @@ def _expi_piece(low: float, high: float) -> Any:
 
 
 def _host_expi(x: Any) -> Any:
-    """Evaluate SciPy's expi, but in doubles use sums that do not cancel, since SciPy loses up to 200 ulps.
+    """Evaluate SciPy's expi on the host; in double precision evaluate sums that do not cancel instead.
 
-    The sums are a Taylor series near the root, the series at 0 up to 6 (DLMF 6.6.1), polynomials up to 50, and then
-    DLMF 6.12.2. From -1 to -0.45 it is -E1(-x).
+    SciPy loses up to 200 ulps. The sums are a Taylor series near the root of Ei, the series at 0 for x up to 6 (DLMF
+    6.6.1), polynomials for x up to 50, and the asymptotic series beyond (DLMF 6.12.2). From -1 to -0.45 the result is
+    -E1(-x).
     """
     if x.dtype != np.float64:
         return _scipy_expi(x)
@@ -291,9 +301,10 @@ _scipy_sici = host.special_pair("sici")
 
 @formula
 def _sici(x: Any, *, cosine: bool) -> Any:
-    """The sine integral Si, or Ci if ``cosine``: a series near zero (DLMF 6.6.5, 6.6.6), else auxiliary functions.
+    """Evaluate the cosine integral Ci if ``cosine``, else the sine integral Si.
 
-    They are DLMF 6.2.19, and 6.7.13 with t = exp(u) - 1.
+    Near zero it is a series (DLMF 6.6.5, 6.6.6). Farther away it is computed from the auxiliary functions f and g (DLMF
+    6.2.19), which are integrals (DLMF 6.7.13 with t = exp(u) - 1).
     """
     size = abs(x)
     near = minimum(size, _SERIES)
@@ -324,7 +335,10 @@ def _sici(x: Any, *, cosine: bool) -> Any:
 
 
 def _sinc_derivative(x: Any, *, order: int) -> Any:
-    """A derivative of sin(x) / x, by a series for small x and by the recurrence from sin(x) / x for large x."""
+    """Evaluate the derivative of order ``order`` of sin(x) / x.
+
+    For small x it is a power series. For large x it follows by a recurrence that begins with sin(x) / x.
+    """
     size = abs(x)
     near = size < 2.0 * order + 2
     small, large = where(near, size, 0), where(near, 2.0 * order + 2, size)
@@ -355,7 +369,10 @@ _SINC_SPLIT = 20.0
 @in_series(sinc_derivative_p)
 @formula
 def _sinc_in_series(x: Any, *, order: int) -> Any:
-    """Evaluate a derivative of sin(x) / x for its Taylor rule: an integral near zero, else recurrence in the order."""
+    """Evaluate the derivative of order ``order`` of sin(x) / x, for its Taylor rule.
+
+    Near zero it is an integral. Farther away it follows by a recurrence that begins with sin(x) / x.
+    """
     near = abs(x) < _SINC_SPLIT
     small, large = where(near, x, 0), where(near, _SINC_SPLIT, x)
     turns = [sin, cos, lambda x: -sin(x), lambda x: -cos(x)]
@@ -376,7 +393,10 @@ _CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
 
 
 def _host_sici(x: Any) -> list[Any]:
-    """Return Si and Ci by SciPy; Ci from 2.8 to 4.05, where SciPy's sum cancels, by a Taylor series."""
+    """Return Si and Ci, evaluated by SciPy on the host.
+
+    In double precision a Taylor series replaces Ci from 2.8 to 4.05, where SciPy's sum cancels.
+    """
     sine, cosine = _scipy_sici(x)
     size = np.abs(x)
     if (x < 0).any():
@@ -405,9 +425,10 @@ _EVEN_TERMS = [b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1
 
 
 def _spence(x: Any) -> Any:
-    """Li2(1 - x) by a Bernoulli series in -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
+    """Evaluate Spence's function, the dilogarithm Li2(1 - x).
 
-    Below 1/2 it uses the reflection DLMF 25.12.6, above 2 also 25.12.4.
+    From 1/2 to 2 it is a series in -log(x) with Bernoulli numbers (A. van Wijngaarden, *Polylogarithms*, 1954). Smaller
+    and larger x are transformed to this interval (DLMF 25.12.6, 25.12.4).
     """
     low, high = x < 0.5, x > 2
     inner = where(low, 1 - x, where(high, 1 - 1 / x, x))
@@ -424,7 +445,10 @@ def _spence(x: Any) -> Any:
 
 
 def _log_ratio(y: Any, *, order: int) -> Any:
-    """A derivative of log(1 + y) / y: a series near zero, and Leibniz's rule for larger y."""
+    """Evaluate the derivative of order ``order`` of log(1 + y) / y.
+
+    Near zero it is a power series. For larger y it follows by Leibniz's rule.
+    """
     near = abs(y) < 0.25
     small, large = where(near, y, 0), where(near, 1, y)
     count = 30 + 2 * order
@@ -449,7 +473,10 @@ _ONWARD = 4.0
 @in_series(log_ratio_p)
 @formula
 def _log_ratio_in_series(y: Any, *, order: int) -> Any:
-    """Evaluate a derivative of log(1 + y) / y for its Taylor rule: an integral, or the quotient for large y."""
+    """Evaluate the derivative of order ``order`` of log(1 + y) / y, for its Taylor rule.
+
+    Near zero it is an integral. For large y it is computed from the quotient by Leibniz's rule.
+    """
     near = y < _ONWARD
     small, large = where(near, y, 0), where(near, _ONWARD, y)
     size = (-1) ** order * math.factorial(order)
@@ -466,7 +493,10 @@ def _log_ratio_in_series(y: Any, *, order: int) -> Any:
 
 
 def _host_spence(x: Any) -> Any:
-    """Evaluate SciPy's spence, corrected at infinity, where that is NaN, and near 1/2 and 2, where it is inaccurate."""
+    """Evaluate SciPy's spence on the host, and correct its values at infinity, near 1/2 and near 2.
+
+    SciPy's value is NaN at infinity, and inaccurate near 1/2 and 2.
+    """
     out = _scipy_spence(x)
     if np.isposinf(x).any():
         out = np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()]
@@ -485,7 +515,10 @@ def _host_spence(x: Any) -> Any:
 
 @formula
 def _spence_slope(x: Any) -> Any:
-    """``log(x) / (x - 1)``: near zero directly, since x - 1 would lose x, else as a function of x - 1."""
+    """Return ``log(x) / (x - 1)``.
+
+    Below 1/2 it is computed by this formula. From 1/2 on it is computed as log(1 + y) / y, where y = x - 1.
+    """
     near = x < 0.5
     small, large = where(near, x, 0.25), where(near, 1, x)
     return where(near, log(small) / (small - 1), lifted(log_ratio_p.bind)(large - 1, order=0))

@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _is_pole(x: Any) -> Any:
-    """Whether a number is a pole of the gamma function: 0, -1, -2, ..."""
+    """Return whether ``x`` is a pole of the gamma function: 0, -1, -2, ..."""
     return (x <= 0) & (floor(x) == x)
 
 
@@ -45,12 +45,19 @@ _LEAST = 9
 
 
 def stirling_error(a: Any) -> Any:
-    """``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2`` for a >= 9, by its asymptotic series (DLMF 5.11.1)."""
+    """Return the error of Stirling's formula, ``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2``, for a >= 9.
+
+    It is an asymptotic series (DLMF 5.11.1).
+    """
     return polynomial(1 / square(a), _STIRLING[::-1]) / a
 
 
 def _gamma(x: Any) -> Any:
-    """The gamma function: Stirling's formula from 9 on, the recurrence below, and reflection for negative numbers."""
+    """Evaluate the gamma function.
+
+    From 9 on it is Stirling's formula; smaller numbers are raised to 9 by the recurrence; for negative numbers it is
+    the reflection formula.
+    """
     size = abs(x)
     steps = maximum(_LEAST - floor(size), 0)
     product: Any = None
@@ -84,7 +91,10 @@ gamma_p: Primitive = elementwise(
 
 
 def _gamma_sign(x: Any) -> Any:
-    """The sign of the gamma function: 1 or -1; at zero the sign of the zero, at other poles NaN."""
+    """Return the sign of the gamma function: 1 or -1.
+
+    At zero it is the sign of the zero, and at the poles -1, -2, ... it is NaN.
+    """
     odd = remainder(floor(x), 2.0) == where(x < 0, _number(-1, x), 1)
     out = where((x < 0) & odd, _number(-1, x), 1)
     out = where(x == 0, sign(1 / x), out)
@@ -110,7 +120,10 @@ def _host_sign(x: Any) -> Any:
 
 
 def _betaln_positive(a: Any, b: Any) -> Any:
-    """``log B(a, b)`` for 0 < a <= b, without cancellation of logarithms from 9 on (Didonato and Morris, 1992)."""
+    """Return ``log B(a, b)`` for 0 < a <= b.
+
+    For b from 9 on differences of Stirling errors replace logarithms that would cancel (Didonato and Morris, 1992).
+    """
     large_a, large_b = a >= _LEAST, b >= _LEAST
     wide_b = where(large_b, b, _LEAST)
     wide_a = where(large_a, a, _LEAST)
@@ -146,9 +159,10 @@ def _betaln(a: Any, b: Any) -> Any:
 
 
 def _has_limit(low: Any, high: Any) -> Any:
-    """Whether the beta function of ``low`` and ``high`` is finite at a pole of the gamma function.
+    """Return whether the beta function B(low, high) is finite although Γ(low) has a pole.
 
-    It is where ``low`` is -n and ``high`` is m, integers with 1 <= m <= n: B(-n, m) = (-1)**m B(m, n - m + 1).
+    This holds where ``low`` is -n and ``high`` is m, for integers n and m with 1 <= m <= n. There B(-n, m) is (-1)**m
+    B(m, n - m + 1).
     """
     return _is_pole(low) & _is_pole(low + high) & ((floor(high) == high) & (high > 0))
 
@@ -158,10 +172,10 @@ _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, 
 
 
 def _digamma_gap(a: Any, b: Any) -> Any:
-    """``digamma(a + b) - digamma(a)`` without cancellation for small b.
+    """Return ``digamma(a + b) - digamma(a)``, without cancellation for small b.
 
-    It sums the differences of the terms of the recurrence (DLMF 5.5.2), and of the asymptotic series from 9 on
-    (5.11.2).
+    It is a sum of differences of terms: of the recurrence up to 9 (DLMF 5.5.2), and of the asymptotic series from 9 on
+    (DLMF 5.11.2).
     """
     total = a + b
     low, width = minimum(a, total), abs(b)
@@ -197,7 +211,7 @@ digamma_gap_p: Primitive = composite(
 
 
 def _digamma_less(a: Any, b: Any) -> Any:
-    """The derivative of ``log B(a, b)`` with respect to a."""
+    """Return the derivative of ``log B(a, b)`` with respect to a: ``digamma(a) - digamma(a + b)``."""
     return neg(digamma_gap_p.bind(a, b))
 
 
@@ -212,7 +226,11 @@ betaln_p: Primitive = elementwise(
 
 
 def _beta(a: Any, b: Any) -> Any:
-    """The beta function: Γ(a) Γ(b) / Γ(a + b), or exp(log B) where a factor overflows; limits at negative integers."""
+    """Evaluate the beta function B(a, b).
+
+    It is Γ(a) Γ(b) / Γ(a + b), or exp(log B) where a factor would overflow. Where Γ(a) or Γ(b) has a pole, it is the
+    limit if this is finite, else infinity.
+    """
     low, high = minimum(a, b), maximum(a, b)
     total = low + high
     few = (high < 170) & ((total < 170) & (low > -170))
@@ -243,7 +261,10 @@ beta_p: Primitive = elementwise(
 
 
 def _binomial(n: Any, k: Any) -> Any:
-    """The binomial coefficient for 0 <= k <= n, by gamma functions, or by the beta function where these overflow."""
+    """Evaluate the binomial coefficient for 0 <= k <= n.
+
+    It is computed from gamma functions, or from the beta function where they would overflow.
+    """
     few = n < 169
     above, below = where(few, n, 1), where(few, k, 1)
     rest = above - below
@@ -277,9 +298,10 @@ _FAR = 10.0
 
 
 def _far_ratio(low: Any, m: Any) -> Any:
-    """``Γ(low + m) / Γ(low)``, or ``Γ(low) / Γ(low - m)`` for negative m, for low >= 10, by Stirling's series.
+    """Return ``Γ(low + m) / Γ(low)`` for m > 0, and ``Γ(low) / Γ(low - m)`` for m < 0, where low >= 10.
 
-    The large terms form a power, and the rest is small: the error is about abs(m) units in the last place.
+    It is computed by Stirling's series as a power times a factor near 1. The error is about abs(m) units in the last
+    place.
     """
     size = abs(m)
     high = low + size
@@ -289,7 +311,11 @@ def _far_ratio(low: Any, m: Any) -> Any:
 
 
 def _poch(z: Any, m: Any) -> Any:
-    """``Γ(z + m) / Γ(z)``; for large z by Stirling's series or the beta function, at poles by the ratio of residues."""
+    """Evaluate the Pochhammer symbol ``Γ(z + m) / Γ(z)``.
+
+    For large z it is computed by Stirling's series or the beta function. Where both gamma functions have a pole it is
+    the ratio of their residues.
+    """
     total = z + m
     low = minimum(z, total)
     few = (abs(z) < 170) & (abs(total) < 170) & ne(_is_pole(z), True)
@@ -326,9 +352,9 @@ _scipy_poch = host.special("poch")
 
 
 def _host_poch(z: Any, m: Any) -> Any:
-    """Evaluate SciPy's poch; where SciPy subtracts large logarithms, evaluate Stirling's series.
+    """Evaluate SciPy's poch on the host; where SciPy subtracts large logarithms, evaluate Stirling's series instead.
 
-    This is for large numbers, if m is fractional or the result overflows the gamma function.
+    SciPy does so for large numbers, if m is fractional or a gamma function overflows.
     """
     out = _scipy_poch(z, m)
     wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))

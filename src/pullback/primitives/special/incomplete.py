@@ -50,9 +50,9 @@ Formula = Callable[..., Any]
 
 
 def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """``factor * (log(1 + x) - x)``, accurate for small x.
+    """Return ``factor * (log(1 + x) - x)``, accurate for small x.
 
-    Near zero it is 2 artanh(r) - x, where r = x / (2 + x), and x - 2 r = r x.
+    Near zero log(1 + x) is computed as 2 artanh(r), where r = x / (2 + x), and x is written as 2 r + r x.
     """
     if not is_double():
         series = factor * x * x * polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2])
@@ -66,7 +66,7 @@ def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """``factor * (exp(x) - 1 - x)``, accurate for small x, and without underflow if the factor is large."""
+    """Return ``factor * (exp(x) - 1 - x)``, accurate for small x, and without underflow if the factor is large."""
     if is_double():
         near, terms = abs(x) < 0.5, 16
         far = expm1(where(near, 0, x)) - x
@@ -87,7 +87,10 @@ def _stirling_series(a: Any) -> Any:
 
 
 def _stirling_error(a: Any) -> Any:
-    """``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2``; from 10 on by its asymptotic series (DLMF 5.11.1)."""
+    """Return ``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2``, the error of Stirling's formula, for a > 0.
+
+    From 10 on it is an asymptotic series (DLMF 5.11.1).
+    """
     large, small = maximum(a, 10), minimum(a, 10)
     if not is_double():  # by the series at a + 4, and Γ(a + 4) / Γ(a)
         from_four = small + 4
@@ -102,7 +105,7 @@ def _stirling_error(a: Any) -> Any:
 
 
 def _lgamma1p(a: Any) -> Any:
-    """``log Γ(1 + a)`` for abs(a) up to 1/2, by its series at 0 (DLMF 5.7.3)."""
+    """Return ``log Γ(1 + a)`` for abs(a) up to 1/2, by its series at 0 (DLMF 5.7.3)."""
     zeta = host.special("zeta")(np.arange(2.0, 52.0), np.ones(50))
     terms = [float((-1) ** n * z / n) for n, z in enumerate(zeta, 2)]
     return a * polynomial(a, [*terms[::-1], -np.euler_gamma])
@@ -112,11 +115,16 @@ def _lgamma1p(a: Any) -> Any:
 
 
 def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -> Any:
-    """The derivative of exp(L) divided by exp(L), for a function L: a Bell polynomial of the derivatives of L.
+    """Return the derivative of exp(L) divided by exp(L), for a function L of several variables.
+
+    It is a Bell polynomial of the derivatives of L.
 
     Args:
       order: the order of the derivative in each variable.
-      derivatives: maps a tuple of the orders in each variable to the derivative of L of these orders.
+      derivatives: maps a tuple of orders, one for each variable, to the derivative of L of these orders.
+
+    Returns:
+      The quotient; None, which stands for 1, if all orders are 0.
     """
 
     @cache
@@ -139,14 +147,14 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
 
 
 def _polygamma(order: int, x: Any) -> Any:
-    """The derivative of order ``order + 1`` of the logarithm of the gamma function."""
+    """Return the derivative of order ``order + 1`` of log Γ(x); order 0 is digamma."""
     return digamma(x) if order == 0 else polygamma(shapes.full((), order, x.dtype), x)
 
 
 def _guarded(valid: Any, operands: Sequence[Any], inside: Formula, otherwise: Any) -> Any:
-    """Evaluate ``inside`` where the operands are ``valid``, and return ``otherwise`` for the rest.
+    """Return ``inside(*operands)`` where the mask ``valid`` is true, and ``otherwise`` elsewhere.
 
-    Each operand is paired with a number that replaces it where it is not valid.
+    ``operands`` is a sequence of pairs: an operand, and a number that replaces the operand where ``valid`` is false.
     """
     safe = [where(valid, x, inside) for x, inside in operands]
     return where(valid, inside(*safe), otherwise)
@@ -156,7 +164,10 @@ def _guarded(valid: Any, operands: Sequence[Any], inside: Formula, otherwise: An
 
 
 def _gamma_exponent(a: Any, x: Any) -> Any:
-    """``log(x**a exp(-x) / Γ(a) / sqrt(a / 2π))``, from the distance of x from a, so that large terms do not cancel."""
+    """Return ``log(x**a exp(-x) / Γ(a) / sqrt(a / 2π))``.
+
+    It is computed from the distance of x from a, so that large terms do not cancel.
+    """
     far = (x - a) / a
     near = abs(far) < 0.5
     exponent = a * where(near, _log1p_less_x(where(near, far, 0)), log(x / a) - far)
@@ -164,24 +175,24 @@ def _gamma_exponent(a: Any, x: Any) -> Any:
 
 
 def _gamma_weight(a: Any, x: Any) -> Any:
-    """``x**a exp(-x) / Γ(a)``, the weight of the incomplete gamma function."""
+    """Return ``x**a exp(-x) / Γ(a)``, the weight by which ``gamma_integral`` divides."""
     return sqrt(a / (2 * math.pi)) * exp(_gamma_exponent(a, x))
 
 
 def log_gamma_weight(a: Any, x: Any) -> Any:
-    """The logarithm of x**a exp(-x) / Γ(a)."""
+    """Return the logarithm of the weight x**a exp(-x) / Γ(a)."""
     return log(a / (2 * math.pi)) * 0.5 + _gamma_exponent(a, x)
 
 
 def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
-    """A point beyond which the integrand exp(-h) of ``gamma_integral`` is negligible: h is at least ``cut`` there.
+    """Return the end y of the integral of exp(-h(y)) in ``gamma_integral``, beyond which the integrand is negligible.
 
     Args:
       shifted: the parameter of the distribution, increased by one where ``above`` is false.
       x: the variable.
       slope: the absolute value of x - shifted, the derivative of h at 0.
       above: whether x is above the mean.
-      cut: the value of h.
+      cut: the value that h must reach at the end.
     """
     c, d = cut / x, cut / shifted
     end_above = minimum(sqrt(2 * c), log(c + 1 + log(2 * (c + 1))))
@@ -190,10 +201,10 @@ def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
 
 
 def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
-    """Return whether x is above the mean, and a tail of the gamma distribution divided by x**a exp(-x) / Γ(a).
+    """Return a mask, and a tail of the gamma distribution divided by x**a exp(-x) / Γ(a).
 
-    The tail is the upper one where x is above the mean, and the lower one elsewhere. For ``order`` > 0 it is the tail's
-    derivative of that order with respect to a.
+    The mask is true where x is above the mean. The tail is the upper tail there, and the lower tail elsewhere. If
+    ``order`` is positive, the derivative of that order of the tail with respect to a replaces the tail.
     """
     above = x > maximum(a, 1)
     shifted = where(above, a, a + 1)
@@ -218,7 +229,10 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
 
 
 def gamma_small(a: Any, x: Any) -> Any:
-    """The upper gamma tail for x up to 1 and a up to 1/2: one minus a power of x, minus a series (DLMF 8.7.1)."""
+    """Return the upper tail of the gamma distribution, for x up to 1 and a up to 1/2.
+
+    It is one minus a power of x, minus a series (DLMF 8.7.1).
+    """
     exponent = a * log(x) - _lgamma1p(a)
     term, total = 1.0, None
     power: Any = None
@@ -253,7 +267,11 @@ def _all(value: float, like: Any) -> Any:
 
 
 def _with_limits(inside: Formula, at_zero: float) -> Formula:
-    """Extend a distribution function (``at_zero`` 0) or upper tail (1) to the ends of the domain, as in SciPy."""
+    """Make a function of a and x that evaluates ``inside`` in the open domain, and has SciPy's values at its ends.
+
+    ``inside`` is the distribution function of the gamma distribution, with ``at_zero`` 0, or its upper tail, with
+    ``at_zero`` 1.
+    """
 
     @formula
     def of_all(a: Any, x: Any) -> Any:
@@ -283,7 +301,10 @@ _gamma_density: Any = binary(gamma_density_p)
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
-    """Make a function of a tuple (k,) that returns the derivative of the gamma log density of order k in a."""
+    """Make a function of a tuple (k,) that returns a derivative of log(x**a exp(-x) / Γ(a)).
+
+    The derivative is with respect to a and has the order k.
+    """
     return lambda index: log(x) - digamma(a) if index == (1,) else -_polygamma(index[0] - 1, a)
 
 
@@ -317,7 +338,10 @@ def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
 
 
 def _outside(valid: Any, x: Any) -> Any:
-    """The values of a derivative outside of the open domain: zero at x = 0 and infinity, NaN for invalid operands."""
+    """Return the derivative of a distribution function where ``x`` is not inside the domain.
+
+    The derivative is 0 for x = 0 and infinity, and NaN for other ``x`` and where ``valid`` is false.
+    """
     return where(valid & ((x == 0) | (x == math.inf)), _all(0, x), math.nan)
 
 
@@ -340,10 +364,11 @@ fraction of the interval at which it is split."""
 @in_series(igamma_derivative_p)
 @formula
 def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
-    """Evaluate the derivative of igamma with respect to a, of an order, for its Taylor rule.
+    """Evaluate the derivative of igamma with respect to a, of order ``order``, for its Taylor rule.
 
-    The weight x**a exp(-x) / Γ(a) is under the integral, so that a is in one exponent. There 1 / Γ(a + 1), with a
-    factor a above the mean, replaces 1 / Γ(a), whose coefficients would cancel near zero.
+    The weight x**a exp(-x) / Γ(a) is inside the integral, so that a appears in one exponent only. The integrand
+    contains 1 / Γ(a + 1) instead of 1 / Γ(a), whose Taylor coefficients would cancel near zero; where x is above the
+    mean, it has the factor a.
     """
 
     def inside(a: Any, x: Any) -> Any:
@@ -404,7 +429,7 @@ gamma_slope: Any = lifted(gamma_slope_p.bind)
 
 @formula
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """The derivative of a gamma sample with respect to the parameter, at a fixed quantile."""
+    """Return the derivative of a gamma sample ``x`` with respect to the shape parameter ``a``, at a fixed quantile."""
     return where(x == 0, 0, -(x * gamma_slope(a, x, order=1)))
 
 
@@ -412,7 +437,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
 
 def _beta_exponent(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
-    """``log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π))``, without cancellation of large terms.
+    """Return ``log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π))``, without cancellation of large terms.
 
     ``rest`` is 1 - x, and ``distance`` is x minus the mean a / (a + b).
     """
@@ -427,19 +452,25 @@ def _beta_root(a: Any, b: Any) -> Any:
 
 
 def _beta_weight(*variables: Any) -> Any:
-    """``x**a (1 - x)**b / B(a, b)``; the ``variables`` are a, b, x, 1 - x, and x minus the mean."""
+    """Return ``x**a (1 - x)**b / B(a, b)``, the weight by which ``beta_integral`` divides.
+
+    The ``variables`` are a, b, x, 1 - x, and x minus the mean.
+    """
     return sqrt(_beta_root(*variables[:2])) * exp(_beta_exponent(*variables))
 
 
 def log_beta_weight(*variables: Any) -> Any:
-    """The logarithm of x**a (1 - x)**b / B(a, b), from the variables that ``beta_integral`` returns."""
+    """Return the logarithm of the weight x**a (1 - x)**b / B(a, b).
+
+    The ``variables`` are a, b, x, 1 - x, and x minus the mean, as ``beta_integral`` returns them.
+    """
     return log(_beta_root(*variables[:2])) * 0.5 + _beta_exponent(*variables)
 
 
 def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
-    """``weight * (log(value / mean) - distance / mean)``, where the mean is weight / total; near the mean by a series.
+    """Return ``weight * (log(value / mean) - distance / mean)``, where the mean is ``weight / total``.
 
-    ``distance`` is value minus mean.
+    ``distance`` is ``value - mean``. Near the mean the result is computed by a series.
     """
     mean = weight / total
     far = distance / mean
@@ -449,7 +480,7 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
 
 
 def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
-    """A point beyond which the integrand exp(-h) of ``beta_integral`` is negligible: h is at least ``cut`` there.
+    """Return the end y of the integral of exp(-h(y)) in ``beta_integral``, beyond which the integrand is negligible.
 
     Args:
       shifted: the parameter a, increased by one.
@@ -458,7 +489,7 @@ def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any
       rest: 1 - x.
       log_rest: the logarithm of 1 - x.
       slope: the derivative of h at 0.
-      cut: the value of h.
+      cut: the value that h must reach at the end.
     """
     total = shifted + b
     c = cut / (shifted * (b / total))
@@ -469,9 +500,9 @@ def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any
 
 
 def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dict[tuple[int, ...], Any]:
-    """The derivatives of -log B with respect to a and b, by their orders (k, n), up to ``by_a`` and ``by_b``.
+    """Return the derivatives of -log B(of_a, of_b): a dict from the orders (k, n) in a and in b to the derivative.
 
-    ``of_a`` and ``of_b`` are the operands a and b of the beta function, and ``total`` is their sum.
+    The orders are at most ``by_a`` and ``by_b``; the order (0, 0) is missing. ``total`` is ``of_a + of_b``.
     """
     found: dict[tuple[int, ...], Any] = {}
     for k, n in np.ndindex(by_a + 1, by_b + 1):
@@ -496,9 +527,9 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
       rest: 1 - x, where the caller knows it more accurately.
 
     Returns:
-      Whether x is above the mean: the tail is then the upper one, otherwise the lower one; the quotient; and the
-      variables a, b, x, 1 - x and x minus the mean, for ``log_beta_weight``; where x is above the mean, a and b are
-      swapped, and so are x and 1 - x.
+      A mask, the quotient, and variables. The mask is true where x is above the mean: the tail is the upper tail there,
+      and the lower tail elsewhere. The variables are a, b, x, 1 - x and x minus the mean, for ``log_beta_weight``.
+      Where the mask is true, a and b are swapped, x and 1 - x are swapped, and the last variable is negated.
     """
     orders = (by_a, by_b)
     swapped = x > (a + 1) / (a + b + 1)
@@ -521,11 +552,16 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     keys = list(inner)
 
     def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
-        """Evaluate the integrand exp(-h), times a factor if a derivative is requested, at y.
+        """Evaluate the integrand at y: exp(-h), times a factor if a derivative of the tail is requested.
 
-        Where ``above``, that is x > 1/2, ``side`` is 1 - x, and h the same function of -y; otherwise ``side`` is x.
-        ``slope`` is the derivative of h at 0, ``total`` is a + b + 1, and ``swapped`` says where a and b are swapped.
-        ``logarithms`` are log(x) and log(1 - x), before the swap, and the derivatives of -log B.
+        Args:
+          y: the points.
+          side: 1 - x where ``above``, else x.
+          slope: the derivative of h at 0.
+          total: a + b + 1.
+          swapped: where a and b are swapped.
+          above: where x > 1/2. There h is the same function of -y.
+          *logarithms: log(x) and log(1 - x), before the swap, and the derivatives of -log B.
         """
         z = where(above, y, -y)
         if is_double():
@@ -555,16 +591,17 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
 
 
 def _beta_side(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> tuple[Any, Any]:
-    """Return whether x is above the mean, and the upper tail of the beta distribution if so, else the lower one.
+    """Return a mask, and a tail of the beta distribution.
 
-    ``by_a`` and ``by_b`` are the orders of a derivative of the tail with respect to a and b.
+    The mask is true where x is above the mean. The tail is the upper tail there, and the lower tail elsewhere. If the
+    orders ``by_a`` or ``by_b`` are positive, the derivative of these orders in a and b replaces the tail.
     """
     swapped, ratio, variables = beta_integral(a, b, x, by_a, by_b)
     return swapped, _beta_weight(*variables) * ratio
 
 
 def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
-    """The incomplete beta function, or its derivative of orders ``by_a`` and ``by_b`` in a and b."""
+    """Return the incomplete beta function, or its derivative of the orders ``by_a`` in a and ``by_b`` in b."""
     swapped, value = _beta_side(a, b, x, by_a, by_b)
     return where(swapped, -value if by_a or by_b else 1 - value, value)
 
@@ -575,7 +612,10 @@ def _beta_upper(a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_with_limits(inside: Formula, a: Any, b: Any, x: Any) -> Any:
-    """Evaluate the distribution function ``inside``, with SciPy's values at the ends of the domain."""
+    """Evaluate the beta distribution function.
+
+    It is ``inside(a, b, x)`` in the open domain, and at the ends of the domain it has SciPy's values.
+    """
     at_ends = where((x == 1) | ((a == 0) | (b == math.inf)), _all(1, x), 0)
     at_ends = where(x == 0, 0, at_ends)
     both = ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
@@ -613,7 +653,10 @@ _beta_density: Any = lifted(beta_density_p.bind)
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
-    """Make a function of (k, n) that returns the derivative of the beta log density of order k in a and n in b."""
+    """Make a function of a tuple (k, n) that returns a derivative of log(x**a (1 - x)**b / B(a, b)).
+
+    The derivative has the order k in a and the order n in b.
+    """
 
     def of(index: tuple[int, ...]) -> Any:
         k, n = index
@@ -632,7 +675,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
-    """The upper tail of the beta distribution, without the cancellation in 1 - betainc."""
+    """Return the upper tail of the beta distribution, without the cancellation in 1 - betainc."""
     lower = 1 - _beta_with_limits(lambda a, b, x: _all(0.5, x), a, b, x)
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), _beta_upper, lower)
 
@@ -674,7 +717,10 @@ betainc_derivative_p: Primitive = by_integrals(
 @in_series(betainc_derivative_p)
 @formula
 def _betainc_derivative_in_series(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
-    """Evaluate a derivative of betainc in a and b for its Taylor rule, with the weight under the integral."""
+    """Evaluate a derivative of betainc, of the orders ``by_a`` in a and ``by_b`` in b, for its Taylor rule.
+
+    The weight x**a (1 - x)**b / B(a, b) is inside the integral.
+    """
     return _beta_derivative_inside(partial(_beta_in_series, orders=(by_a, by_b)), a, b, x)
 
 
@@ -741,14 +787,14 @@ def _beta_slope(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
 
 
 def _beta_slope_of(a: Any, b: Any, x: Any, orders: dict[str, int], more: tuple[int, int]) -> Any:
-    """The derivative with respect to a or b of ``beta_slope_p``: a derivative of betainc divided by the weight.
+    """Return the derivative of ``beta_slope_p`` with respect to a or b.
 
-    The weight is x**a (1 - x)**b / B(a, b).
+    ``beta_slope_p`` is a derivative of betainc divided by the weight x**a (1 - x)**b / B(a, b).
 
     Args:
       a, b, x: the operands.
       orders: the orders ``by_a`` and ``by_b`` of ``beta_slope_p``.
-      more: (1, 0) for a, and (0, 1) for b.
+      more: (1, 0) for the derivative with respect to a, and (0, 1) for b.
     """
     here = beta_slope(a, b, x, **orders)
     next_one = beta_slope(a, b, x, by_a=orders["by_a"] + more[0], by_b=orders["by_b"] + more[1])

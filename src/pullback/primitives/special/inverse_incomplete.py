@@ -106,10 +106,9 @@ _FAR = 650.0
 
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
-    """Compare the two tails of a distribution; return a mask, and the logarithm of the smaller tail.
+    """Return a mask of where the upper tail is the smaller tail of a distribution, and the log of the smaller tail.
 
-    The mask is true where the upper tail is the smaller one. ``p`` is the upper tail, or unless ``upper`` the lower
-    one.
+    ``p`` is the upper tail if ``upper``, else the lower tail.
     """
     small = p <= 0.5
     logarithm = where(small, log(where(small, p, 0.5)), log1p(-where(small, 0, p)))
@@ -117,10 +116,11 @@ def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
-    """Make a function that completes a quantile at the ends of the domain.
+    """Make a function that completes values of a quantile at the ends of the domain.
 
-    The function returns its argument where ``inside`` holds. Elsewhere it returns ``low`` where the probability ``p``
-    is 0, ``high`` where it is 1, and NaN for other ``p`` and where ``valid`` does not hold.
+    The function takes the quantile's values, and returns them where ``inside`` is true. Elsewhere it returns ``low``
+    where the probability ``p`` is 0, and ``high`` where ``p`` is 1. It returns NaN for other ``p``, and where ``valid``
+    is false.
     """
     ends = [shapes.full(p.shape, end, p.dtype) for end in (low, high)]
     at_ends = where(p == 0, ends[0], where(p == 1, ends[1], math.nan))
@@ -128,7 +128,10 @@ def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
 
 
 def _gamma_inverse(a: Any, p: Any, *, upper: bool) -> Any:
-    """The x at which the upper tail (or, unless ``upper``, the lower one) of the gamma distribution is ``p``."""
+    """Return the x at which a tail of the gamma distribution is ``p``.
+
+    The tail is the upper tail if ``upper``, else the lower tail.
+    """
     finite = (a > 0) & (a < math.inf)
     inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, *((math.inf, 0.0) if upper else (0.0, math.inf)))
@@ -186,7 +189,10 @@ gammainccinv_p = _declare_gamma_inverse("gammainccinv", upper=True)
 
 
 def _beta_logit(a: Any, b: Any, target: Any) -> Any:
-    """``log(x / (1 - x))`` for the x at which log betainc is ``target``, at most log(1/2)."""
+    """Return ``log(x / (1 - x))`` for the x at which log(betainc(a, b, x)) is ``target``.
+
+    ``target`` must be at most log(1/2).
+    """
     logarithm = lgamma(a) + lgamma(b) - lgamma(a + b)
     # For x up to 1/2 betainc is at most 2 x**a / a / B(a, b).
     leading = target + log(a) + logarithm
@@ -245,7 +251,10 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
 
 
 def _where_scipy_has_none(name: str, inverse: Formula) -> Formula:
-    """Make a host rule that calls SciPy's ``name``, and ``inverse`` where SciPy returns NaN for tiny probabilities."""
+    """Make a host rule that calls SciPy's function ``name``, and ``inverse`` where SciPy wrongly returns NaN.
+
+    SciPy does so for some tiny probabilities.
+    """
     of_scipy = host.special(name)
 
     def call(*operands: Any) -> Any:
@@ -272,9 +281,9 @@ betainccinv_p = _declare_beta_inverse("betainccinv", upper=True)
 
 @formula
 def student_quantile(df: Any, p: Any) -> Any:
-    """The quantile of Student's distribution at ``p``.
+    """Return the quantile of Student's distribution with ``df`` degrees of freedom at ``p``.
 
-    It is t with t² / df = (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the smaller of p and 1 - p.
+    The quantile t satisfies t² / df = (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the smaller of p and 1 - p.
     """
     finite = (df > 0) & (df < math.inf)
     inside = finite & ((p > 0) & (p < 1))
@@ -294,7 +303,11 @@ def student_quantile(df: Any, p: Any) -> Any:
 
 
 def _ndtri_exp(y: Any) -> Any:
-    """The inverse of log_ndtr, which is concave, by Newton's iteration from -sqrt(-2 y), left of the root."""
+    """Return the inverse of log_ndtr.
+
+    Below -1 it is found by Newton's iteration. The start -sqrt(-2 y) is left of the root, and log_ndtr is concave, so
+    that the iteration converges.
+    """
     low = (y < -1) & (y > -math.inf)
     safe = where(low, y, -2)
 

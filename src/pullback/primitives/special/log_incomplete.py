@@ -48,7 +48,7 @@ quotient = lifted(quotient_p.bind)
 
 
 def _log_of_rest(logarithm: Any) -> Any:
-    """``log(1 - exp(logarithm))``, without cancellation."""
+    """Return ``log(1 - exp(logarithm))``, without cancellation."""
     near = logarithm > -math.log(2)
     close = log(-expm1(where(near, logarithm, -1)))
     return where(near, close, log1p(-exp(where(near, -1, logarithm))))
@@ -60,10 +60,10 @@ _ROOT_HALF = math.sqrt(0.5)
 
 
 def _log_ndtr(x: Any, single: bool) -> Any:
-    """The logarithm of the normal distribution function exp(-x²/2) erfcx(-x / √2) / 2 (DLMF 7.2.7).
+    """Return the logarithm of the normal distribution function, exp(-x²/2) erfcx(-x / √2) / 2 (DLMF 7.2.7).
 
-    Below zero it is a sum of logarithms of factors. Above zero it is log(1 - tail); for results of single precision
-    this tail is a product of the same kind.
+    For negative x it is a sum of the logarithms of these factors. For positive x it is log(1 - tail). If ``single``,
+    the result is accurate to single precision only, and the tail is computed from the same factors.
     """
     scaled, half_square = erfcx_of_positive(abs(x) * _ROOT_HALF, single), x * 0.5 * x
     below = log_of_positive(scaled * 0.5) - half_square
@@ -76,7 +76,7 @@ def _log_ndtr(x: Any, single: bool) -> Any:
 
 
 def normal_hazard(x: Any) -> Any:
-    """The normal density divided by ndtr: the derivative of log_ndtr."""
+    """Return the normal density divided by ndtr, which is the derivative of log_ndtr."""
     below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
     positive = ops.where(lt(x, 0), 0, x)
     above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))
@@ -84,7 +84,10 @@ def normal_hazard(x: Any) -> Any:
 
 
 def _host_log_ndtr(x: Any) -> Any:
-    """Evaluate SciPy's log_ndtr; for positive doubles evaluate log1p(-tail) instead, since SciPy rounds x / √2."""
+    """Evaluate SciPy's log_ndtr on the host; for positive doubles evaluate log1p(-tail) instead.
+
+    SciPy loses accuracy there, since it rounds x / √2.
+    """
     out = _scipy_log_ndtr(x)
     above = x > 0
     if x.dtype != np.float64 or not np.any(above):
@@ -151,9 +154,9 @@ log_beta_density_p: Primitive = composite(
 
 @formula
 def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
-    """Return the logarithm of a tail of the gamma distribution, and the logarithm of x times the density at x.
+    """Return the log of a tail of the gamma distribution, and the log of x times the density at x.
 
-    The tail is the upper one where ``upper`` holds, and the lower one elsewhere. The operands must be inside the
+    The tail is the upper tail where ``upper`` is true, and the lower tail elsewhere. The operands must be inside the
     domain.
     """
     above, ratio = gamma_integral(a, x, 0)
@@ -188,7 +191,7 @@ def _true(value: bool, like: Any) -> Any:
 
 
 def _declare_log_gamma(name: str, upper: bool) -> Primitive:
-    """Declare the logarithm of igammac (``upper``) or of igamma."""
+    """Declare a primitive: the logarithm of igammac if ``upper``, else the logarithm of igamma."""
     sign = neg if upper else lambda x: x
 
     def by_a(t: Any, a: Any, x: Any) -> Any:
@@ -213,9 +216,9 @@ log_igammac_p = _declare_log_gamma("log_igammac", upper=True)
 
 @formula
 def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tuple[Any, Any]:
-    """Return the logarithm of a tail of the beta distribution, and the logarithm of x (1 - x) times the density at x.
+    """Return the log of a tail of the beta distribution, and the log of x (1 - x) times the density at x.
 
-    The tail is the upper one where ``upper`` holds, and the lower one elsewhere. The operands must be inside the
+    The tail is the upper tail where ``upper`` is true, and the lower tail elsewhere. The operands must be inside the
     domain. ``rest`` is 1 - x, where the caller knows it more accurately.
     """
     swapped, ratio, variables = beta_integral(a, b, x, 0, 0, rest)
@@ -236,7 +239,7 @@ def _log_beta(a: Any, b: Any, x: Any, *, upper: bool) -> Any:
 
 
 def _declare_log_beta(name: str, upper: bool) -> Primitive:
-    """Declare the logarithm of betaincc (``upper``) or of betainc."""
+    """Declare a primitive: the logarithm of betaincc if ``upper``, else the logarithm of betainc."""
     sign = neg if upper else lambda x: x
 
     def by_parameter(t: Any, a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:

@@ -26,7 +26,7 @@ from pullback.primitives.special.quadrature import SERIES_BELOW, in_series, inte
 
 
 def _zero_times(logarithm: Any) -> Any:
-    """Make the lowering rule of ``x * logarithm(y)``, which is zero where x is zero, unless y is NaN."""
+    """Make the lowering rule of ``x * logarithm(y)``; the product is zero where x is zero, unless y is NaN."""
 
     def product(x: Any, y: Any) -> Any:
         zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
@@ -36,7 +36,7 @@ def _zero_times(logarithm: Any) -> Any:
 
 
 def _quotient(x: Any, y: Any, *, power: int) -> Any:
-    """``x / y**power``; 0 where ``x`` is 0, by continuity."""
+    """Return ``x / y**power``, or 0 where ``x`` is 0."""
     return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
 
 
@@ -64,7 +64,10 @@ xlog1py_p = elementwise(
 
 
 def _by_logarithm(logarithm: Callable[[Any], Any], shift: int) -> Callable[..., Coefficient]:
-    """Make the Taylor rule of ``x * log(y + shift)``, where zero times a logarithm is zero."""
+    """Make the Taylor rule of ``x * log(y + shift)``; the product is zero where x is zero, even if the log is infinite.
+
+    ``logarithm`` is the function of y that returns ``log(y + shift)``, and ``shift`` is 0 or 1.
+    """
 
     def rule(ans: Series, x: Series, y: Series) -> Coefficient:
         factor, base = with_array(x, ans), with_array(y, ans)
@@ -106,7 +109,10 @@ entr_p = elementwise(
 
 
 def _logit(x: Any) -> Any:
-    """The logit log(x) - log(1 - x); near its zero at 1/2, twice the artanh of 2 x - 1, which is exact there."""
+    """Return the logit log(x) - log(1 - x).
+
+    Near x = 1/2, where it is zero, it is computed as 2 artanh(2 x - 1): there 2 x - 1 has no rounding error.
+    """
     if dtypes.is_complex(x.dtype):
         near = ops.lt(ops.abs(ops.sub(x, 0.5)), 0.2)
     else:
@@ -141,12 +147,12 @@ def _in_single(x: Any) -> Any:
 
 
 def _exprel_derivative(x: Any, *, order: int) -> Any:
-    """The integral of t**n exp(x t) over t from 0 to 1, where n is the order, without cancellation.
+    """Return the integral of t**n exp(x t) over t from 0 to 1, without cancellation, where n is ``order``.
 
-    Far from zero, integration by parts yields (exp(x) - n I) / x, where I is the integral of order n - 1; for positive
-    x all terms are divided by exp(x), which would overflow first. Near zero it is the sum of x**k / k! / (n + k + 1),
-    or for negative x, by Kummer's transformation, exp(x) times the sum of (-x)**k n! / (n + k + 1)!: no term is
-    negative.
+    Far from zero, integration by parts yields (exp(x) - n I) / x, where I is the integral for n - 1. For positive x all
+    terms are divided by exp(x), which would overflow before the result does. Near zero the integral is the sum of x**k
+    / k! / (n + k + 1) over k. For negative x it is exp(x) times the sum of (-x)**k n! / (n + k + 1)!, by Kummer's
+    transformation, so that no term is negative.
     """
     dtype, n = x.dtype, order
     x = _in_single(x)
@@ -183,7 +189,10 @@ exprel_p = elementwise(
 
 @in_series(exprel_p)
 def _exprel_in_series(x: Any) -> Any:
-    """Evaluate exprel for its Taylor rule: the integral of exp(x t) over t from 0 to 1, scaled by its largest value."""
+    """Evaluate exprel for its Taylor rule: the integral of exp(x t) over t from 0 to 1.
+
+    The largest value of the integrand is a factor outside of the integral, so that the integrand does not overflow.
+    """
     at = ops.stop_gradient_p.bind(x)
     size, rising, moved = ops.abs(at), ops.gt(at, 0), ops.sub(x, at)
     end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
@@ -202,9 +211,10 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
-    """The sum of (-log(q + k))**n (q + k)**-s over k, by the Euler-Maclaurin formula (DLMF 25.11.5, 2.10.1).
+    """Return the derivative of the Hurwitz zeta function with respect to s, of order n = ``order``.
 
-    It differentiates each term of the formula for n = 0 with respect to s, by Leibniz's rule.
+    It is the sum of (-log(q + k))**n (q + k)**-s over k >= 0. The Euler-Maclaurin formula for n = 0 is differentiated
+    term by term (DLMF 25.11.5, 2.10.1).
     """
     dtype, double = s.dtype, np.dtype(np.float64)
     s, q = ops.convert_element_type(s, double), ops.convert_element_type(q, double)
@@ -260,7 +270,10 @@ zeta_p = elementwise(
 
 
 def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:
-    """Emit the Hurwitz zeta function: one sum if all q are positive, three if some are negative."""
+    """Emit the Hurwitz zeta function of ``s`` and ``q``.
+
+    If all q are positive it is one sum; if some q are negative, it combines three sums.
+    """
     double, index = np.dtype(np.float64), np.dtype(np.int64)
     terms, power = (9, ops.pow) if hlo.result.dtype == double else (5, _power_of_singles)
     wide = [hlo.convert(hlo.broadcast(x, hlo.result.shape), double) for x in (s, q)]
@@ -282,10 +295,18 @@ def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:
 
 
 def _zeta_term(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
-    """Compute a part of the zeta function: the sum of its positive terms (i = 0), or a part of the others (i = 1, 2).
+    """Return term ``i`` of three terms that add up to the Hurwitz zeta function.
 
-    The negative terms have the absolute values r, r + 1, ..., -q, and s must be an integer: their sum is the sum from r
-    on (i = 1) minus the sum from 1 - q on (i = 2). Each sum takes ``terms`` terms; ``power(x, y)`` computes x**y.
+    Term 0 is the sum of (q + k)**-s over the k with q + k > 0. Terms 1 and 2 are zero for positive q. For negative q, s
+    must be an integer, and the other k have the absolute values abs(q + k) of r, r + 1, ..., -q, with r = ceil(q) - q.
+    Up to a sign, the sum over these values is the infinite sum from r on (term 1) minus the infinite sum from 1 - q on
+    (term 2).
+
+    Args:
+      i: the number of the term, 0, 1 or 2.
+      s, q: the operands.
+      terms: the number of explicit terms of each sum.
+      power: a function ``power(x, y)`` that computes x**y.
     """
     below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
     first, second = ops.eq(i, 0), ops.eq(i, 1)
@@ -299,14 +320,15 @@ def _zeta_term(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
 
 
 def _power_of_singles(base: Any, exponent: Any) -> Any:
-    """Compute a power with an error below the rounding of single precision."""
+    """Return base**exponent for positive bases, with an error below the rounding error of single precision."""
     return ops.exp(ops.mul(log_of_positive(base), exponent))
 
 
 def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
-    """The sum of (q + k)**-s over k for positive q: ``terms`` terms, and the Euler-Maclaurin formula (DLMF 25.11.5).
+    """Return the sum of (q + k)**-s over k >= 0, for positive q.
 
-    ``power(x, y)`` computes x**y.
+    The first ``terms`` terms are added; the rest is the Euler-Maclaurin formula (DLMF 25.11.5). ``power(x, y)``
+    computes x**y.
     """
     s = ops.min_p.bind(s, 1e15)
     last = q + terms
@@ -325,7 +347,10 @@ def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
 
 
 def _zeta_at_ends(out: Any, s: Any, q: Any) -> Any:
-    """Correct zeta to infinity at s = 1 and at q = 0, -1, -2, ..., as in SciPy, and to NaN below s = 1."""
+    """Correct ``out``, the zeta function of ``s`` and ``q``, at its special points, as in SciPy.
+
+    It is infinite at s = 1, and at q = 0, -1, -2, ... for s > 1. It is NaN for s < 1, and zero for infinite q.
+    """
     pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
     pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
     out = ops.where(ops.eq(q, math.inf), 0, out)

@@ -19,7 +19,10 @@ from pullback.primitives.elementwise import convert_element_type
 
 
 def doubled(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of operands of any precision that evaluates ``formula`` in double precision and rounds once."""
+    """Make a function that converts its operands to double precision, evaluates ``formula``, and rounds the result.
+
+    The result has the precision of the operands.
+    """
 
     def of_any(*operands: Any, **params: Any) -> Any:
         dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
@@ -38,9 +41,9 @@ _LOW = float(Decimal(2).ln() - Decimal(_HIGH))
 
 
 def _log_of_positive(x: Any) -> Any:
-    """Compute log(x) for x = 2**k (1 + f), as k log(2) + 2 artanh(f / (2 + f)), with the artanh as a series.
+    """Compute log(x) for positive x = 2**k (1 + f), as k log(2) + 2 artanh(f / (2 + f)); the artanh is a series.
 
-    The large terms are added last, so that the error is below one ulp (as in Ng's ``log`` of FreeBSD's msun).
+    The largest terms are added last, so that the error is below one ulp (as in the ``log`` of FreeBSD's msun, by Ng).
     """
     bits = ops.bitcast_convert_type(x, np.dtype(np.int64))
     k = ops.shift_right_arithmetic_p.bind(ops.sub(bits, _ROOT_OF_HALF), 52)

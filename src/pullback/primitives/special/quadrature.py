@@ -30,22 +30,25 @@ _wanted: ContextVar[bool] = ContextVar("whether double precision is wanted", def
 
 
 def is_double() -> bool:
-    """Whether the formula being evaluated must be accurate to double precision, instead of single."""
+    """Return whether the formula that is being evaluated must be accurate to double precision; else single suffices."""
     return _wanted.get()
 
 
 def cut_off() -> float:
-    """The h at which to cut off an integrand exp(-h) that falls from 1, for an error below rounding."""
+    """Return the h at which to cut off an integrand exp(-h) that falls from 1: the rest is below the rounding error."""
     return 38.0 if is_double() else 19.0
 
 
 def _nodes() -> int:
-    """The number of nodes that integrate exp(-h), up to its cut-off, with an error below rounding."""
+    """Return the number of nodes that integrate exp(-h), up to its cut-off, with an error below the rounding error."""
     return 48 if is_double() else 18
 
 
 def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that evaluates ``formula`` with integrals only as accurate as results of ``dtype`` can be."""
+    """Make a function that evaluates ``formula`` with integrals of the accuracy that results of ``dtype`` need.
+
+    For results of single precision integrals are cut off earlier, and have fewer nodes.
+    """
 
     def evaluated(*operands: Any) -> Any:
         outer = _wanted.set(dtype.itemsize >= 8)
@@ -58,15 +61,15 @@ def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callab
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bool = False, split: float = 0) -> Any:
-    """The integral of ``integrand(y, *operands)`` over y from 0 to ``end``, by the Gauss-Legendre rule.
+    """Return the integral of ``integrand(y, *operands)`` over y from 0 to ``end``, by the Gauss-Legendre rule.
 
     Args:
       integrand: a function of arrays, which have a new first axis for the nodes.
       end: the upper limits, in double precision.
       *operands: more operands of the integrand, of the same shape.
-      narrow: whether the integrand may be evaluated in single precision if the results have single precision. Nothing
-        may cancel in it.
-      split: the fraction of the interval at which to split it in two, each half with all nodes; 0 for no split.
+      narrow: whether to evaluate the integrand in single precision if the results have single precision. No terms of
+        the integrand may cancel then.
+      split: the fraction of the interval at which to split it in two, each with all nodes; 0 for no split.
     """
     dtype = np.dtype(np.float32) if narrow and not is_double() else end.dtype
     constants = _rule_in_two(_nodes(), split) if split else rule()
@@ -79,7 +82,7 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
 
 
 def formula_integral(integrand: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """Evaluate :func:`integral` for an integrand and operands that are formulas, that is, arrays with operators."""
+    """Return :func:`integral` of an integrand and operands that are formulas: arrays with Python's operators."""
     return lifted(integral)(formula(integrand), *operands, **options)
 
 
@@ -87,14 +90,14 @@ _BLOCK = 2048
 
 
 def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[..., Any]:
-    """Make the lowering rule of an elementwise operation whose formula, in double precision, contains integrals.
+    """Make the lowering rule of an elementwise operation from a formula that contains integrals, in double precision.
 
     More than 2,048 elements are computed in blocks, since the compiler stores the values at all nodes in memory.
 
     Args:
       formula: the formula, of arrays of one shape.
-      smooth: whether integrands are exp(-h) times a slowly varying factor, where h is concave, or linear for large h.
-        For results of single precision they are then cut off earlier, and have fewer nodes.
+      smooth: whether each integrand is exp(-h) times a slowly varying factor, with an h that is concave, or linear for
+        large h. Integrals for results of single precision are then cut off earlier, and have fewer nodes.
     """
 
     def rule(hlo: Any, *operands: Any) -> Any:
@@ -132,10 +135,11 @@ SERIES_BELOW = 110.0
 
 
 def in_series(p: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the Taylor rule of an elementwise operation: a formula of integrals with fixed nodes.
+    """Register the Taylor rule of an elementwise operation ``p``: a formula of integrals whose nodes are constants.
 
-    The formula takes arrays of double precision and one shape. Nothing cancels if the derivatives of the integrand do
-    not change sign, whereas the recurrence of a differential equation cancels if another solution grows faster.
+    Return a decorator for the formula, which takes arrays of double precision and one shape. Its Taylor coefficients do
+    not cancel if the derivatives of the integrand do not change sign. The recurrence of a differential equation would
+    cancel if another solution of the equation grows faster.
     """
 
     def register(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,13 +160,14 @@ _FEW = 1024
 def by_integrals(
     name: str, formula: Callable[..., Any], jvp: Sequence[Callable[..., Any]], smooth: bool = False
 ) -> Primitive:
-    """Declare an elementwise operation whose formula has integrals.
+    """Declare an elementwise operation whose formula contains integrals.
 
     Args:
       name: the name in jaxprs and errors.
       formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
-      jvp: for each operand ``rule(t, *operands, **params) -> tangent``.
-      smooth: whether integrands are exp(-h) times a slowly varying factor, where h is concave, or linear for large h.
+      jvp: for each operand ``rule(t, *operands, **params) -> tangent``, where ``t`` is the operand's tangent.
+      smooth: whether each integrand is exp(-h) times a slowly varying factor, with an h that is concave, or linear for
+        large h.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
@@ -195,16 +200,16 @@ def by_integrals(
 
 
 def rule() -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights of the current accuracy, for the interval from 0 to 1."""
+    """Return the nodes and weights of the Gauss-Legendre rule from 0 to 1, as many as the current accuracy needs."""
     return _rule(_nodes())
 
 
 @lru_cache
 def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
-    """The correctly rounded nodes and weights of the Gauss-Legendre rule on the interval from 0 to 1.
+    """Return the ``count`` nodes and weights of the Gauss-Legendre rule from 0 to 1, correctly rounded.
 
-    NumPy's are eigenvalues with an error of 1e-16; an integrand that falls to exp(-38) would amplify that a hundred
-    times at the first node. Newton's method refines them, in decimals.
+    NumPy computes the nodes as eigenvalues, with an error of 1e-16. At the first node, an integrand that falls to
+    exp(-38) would amplify this error a hundred times. Newton's method corrects the nodes, in decimals.
     """
     nodes, weights = [], []
     with localcontext() as context:
@@ -222,7 +227,10 @@ def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
 
 @lru_cache
 def _rule_in_two(count: int, split: float) -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights on the interval from 0 to 1, split at ``split``, with ``count`` nodes in each half."""
+    """Return the nodes and weights of two Gauss-Legendre rules, from 0 to ``split`` and from ``split`` to 1.
+
+    Each rule has ``count`` nodes.
+    """
     nodes, weights = (x._value for x in _rule(count))
     points = np.concatenate([split * nodes, split + (1 - split) * nodes])
     return ArrayImpl(points), ArrayImpl(np.concatenate([split * weights, (1 - split) * weights]))

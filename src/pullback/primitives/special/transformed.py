@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _rel_entr(p: Any, q: Any) -> Any:
-    """``p log(p / q)``, without overflow of the quotient."""
+    """Return ``p log(p / q)``, without overflow of the quotient."""
     inside = _and(gt(p, 0), gt(q, 0))
     value = mul(p, _log_quotient(_where(inside, p, 1), _where(inside, q, 1)))
     zero = _and(eq(p, 0), _ge(q, 0))
@@ -59,7 +59,7 @@ _OF_ARTANH = [1 / n for n in range(33, 2, -2)]
 
 
 def _kl_div(p: Any, q: Any) -> Any:
-    """The divergence p (r - log(1 + r)), where r = (q - p) / p; near r = 0 by a series."""
+    """Return the divergence p (r - log(1 + r)), where r = (q - p) / p; near r = 0 it is computed by a series."""
     inside = _and(gt(p, 0), gt(q, 0))
     safe_p, safe_q = _where(inside, p, 1), _where(inside, q, 1)
     difference = sub(safe_q, safe_p)
@@ -77,7 +77,10 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 
 def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
-    """The derivative ``log(p / q) + extra`` of an entropy with respect to p; ``extra`` is a constant of the entropy."""
+    """Return ``log(p / q) + extra``, with limits where ``p`` or ``q`` is zero.
+
+    It is the derivative of ``rel_entr(p, q)`` or ``kl_div(p, q)`` with respect to p; ``extra`` is their constant.
+    """
     inside = _and(_and(_ge(p, 0), _ge(q, 0)), _or(gt(p, 0), gt(q, 0)))
     value = _log_quotient(_where(_and(inside, gt(p, 0)), p, 1), _where(_and(inside, gt(q, 0)), q, 1))
     value = _where(eq(p, 0), -math.inf, _where(eq(q, 0), math.inf, value))
@@ -85,7 +88,7 @@ def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
 
 
 def _spread(t: Any, p: Any, q: Any) -> Any:
-    """Broadcast the tangent ``t`` to the shape to which the operands ``p`` and ``q`` broadcast."""
+    """Broadcast the tangent ``t`` to the common shape of the operands ``p`` and ``q``."""
     shape = broadcast_shape("log_of_ratio", [shape_of(x) for x in (p, q)])
     return t if shape_of(t) == shape else shapes.broadcast_to(t, shape)
 
@@ -112,7 +115,10 @@ rel_entr_p: Primitive = elementwise(
 
 
 def _host_kl_div(p: Any, q: Any) -> Any:
-    """Evaluate SciPy's kl_div; where p is near q, and SciPy loses all digits, evaluate a series."""
+    """Evaluate SciPy's kl_div on the host; where p is near q evaluate a series instead.
+
+    There SciPy's formula loses all digits.
+    """
     out = np.asarray(_scipy_kl_div(p, q))
     single = out.dtype != np.float64
     near = np.flatnonzero(np.abs(q - p) < (1e-3 if single else 0.5) * p)
@@ -124,7 +130,7 @@ def _host_kl_div(p: Any, q: Any) -> Any:
 
 
 def _less_log1p(r: Any) -> Any:
-    """``r - log(1 + r)`` for an array of doubles up to 0.5, by the series of artanh."""
+    """Return ``r - log(1 + r)`` for NumPy doubles with abs(r) up to 0.5, by the series of artanh."""
     s = r / (r + 2)
     square = s * s
     series = np.full_like(r, _OF_ARTANH[0])
@@ -150,9 +156,9 @@ kl_div_p: Primitive = elementwise(
 
 
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
-    """The derivative of order n = ``order`` of the Box-Cox transform with respect to the power.
+    """Return the derivative of order n = ``order`` of the Box-Cox transform with respect to the power.
 
-    It is log(x)**(n + 1) times the derivative of exprel at power log(x). With ``shifted``, 1 + x replaces x.
+    It is log(x)**(n + 1) times the derivative of order n of exprel at power * log(x). If ``shifted``, 1 + x replaces x.
     """
     if dtypes.is_complex(x.dtype):
         return _complex_box_cox(x, power, order=order, shifted=shifted)
@@ -183,7 +189,7 @@ def _complex_box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
 
 
 def _complex_exprel(w: Any, order: int) -> Any:
-    """The integral of t**n exp(w t) over t from 0 to 1, as in ``exprel_derivative``, for complex w."""
+    """Return the integral of t**n exp(w t) over t from 0 to 1, for complex w, where n is ``order``."""
     n, bound = order, 2.0 * (order + 1)
     terms = range(3 * int(bound) + 25, -1, -1)
     near, negative = lt(abs(w), bound), lt(ops.real(w), 0)

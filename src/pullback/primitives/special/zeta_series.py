@@ -38,12 +38,15 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _moved(x: Series, value: Any, sign: int = 1) -> Series:
-    """The series of ``sign * x`` plus a constant, with the value ``value``."""
+    """Return the series of ``sign * x + c``, where the constant c makes the first coefficient equal to ``value``."""
     return Series([value]) if is_fixed(x) else Series([value], lambda k: x[k] if sign == 1 else times(x[k], -1))
 
 
 def _along_axis(numbers: Any, like: Any) -> Any:
-    """Return numbers as an array along a new first axis, with the dtype of ``like``."""
+    """Return ``numbers`` as an array that broadcasts against ``like``: their axes come before axes of size one.
+
+    The array has the dtype of ``like``.
+    """
     values = np.asarray(numbers, like.dtype)
     # `like` is float64 within operations of single precision too.
     return ArrayImpl(values.reshape(values.shape + (1,) * len(like.shape)))
@@ -53,13 +56,14 @@ def _along_axis(numbers: Any, like: Any) -> Any:
 
 
 def _powers(start: Any, exponent: Series, base: Series, growth: Coefficient | None = None) -> Coefficient:
-    """The coefficients of ``base**-exponent`` times a factor; they must be requested in order.
+    """Return the Taylor coefficients of ``base**-exponent`` times a factor; they must be requested in order.
 
     Args:
       start: the value of the product.
       exponent: the series of the exponent, perhaps with an additional first axis.
       base: the series of the base, which is positive.
-      growth: returns the coefficients of the factor's logarithmic derivative, from order 0 on; None for a constant.
+      growth: a function from k >= 0 to the coefficient k of the derivative of the factor's logarithm; None for a
+        constant factor.
     """
     powers, rate, slope, logarithm = Series([start]), Series([]), Series([]), Series([ops.log(base[0])])
     speed = derivative(base)  # slope is the derivative of the base's logarithm
@@ -89,7 +93,7 @@ def _powers(start: Any, exponent: Series, base: Series, growth: Coefficient | No
 
 
 def _of_positive(s: Series, q: Series) -> Coefficient:
-    """The coefficients from order 1 on of the sum of (q + i)**-s over i = 0, 1, ..., for positive q."""
+    """Return the Taylor coefficients, from order 1 on, of the sum of (q + i)**-s over i = 0, 1, ..., for positive q."""
     terms, corrections = (9, 10) if q[0].dtype == np.float64 else (5, 4)
     ones = shapes.full(np.broadcast_shapes(shape_of(s[0]), shape_of(q[0])), 1, q[0].dtype)
     first = _moved(q, ops.add(_along_axis(range(terms), ones), q[0]))
@@ -117,10 +121,10 @@ def _of_positive(s: Series, q: Series) -> Coefficient:
 
 
 def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
-    """The coefficients of the logarithmic derivatives of functions of s, one function for each offset j.
+    """Return the Taylor coefficients of the derivatives of log(f_j(s)), with a function f_j for each j in ``offsets``.
 
-    The function is 1 / (s - 1) for j = -1, and else the product s (s + 1) ... (s + j - 1). The offsets are along a new
-    first axis. The dtype is the dtype of ``like``.
+    The function f_j is 1 / (s - 1) for j = -1, and else the product s (s + 1) ... (s + j - 1). The offsets are along a
+    new first axis. The result has the dtype of ``like``.
     """
     factors = range(-1, offsets[-1])
     signs = np.array([[-(i == -1) if j == -1 else 0 <= i < j for i in factors] for j in offsets])
@@ -137,11 +141,11 @@ def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
 
 
 def _zeta(s: Series, q: Series) -> Coefficient:
-    """The coefficients from order 1 on of the zeta function, for negative q too if s is a constant integer.
+    """Return the Taylor coefficients, from order 1 on, of the Hurwitz zeta function.
 
-    The terms are (q + i)**-s for i = 0, 1, ... . For negative q the first bases q + i are negative, with the absolute
-    values -q, ..., r + 1, r, where r = ceil(q) - q. Up to a sign, the sum of these terms is the sum from r on minus the
-    sum from 1 - q on.
+    For negative q, s must be a constant integer. The terms are (q + i)**-s for i = 0, 1, ... . For negative q the first
+    bases q + i are negative, with the absolute values -q, ..., r + 1, r, where r = ceil(q) - q. Up to a sign, the sum
+    of their terms is the infinite sum from r on minus the infinite sum from 1 - q on.
     """
     if is_on_host(q[0]) and not (host_value(q[0]) < 0).any():
         return _of_positive(s, q)
@@ -173,9 +177,10 @@ def _zeta_taylor(ans: Series, s: Series, q: Series) -> Coefficient:
 
 
 def _polygamma(n: Any, x: Series) -> Coefficient:
-    """The coefficients of polygamma of a constant order n, (-1)**(n + 1) n! zeta(n + 1, x).
+    """Return the Taylor coefficients of polygamma of a constant order n, (-1)**(n + 1) n! zeta(n + 1, x).
 
-    They come from the series of its derivative, which has no pole at n = 0.
+    They are computed from the series of its derivative, which contains zeta(n + 2, x): for n = 0 zeta(n + 1, x) is
+    infinite.
     """
     zeta = _zeta(Series([ops.add(n, 2)]), x)
     half = ops.mul(n, 0.5)
@@ -196,10 +201,10 @@ def _polygamma_taylor(ans: Series, n: Series, x: Series) -> Coefficient | None:
 
 
 def _trigamma(x: Series) -> Coefficient:
-    """The coefficients from order 1 on of zeta(2, x), the trigamma function.
+    """Return the Taylor coefficients, from order 1 on, of the trigamma function, zeta(2, x).
 
-    Below zero it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square equals -c' and c**2 + pi**2, where
-    c = pi / tan(pi x).
+    For negative x it is (pi / sin(pi x))**2 - zeta(2, 1 - x). With c = pi / tan(pi x) the square is pi**2 + c**2, and
+    its coefficients are found from the equation c' = -(pi**2 + c**2).
     """
     two = Series([shapes.full((), 2, x[0].dtype)])
     if is_on_host(x[0]) and not (host_value(x[0]) < 0).any():
@@ -236,9 +241,10 @@ def _lgamma_taylor(ans: Series, x: Series) -> Coefficient:
 
 
 def _by_slope(slope: Series, following: Coefficient, x: Series) -> Coefficient:
-    """The coefficients of f(x), for a function f of the series ``x``.
+    """Return the Taylor coefficients of f(x), from order 1 on, for a function f and the series ``x``.
 
-    ``slope`` is the series of f'(x), to which ``following`` appends a coefficient of each higher order.
+    ``slope`` is the series of f'(x), with its first coefficient only. ``following(k)`` returns the coefficient k of
+    this series.
     """
     along = integral(slope, derivative(x))
 

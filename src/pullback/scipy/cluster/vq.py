@@ -66,7 +66,10 @@ _FEW = 5
 
 
 def _nearest(x: Any, book: Any) -> Any:
-    """Return the indices of the nearest vectors of the code book, computed a block of observations at a time."""
+    """Return for each observation in ``x`` the index of the nearest vector of the code book.
+
+    The observations are processed in blocks, which bounds the memory.
+    """
     m, k = x.shape[0], book.shape[0]
     if book.shape[1] >= _FEW:  # centred vectors lose less in differences of squares
         middle = pnp.mean(book, axis=0)

@@ -58,10 +58,10 @@ _GAUSS = np.array([*[k[2] for k in _KRONROD], 0.0, *[k[2] for k in reversed(_KRO
 
 
 class _Options(NamedTuple):
-    """The accuracy and the cost of an integral.
+    """The bounds on the error and the cost of an integral.
 
     Attributes:
-      absolute, relative: bounds of the error; the larger applies.
+      absolute, relative: the absolute and the relative bound of the error; the larger bound applies.
       limit: the largest number of intervals.
     """
 
@@ -96,10 +96,10 @@ def _rounding(*types: np.dtype[Any]) -> float:
 
 
 def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """Return a change of variables from [0, 1] to [a, b]: a function of ``s`` to the point and its derivative.
+    """Return a change of variables from [0, 1] to [a, b]: a function from ``s`` to a point and its derivative.
 
-    Limits may be infinite. The substitution ``t = s² (3 - 2 s)`` has the derivative zero at both ends: it smooths an
-    integrand that grows like an inverse root at an end, or has an infinite derivative there.
+    ``a`` and ``b`` may be infinite. First ``s`` is mapped to ``t = s² (3 - 2 s)``, whose derivative is zero at both
+    ends. So integrands are smoothed that grow like an inverse root at an end, or have an infinite derivative there.
     """
     infinite_a, infinite_b = ops.eq(ops.abs(a), math.inf), ops.eq(ops.abs(b), math.inf)
     start, stop = ops.where(infinite_a, 0.0, a), ops.where(infinite_b, 0.0, b)
@@ -124,9 +124,10 @@ def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
 
 
 def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: _Options) -> tuple[Any, Any, Any]:
-    """Integrate a vector-valued ``f`` from 0 to 1, by halving the interval with the largest error in each step.
+    """Integrate a vector-valued ``f`` from 0 to 1; each step halves the interval with the largest error.
 
-    Return the integral, an estimate of its error, and the number of intervals.
+    Return the integral, an estimate of its error, and the number of intervals. ``count`` is the number of elements of
+    ``f``, and ``dtype`` the dtype of its variable.
     """
     limit = options.limit
     value, error = _on_interval(f, shapes.full((), 0.0, dtype), shapes.full((), 1.0, dtype))
@@ -168,13 +169,16 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
 
 
 def _vector(out: Any) -> Any:
-    """Flatten a result of any shape, real or complex, to a vector of real numbers."""
+    """Flatten a result of any shape to a vector of real numbers.
+
+    A complex result becomes its real parts followed by its imaginary parts.
+    """
     flat = shapes.reshape(out, (out.size,))
     return pnp.concatenate([flat.real, flat.imag]) if dtypes.is_complex(out.dtype) else flat
 
 
 def _unvector(flat: Any, out: Any) -> Any:
-    """Rebuild an array of the type of ``out`` from its vector, the inverse of :func:`_vector`."""
+    """Rebuild an array with the shape and dtype of ``out`` from the vector ``flat`` that :func:`_vector` returned."""
     size = math.prod(out.shape)
     if dtypes.is_complex(out.dtype):
         flat = ops.complex(flat[:size], flat[size:])
@@ -182,7 +186,10 @@ def _unvector(flat: Any, out: Any) -> Any:
 
 
 def _integral_value(f: Callable[..., Any], options: _Options, a: Any, b: Any, params: Any) -> Any:
-    """Integrate ``f(x, params)`` from ``a`` to ``b``; return the integral, its error and the number of intervals."""
+    """Integrate ``f(x, params)`` over x from ``a`` to ``b``.
+
+    Return the integral, an estimate of its error, and the number of intervals.
+    """
     like = eval_shape(f, a, params)
     backwards = ops.gt(a, b)
     low, high = ops.where(backwards, b, a), ops.where(backwards, a, b)
@@ -204,14 +211,18 @@ _integral = custom_vjp(_integral_value, nondiff_argnums=(0, 1))
 
 
 def _at(f: Callable[..., Any], x: Any, params: Any) -> Any:
-    """Return the integrand at a limit ``x``, or zero if the limit is infinite."""
+    """Return the integrand at a limit of integration, ``f(x, params)``, or zero if ``x`` is infinite."""
     infinite = ops.eq(ops.abs(x), math.inf)
     value = f(ops.where(infinite, 0.0, x), params)
     return ops.where(infinite, 0.0, value)
 
 
 def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangents: Any) -> Any:
-    """Jvp rule: the integrand at the limits, plus the integral of its derivative with respect to the parameters."""
+    """Jvp rule of an integral: return the integral, its error and the number of intervals, and their tangents.
+
+    The tangent of the integral has two terms: the integrand at the limits, times the tangents of the limits, and the
+    integral of the integrand's derivative with respect to the parameters.
+    """
     (a, b, params), (ta, tb, tparams) = primals, tangents
     value, error, n = _integral(f, options, a, b, params)
     terms = []
@@ -394,7 +405,10 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
 
 
 def _edges(a: Any, b: Any, points: Any) -> list[Any]:
-    """Return the limits of integration and the ``points`` between them in order, as numbers of one dtype."""
+    """Return the list of ``a``, the ``points`` between in order, and ``b``, as arrays of one dtype.
+
+    ``a`` and ``b`` are the limits of integration.
+    """
     between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
     every = inexact_operands("quad", a, b, *between)
     for v in every:

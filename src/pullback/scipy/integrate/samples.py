@@ -17,8 +17,8 @@ __all__ = ["cumulative_trapezoid", "simpson"]
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, int]:
     """Check the arguments of an integral of samples.
 
-    Return the values with the integration axis last, the lengths of the intervals (a scalar, or along the last axis),
-    and the index of the integration axis.
+    Return the values with the integration axis last, the lengths of the intervals (along the last axis, or a scalar if
+    they are equal), and the index of the integration axis in ``y``.
     """
     y, step = inexact_operands(name, y, dx if x is None else x)
     if not y.shape:
@@ -42,7 +42,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, i
 
 
 def _sliced(x: Any, start: int, stop: int, stride: int = 1) -> Any:
-    """Slice the last axis of ``x``; return a scalar unchanged."""
+    """Slice the last axis of ``x``; return ``x`` unchanged if it is a scalar."""
     if not x.shape:
         return x
     lead = len(x.shape) - 1
@@ -90,10 +90,12 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
 
 
 def _parabolas(f: Any, h: Any, stop: int) -> Any:
-    """Return the integrals over pairs of intervals of the parabolas through their three points.
+    """Return the integral of a parabola over each pair of neighbouring intervals, as in Simpson's rule.
 
-    ``f`` holds the values at the points, and ``h`` the lengths of the intervals, a scalar if they are equal. The pairs
-    end at the point ``stop`` or before.
+    Args:
+      f: the values at the points, along the last axis; three points determine a parabola.
+      h: the lengths of the intervals, a scalar if they are equal.
+      stop: the index of the point at which the last pair may end.
     """
     y0, y1, y2 = (_sliced(f, k, max(stop - 1 + k, k), 2) for k in range(3))
     if not h.shape:

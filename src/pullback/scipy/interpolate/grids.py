@@ -118,7 +118,7 @@ class RegularGridInterpolator:
         return ops.where(shapes.expand_dims(reduce(ops.or_p.bind, strange), tuple(extra)), math.nan, out)
 
     def _coordinates(self, xi: Any) -> list[Any]:
-        """Return the coordinates of the points ``xi`` along each axis, as arrays of one shape and dtype."""
+        """Return the coordinates of the points ``xi``, one array for each axis of the grid, of one shape and dtype."""
         n = len(self.grid)
         if isinstance(xi, tuple):
             columns = [real_floats(_NAME, x, "the points") for x in xi]
@@ -135,7 +135,13 @@ class RegularGridInterpolator:
         return promote_all(_NAME, [*columns, *self.grid])[:n]
 
     def _at(self, coordinates: list[Any], grid: list[Any], method: str) -> Any:
-        """Return the interpolated values, extrapolated outside of the grid."""
+        """Return the interpolated values at points with these ``coordinates``; outside of the grid, extrapolate.
+
+        Args:
+          coordinates: the coordinates of the points along each axis of the grid.
+          grid: the points of the grid along each axis.
+          method: "linear" or "nearest".
+        """
         count = len(coordinates)
         indices, weights = [], []
         for axis, (x, p) in enumerate(zip(coordinates, grid, strict=True)):

@@ -58,7 +58,7 @@ class PPoly:
         return f"{type(self).__name__}({self.x.shape[0] - 1} pieces of degree {self.c.shape[0] - 1})"
 
     def _of(self, c: Any) -> PPoly:
-        """Return a piecewise polynomial of coefficients ``c`` between the same points."""
+        """Return a piecewise polynomial with the coefficients ``c`` and the points and options of this one."""
         return _unflatten(PPoly, (self.extrapolate, self.axis), (c, self.x))
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
@@ -255,9 +255,10 @@ _NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2
 
 
 def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
-    """Parse ``bc_type``: return None ("not-a-knot"), or a derivative's order and values, for each end.
+    """Parse the argument ``bc_type`` of a cubic spline: return a list of the conditions at the two ends.
 
-    ``rest`` is the shape of ``y`` without the axis of the points, to which values broadcast.
+    A condition is None ("not-a-knot"), or a pair of the order of a derivative and its values. ``rest`` is the shape of
+    ``y`` without the axis of the points, to which the values broadcast.
     """
     pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -292,11 +293,13 @@ def _column(x: Any) -> Any:
 
 
 def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
-    """Solve for the derivatives of a cubic spline at its points, (n, k), that make the second derivative continuous.
+    """Return the first derivatives of a cubic spline at its points, (n, k), for k splines.
+
+    They make the second derivative continuous.
 
     Args:
       h: the lengths of the intervals.
-      slope: the slopes of the secants over the intervals.
+      slope: the slopes of the secants over the intervals, (n - 1, k).
       ends: for each end None ("not-a-knot"), or the order and the values of a derivative.
     """
     n = h.shape[0] + 1
@@ -319,11 +322,19 @@ def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
 
 
 def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]:
-    """Return an end condition as an equation: the coefficients of the derivatives at two points, and the right side.
+    """Return the linear equation for a condition at an end of a cubic spline.
 
-    The points are the end and its neighbour. ``h`` (lengths of intervals) and ``slope`` (slopes of the secants) begin
-    at this end. ``condition`` is None ("not-a-knot"), or the order and the value of a derivative; ``last`` is True at
-    the right end.
+    The equation is ``first * s0 + second * s1 = right``, where s0 is the derivative at the end, and s1 at its
+    neighbour.
+
+    Args:
+      h: the lengths of the intervals, from this end on.
+      slope: the slopes of the secants over the intervals, from this end on.
+      condition: None ("not-a-knot"), or the order and the value of a derivative.
+      last: whether the end is the right one.
+
+    Returns:
+      first, second and right, each with a first axis of size one.
     """
     if condition is None:
         both = ops.add(h[0], h[1])
@@ -346,7 +357,10 @@ def _solved(below: Any, diagonal: Any, above: Any, right: Any) -> Any:
 
 
 def _periodic_slopes(h: Any, slope: Any) -> Any:
-    """Solve for the derivatives at the points of a periodic spline, by the Sherman-Morrison formula."""
+    """Return the first derivatives of a periodic cubic spline at its points, by the Sherman-Morrison formula.
+
+    ``h`` has the lengths of the intervals, and ``slope`` the slopes of the secants over them.
+    """
     m = h.shape[0]
     if m == 1:
         return pnp.zeros((2, slope.shape[1]), slope.dtype)

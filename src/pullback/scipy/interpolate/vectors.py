@@ -128,10 +128,10 @@ class interp1d:
         return shapes.transpose(out, order)
 
     def _at(self, t: Any, points: Any) -> Any:
-        """Return the interpolated values at ``t``, whose axes come first.
+        """Return the interpolated values at ``t``; the axes of ``t`` come first in the result.
 
-        Outside of ``points``, evaluate the nearest polynomial; a step function has the value at the nearest point
-        there.
+        Outside of ``points``, a piecewise polynomial continues its first or last piece. A step function has the value
+        at the nearest point there.
         """
         if self._spline is not None:
             return self._spline(t)
@@ -147,7 +147,10 @@ class interp1d:
 
 
 def _spline(kind: str, x: Any, y: Any) -> PPoly | None:
-    """Return the piecewise polynomial of a kind, or None for kinds that are step functions."""
+    """Return the piecewise polynomial of ``kind`` "cubic", "linear" or "quadratic" through the points ``x``, ``y``.
+
+    Return None for other kinds, which are step functions.
+    """
     if kind == "cubic":
         return CubicSpline(x, y)
     if kind == "linear":
@@ -161,9 +164,9 @@ def _spline(kind: str, x: Any, y: Any) -> PPoly | None:
 def _quadratic(x: Any, y: Any) -> PPoly:
     """Return the quadratic spline with knots at the two end points and midway between the inner points.
 
-    Piece j is ``y + s (t - x) + q (t - x)²`` about point j + 1. At a knot, value and derivative are continuous, which
-    expresses q by the s of the two pieces. Both knots of a piece yield the same q: these are the equations for s,
-    together with the values at the two end points.
+    Piece j is ``y + s (t - x) + q (t - x)²``, where x, y is the point j + 1. The value and the derivative are
+    continuous at the knots. So each knot yields q as a function of the s of its two pieces. The equations for s say
+    that both knots of a piece yield the same q; at the ends, the spline passes through the end points.
     """
     dtype = dtypes.promote_types(x.dtype, y.dtype)
     rest = y.shape[1:]

@@ -245,7 +245,10 @@ def eigh_tridiagonal(
 
 
 def _index_range(select: Any, select_range: Any, n: int) -> tuple[int, int]:
-    """Return the index of the first eigenvalue to return, and the index after the last."""
+    """Return the indices of the selected eigenvalues as a range: the first index, and the index after the last.
+
+    ``select`` and ``select_range`` are arguments of ``eigh_tridiagonal``, and ``n`` is the number of eigenvalues.
+    """
     if select == "a":
         return 0, n
     if select == "v":
@@ -579,7 +582,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 
 def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
-    """Rotate the Schur factors ``t`` and ``z`` so that the element ``t[m, m - 1]`` becomes zero."""
+    """Return the Schur factors ``t`` and ``z`` after a rotation that makes the element ``t[m, m - 1]`` zero."""
     n = t.shape[0]
     block = indexing.dynamic_slice(t, (m - 1, m - 1), (2, 2))
     a, b, c, d = block[0, 0], block[0, 1], block[1, 0], block[1, 1]

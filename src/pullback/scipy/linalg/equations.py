@@ -19,7 +19,10 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 
 
 def _matrices(name: str, *xs: Any) -> list[Any]:
-    """Convert operands, all square except the last, to one dtype that LAPACK supports; broadcast their leading axes."""
+    """Convert matrices to one dtype that LAPACK supports, and broadcast their leading axes.
+
+    All except the last must be square. The last is the right side, whose rows and columns must fit the other matrices.
+    """
     matrices = inexact_operands(name, *xs)
     for x in matrices[:-1]:
         numpy_linalg.require_square(name, x)

@@ -33,7 +33,7 @@ __all__ = ["expm", "expm_frechet", "funm", "logm", "signm", "sqrtm"]
 
 
 def _square(name: str, a: Any) -> Any:
-    """Convert ``a`` to square matrices of floats or complex numbers; raise if LAPACK does not support their dtype."""
+    """Convert ``a`` to square matrices of floats or complex numbers; raise unless LAPACK supports their dtype."""
     a = inexact_operand(name, a)
     numpy_linalg.require_square(name, a)
     check_decomposable(name, typeof(a))
@@ -305,9 +305,10 @@ def _values(by_elements: Any, x: Any, captured: Any) -> Any:
 
 
 def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
-    """Compute a function of an upper triangular matrix by Parlett's recurrence, from its ``values`` on the diagonal.
+    """Compute a function of an upper triangular matrix ``t`` by Parlett's recurrence.
 
-    Return also the smallest divisor in the recurrence, from which the error is estimated.
+    ``values`` are the function's values at the diagonal of ``t``. Return the matrix, and the smallest divisor in the
+    recurrence, from which the error is estimated.
     """
     n = t.shape[0]
     row, column_number = np.arange(n)[:, None], np.arange(n)[None, :]
@@ -335,7 +336,10 @@ def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _estimated_error(t: Any, smallest: Any) -> Any:
-    """Return SciPy's estimate of the relative error of Parlett's recurrence for ``t``, from its smallest divisor."""
+    """Return SciPy's estimate of the relative error of Parlett's recurrence for the matrix ``t``.
+
+    ``smallest`` is the smallest divisor in the recurrence.
+    """
     epsilon = float(np.finfo(dtypes.to_real(t.dtype)).eps)
     if t.shape[0] == 0:
         return creation.array(epsilon, dtypes.to_real(t.dtype))

@@ -25,7 +25,15 @@ __all__ = [
 
 
 def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int = 0) -> Array:
-    """Convert ``x`` to vectors along the last axis, with at least ``least`` elements; a number is a vector of one."""
+    """Convert ``x`` to an array of vectors along the last axis; a number becomes a vector of one element.
+
+    Args:
+      name: the public function, for errors.
+      what: the name of the argument, for errors.
+      x: the argument.
+      inexact: whether to convert integers to floats.
+      least: the smallest number of elements of a vector.
+    """
     x = inexact_operand(name, x) if inexact else operand(name, x)
     if not x.shape:
         x = x.reshape(1)
@@ -103,7 +111,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def _distances(m: int, n: int) -> Any:
-    """Return how far each element of an m by n matrix is to the right of the diagonal."""
+    """Return an m by n matrix of column index minus row index: how far each element is to the right of the diagonal."""
     return np.arange(n) - np.arange(m)[:, None]
 
 
@@ -324,7 +332,7 @@ def _size(name: str, n: Any, least: int = 0) -> int:
 
 
 def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
-    """Return the matrix of SciPy's function ``name``, computed on the host, in ``dtype``."""
+    """Return ``scipy.linalg.name(*args, **options)``, a matrix computed on the host, as an array of ``dtype``."""
     out = getattr(imported("scipy.linalg"), name)(*args, **options)
     with np.errstate(all="ignore"):
         return creation.array(np.asarray(out).astype(dtypes.requested_dtype(dtype, name)))

@@ -106,7 +106,7 @@ def cho_solve(
 
 
 def _pair(name: str, argument: str, x: Any) -> Any:
-    """Return an argument that must be a pair; raise otherwise."""
+    """Return ``x``, the value of the argument named ``argument``; raise unless it is a pair."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise OperandError(f"{name}: {argument} must be a pair, got {quote(x)} of type {type(x).__name__}")
     return x

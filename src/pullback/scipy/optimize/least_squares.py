@@ -195,7 +195,8 @@ def _fitted(f: Any, x: Any, tolerances: Any, maxiter: int, progress: bool | str)
 def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
     """Apply ``step`` to the state until its status is final, at most ``maxiter`` times; return the last state.
 
-    The status is -2 while ``step`` runs. Within the loop final statuses are 100 larger, so that they are positive.
+    ``step`` leaves the status at -2 to go on; other statuses are final. ``start`` is the first state, and ``progress``
+    an option of the loop.
     """
     shifted = lambda status: ops.where(status == -2, -1, status + 100)
 
@@ -208,13 +209,16 @@ def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str,
 
 
 def _columns(jac: Any) -> Any:
-    """Return the norms of the columns of the Jacobian, or 1 where a column is zero."""
+    """Return the norm of each column of the Jacobian ``jac``, or 1 where the column is zero."""
     sizes = ops.sqrt((jac * jac).sum(0))
     return ops.where(sizes > 0, sizes, 1)
 
 
 def _step(jac: Any, values: Any, damping: Any, scale: Any) -> Any:
-    """Return the step p that minimises the squares of ``jac @ p + values`` and ``sqrt(damping) * scale * p``, by QR."""
+    """Return the step p of the Levenberg-Marquardt method, by a QR decomposition.
+
+    It minimises the sum of the squares of ``jac @ p + values`` and of ``sqrt(damping) * scale * p``.
+    """
     n = jac.shape[1]
     matrix = concatenate([jac, ops.sqrt(damping) * scale * identity(n, jac.dtype)])
     q, r = qr(matrix)

@@ -91,10 +91,10 @@ def line_search(
 
 
 def _next(s: Any, a: Any) -> Any:
-    """Return the next trial step length, from the state ``s`` of the line search.
+    """Return the next trial step length, from the state ``s`` of the line search and the last step length ``a``.
 
-    It is the minimum of the cubic with the values and slopes at both ends of the bracket. While the bracket has no
-    upper end it is 4 ``a``, four times the last step length.
+    It is the minimum of the cubic with the values and slopes at both ends of the bracket. If the bracket has no upper
+    end yet, it is ``4 * a``.
     """
     low, high = s["low"], s["high"]
     infinite = ~ops.is_finite_p.bind(high)

@@ -143,7 +143,7 @@ def minimize(
 
 
 def _to_complex(x: Any) -> Any:
-    """Combine real and imaginary parts, along the last axis, to complex numbers."""
+    """Return complex numbers from their real and imaginary parts, which are the two elements along the last axis."""
     return ops.complex_p.bind(x[..., 0], x[..., 1])
 
 
@@ -272,10 +272,11 @@ def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 
 
 def _newton(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
-    """Return the method Newton-CG as a triple: initial memory (empty), a function from the state to a step, an update.
+    """Return the method Newton-CG: its memory (empty), a function ``direction``, and an update of the memory.
 
-    The step is computed by conjugate gradients on Newton's equation, until the residual is small or the curvature
-    negative. ``evaluate`` returns the value and the gradient of the function.
+    ``direction`` maps the state to a step and the number of its iterations. These are conjugate gradients on Newton's
+    equation, until the residual is small or the curvature is negative. ``evaluate`` returns the value and the gradient
+    of the objective.
     """
 
     def direction(s: Any) -> Any:

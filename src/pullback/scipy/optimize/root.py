@@ -110,7 +110,11 @@ def root(
 
 
 def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """Search a root of ``f`` from ``x`` by the method "newton" or "broyden", and return the final state."""
+    """Search a root of ``f`` from ``x`` by the method ``name``, "newton" or "broyden"; return the final state.
+
+    The state is a dict with the point, the values there, the status and the counts. A point is accepted as a root if
+    the largest absolute value of ``f`` is at most ``tol * max(1, the largest absolute value at the start)``.
+    """
     first = f(x)
     bound = tol * ops.max_p.bind(largest(first), 1)
     n = x.shape[0]
@@ -150,10 +154,10 @@ def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | s
 
 
 def _backtracked(f: Any, s: Any, p: Any, going: Any) -> tuple[Any, Any, Any, Any]:
-    """Halve the step ``p`` from the point of the state ``s`` until the function has a smaller norm.
+    """Halve the step ``p`` from the point of the state ``s`` until the norm of ``f`` is sufficiently smaller there.
 
-    Return the remaining fraction of the step (0 if no step was good, or if ``going`` is False), the point and the
-    values there, and the number of evaluations.
+    Return the remaining fraction of the step, the point and the values there, and the number of evaluations. The
+    fraction is 0, and the point unchanged, if no step was good or if ``going`` is False.
     """
     before = dot(s["f"], s["f"])
 

@@ -29,7 +29,10 @@ _MODES = ("full", "same", "valid")
 
 
 def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[Any, Any]:
-    """Promote two operands to one inexact dtype; raise unless both have elements and the same number of axes."""
+    """Promote two operands to one inexact dtype; return both.
+
+    Raise unless both have elements and the same number of axes, which is ``rank`` if that is not None.
+    """
     x, y = inexact_operands(name, in1, in2)
     if len(x.shape) != len(y.shape) or (rank is not None and len(x.shape) != rank):
         wanted = "arrays of the same number of axes" if rank is None else f"arrays of {rank} axes"
@@ -45,7 +48,10 @@ def _check_mode(name: str, mode: Any) -> None:
 
 
 def _larger_first(name: str, x: Any, y: Any, axes: Sequence[int] | None = None) -> tuple[Any, Any]:
-    """Return the operands of mode "valid" with the larger first; raise unless one is larger along all axes."""
+    """Return the two operands of a convolution of mode "valid", the larger first.
+
+    Raise unless one operand is at least as large as the other along all ``axes``; None means all axes.
+    """
     axes = range(len(x.shape)) if axes is None else axes
     if all(x.shape[a] >= y.shape[a] for a in axes):
         return x, y
@@ -62,10 +68,10 @@ def _reversed(x: Any) -> Any:
 
 
 def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple[int, int], ...]:
-    """Return the padding before and after each axis with which a sliding window yields a convolution mode's elements.
+    """Return the padding before and after each axis of an operand, for a convolution with a ``window`` in a ``mode``.
 
-    For a window of m elements, the elements of "same" begin at element ``(m - 1) // 2`` of "full"; if ``late``, at ``m
-    // 2``.
+    With this padding a sliding window computes exactly the elements of the mode. The elements of the mode "same" begin
+    at element ``(m - 1) // 2`` of those of "full", for a window of m elements; if ``late``, they begin at ``m // 2``.
     """
     if mode == "valid":
         return ((0, 0),) * len(shape)
@@ -76,9 +82,10 @@ def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple
 
 
 def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
-    """Compute a convolution by its definition; for mode "valid", ``y`` must be the smaller operand.
+    """Compute the convolution of ``x`` and ``y`` by its definition.
 
-    If ``late``, the result of "same" begins one element later along axes where ``y`` has an even size.
+    For mode "valid", ``y`` must be the smaller operand. If ``late``, the result of mode "same" begins one element later
+    along axes along which ``y`` has an even size.
     """
     if len(x.shape) == 1:
         return _of_vectors(x, y, mode)
@@ -97,7 +104,10 @@ def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
 
 
 def _of_vectors(x: Any, y: Any, mode: str) -> Any:
-    """Convolve two vectors; the result of "same" has the size of ``x``, as in SciPy, not of the longer one."""
+    """Convolve two vectors.
+
+    The result of mode "same" has the size of ``x``, as in SciPy, even if ``y`` is longer.
+    """
     if mode != "same":
         return pnp.convolve(x, y, mode)
     full = pnp.convolve(x, y, "full")
@@ -106,7 +116,7 @@ def _of_vectors(x: Any, y: Any, mode: str) -> Any:
 
 
 def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
-    """Convolve two promoted operands by a method: "direct", "fft" or "auto"."""
+    """Convolve two operands of one dtype by a ``method``: "direct", "fft" or "auto"; return the result of ``mode``."""
     _check_mode(name, mode)
     if method not in ("auto", "direct", "fft"):
         raise ArgumentError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}")
@@ -120,7 +130,7 @@ def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
 
 
 def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
-    """Convolve along ``axes`` by a product of Fourier transforms; the other axes broadcast."""
+    """Convolve along ``axes`` by a product of Fourier transforms; the other axes broadcast against each other."""
     dtype = x.dtype
     if dtype.char not in "fdFD":
         x, y = (ops.convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
@@ -253,7 +263,9 @@ _BOUNDARIES["symmetric"] = "symmetric"
 def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillvalue: Any) -> Any:
     """Pad an image by the elements outside of it that a convolution with a kernel of shape ``window`` reads.
 
-    ``mode`` is "full", "same" or "valid". A kernel of even size has two centres for "same": the second if ``late``.
+    ``mode`` is "full", "same" or "valid". A kernel of even size has two centres in the mode "same": ``late`` selects
+    the second. ``boundary`` says how to pad, and ``fillvalue`` is the number to pad with for the boundaries "fill" and
+    "pad".
     """
     widths = _paddings(x.shape, window, mode, late)
     kind = _BOUNDARIES[boundary]

@@ -25,14 +25,14 @@ __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 
 
 def _operands(name: str, *xs: Any) -> list[Array]:
-    """Promote operands to one dtype, of single or double precision."""
+    """Promote operands to one dtype of single or double precision; return them as a list."""
     arrays = inexact_operands(name, *xs)
     wide = np.dtype(np.float32)
     return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
 
 
 def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
-    """Check the coefficients of a filter, and divide them by the first element of ``a``."""
+    """Check the coefficients ``b`` and ``a`` of a filter, and return both divided by the first element of ``a``."""
     for what, v in (("b", b), ("a", a)):
         if len(v.shape) != 1 or not v.shape[0]:
             raise ShapeError(f"{name}: the coefficients {what} must be a vector that is not empty, got shape {v.shape}")
@@ -93,15 +93,15 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
 
 
 def _moved(zi: Any, axis: int) -> Any:
-    """Move ``axis`` of a state last, if there is a state."""
+    """Return the state ``zi`` with ``axis`` moved last; None if ``zi`` is None."""
     return zi if zi is None or axis >= len(zi.shape) else shapes.moveaxis(zi, axis, len(zi.shape) - 1)
 
 
 def _filtered(name: str, b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
-    """Filter along the last axis, with ``a[0] == 1``; return also the final state, or None if ``zi`` is None.
+    """Filter ``x`` along the last axis, with ``a[0] == 1``; return the result y, and the final state.
 
-    The state, as in ``scipy.signal.lfilter``, is the sum of the terms that earlier elements of ``x`` and the result y
-    contribute to the next elements of y: ``zi`` is the initial state.
+    A state, as in ``scipy.signal.lfilter``, has a number for each of the next elements of y: the sum of the terms that
+    contain earlier elements of x and y. ``zi`` is the initial state. If it is None, the final state is None too.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     u = moving_sum(b, x)
@@ -129,7 +129,7 @@ def _broadcast_state(name: str, zi: Any, shape: Shape) -> Any:
 
 
 def _resized(x: Any, n: int) -> Any:
-    """Cut ``x`` off, or pad it with zeros, at the end of the last axis, to ``n`` elements."""
+    """Cut ``x`` off along the last axis, or pad it with zeros at the end, to ``n`` elements."""
     last = len(x.shape) - 1
     if x.shape[last] >= n:
         return slicing.slice_in_dim(x, 0, n, last)
@@ -137,7 +137,7 @@ def _resized(x: Any, n: int) -> Any:
 
 
 def _tail(b: Any, x: Any, order: int) -> Any:
-    """Return the sums ``Σ b[k] x[n-k]`` at the ``order`` positions n after the end of ``x``."""
+    """Return the sums ``Σ b[k] x[n-k]`` for the first ``order`` indices n after the end of ``x``, where x is zero."""
     n, last = x.shape[-1], len(x.shape) - 1
     recent = slicing.slice_in_dim(x, max(n - order, 0), n, last)
     padded = slicing.pad(recent, 0, [*[(0, 0, 0)] * last, (max(order - n, 0), order, 0)])
@@ -230,9 +230,14 @@ _EDGES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "c
 
 
 def _fitted(window: int, order: int, deriv: int, positions: Any) -> np.ndarray[Any, Any]:
-    """Return the matrix that fits a polynomial of degree ``order`` to a window, and evaluates its derivative.
+    """Return the matrix that maps the samples in a window to a derivative of the polynomial fitted to the samples.
 
-    It maps the samples in the window to the derivative of order ``deriv`` at each of the positions, one in each row.
+    Args:
+      window: the number of samples, which is the number of columns.
+      order: the degree of the polynomial.
+      deriv: the order of the derivative.
+      positions: the indices, perhaps fractional, of the points in the window at which to evaluate the derivative, one
+        for each row.
     """
     scale = max((window - 1) / 2, 1.0)
     points = (np.arange(window) - (window - 1) / 2) / scale
@@ -336,7 +341,7 @@ def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any)
 
 
 def _products(x: Any, taps: np.ndarray[Any, Any]) -> Any:
-    """Return the sums of ``taps[k] x[n + k]`` along the last axis, for windows inside of ``x``."""
+    """Return the sums of ``taps[k] x[..., n + k]`` over k, for all n for which the window is inside of ``x``."""
     kernel = ArrayImpl(taps.astype(x.dtype).reshape(1, 1, -1))
     out = conv_general_dilated_p.bind(
         shapes.reshape(x, (math.prod(x.shape[:-1]), 1, x.shape[-1])),

@@ -32,7 +32,7 @@ Trend = str | bool | Callable[..., Any]
 
 
 def _signal(name: str, x: Any) -> Array:
-    """Convert ``x`` to an array of single or double precision with at least one axis."""
+    """Convert ``x`` to an array of single or double precision; raise if it is a scalar."""
     x = inexact_operand(name, x)
     if not x.shape:
         raise ShapeError(f"{name} takes an array with an axis, got a number")
@@ -40,13 +40,13 @@ def _signal(name: str, x: Any) -> Array:
 
 
 class _Segments(NamedTuple):
-    """How a signal is cut into segments.
+    """The segments into which a signal is cut.
 
     Attributes:
       window: the factors of the elements of a segment, a vector of real numbers.
       size: the number of elements of a segment, ``nperseg``.
-      step: the distance between the starts of segments.
-      nfft: the length of the transform.
+      step: the distance between the starts of neighbouring segments.
+      nfft: the length of the Fourier transform.
     """
 
     window: Any
@@ -56,7 +56,14 @@ class _Segments(NamedTuple):
 
 
 def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, int]:
-    """Return a window as a vector, in the precision of ``like``, and its size, which is ``size`` for named windows."""
+    """Return a window as a vector, in the precision of ``like``, and its size.
+
+    Args:
+      name: the public function, for errors.
+      window: the name of a window, or a vector.
+      size: the size of a named window; a vector must have this size, unless it is None.
+      like: an array whose precision the vector gets.
+    """
     real = dtypes.to_real(like.dtype)
     if isinstance(window, (str, tuple)) and size is not None:
         if size < 1:
@@ -80,10 +87,10 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
 def _segments(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None
 ) -> _Segments:
-    """Check the arguments of the function ``name`` that describe segments.
+    """Check the arguments of the function ``name`` that describe segments, and return them as :class:`_Segments`.
 
-    The window gets the precision of ``like``. It may have at most ``longest`` elements, if that is an int; a
-    named window is cut.
+    The window gets the precision of ``like``. If ``longest`` is not None, segments have at most so many elements: a
+    named window is shortened, and for a longer vector an error is raised.
     """
     size = None if nperseg is None else known_int(name, "nperseg", nperseg)
     if longest is not None and isinstance(window, (str, tuple)):
@@ -111,7 +118,7 @@ def _segments(
 
 
 def _cut(x: Any, size: int, step: int) -> Any:
-    """Cut the last axis into segments, (..., segments, size), whose starts are multiples of ``step``."""
+    """Cut the last axis into segments that start at multiples of ``step``; return an array (..., segments, size)."""
     last, n = len(x.shape) - 1, x.shape[-1]
     count, pieces = (n - size) // step + 1, -(-size // step)
     length = (count + pieces - 1) * step
@@ -124,7 +131,7 @@ def _cut(x: Any, size: int, step: int) -> Any:
 
 
 def _overlap_add(segments: Any, step: int) -> Any:
-    """Add overlapping segments, (..., segments, size), whose starts are multiples of ``step``, to one signal."""
+    """Add segments (..., segments, size), which start at multiples of ``step`` and may overlap, to one signal."""
     *batch, count, size = segments.shape
     last, pieces = len(batch), -(-size // step)
     none = [(0, 0, 0)] * last
@@ -140,7 +147,10 @@ def _overlap_add(segments: Any, step: int) -> Any:
 
 
 def _extended(x: Any, count: int, how: str) -> Array:
-    """Extend the last axis by ``count`` elements at both ends; ``how`` is a ``boundary`` of :func:`stft`."""
+    """Extend the last axis by ``count`` elements at both ends.
+
+    ``how`` is an option ``boundary`` of :func:`stft`: "zeros", "constant", "even" or "odd".
+    """
     last, n = len(x.shape) - 1, x.shape[-1]
     widths = [(0, 0)] * last + [(count, count)]
     if how == "zeros":
@@ -165,9 +175,9 @@ def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
 
 
 def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
-    """Multiply or divide constant numbers by the sampling frequency ``fs``.
+    """Multiply or divide constant numbers by the sampling frequency ``fs``; return an array.
 
-    It returns ``traced(values, fs)`` if ``fs`` is an array, ``known(values, fs)`` if ``fs`` is a number.
+    Return ``traced(values, fs)`` if ``fs`` is an array, and ``known(values, fs)``, of NumPy, if ``fs`` is a number.
     """
     if isinstance(fs, Array):
         fs = inexact_operand("a sampling frequency", fs)
@@ -192,7 +202,11 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
     """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies).
 
-    ``trend`` is a function to apply to the segments first, or the kind of trend to subtract, or False.
+    Args:
+      x: the signal.
+      segments: how to cut the signal.
+      trend: a function to apply to the segments first, or the kind of trend to subtract, or False.
+      onesided: whether to return the frequencies from 0 on only.
     """
     cut = _cut(x, segments.size, segments.step)
     if callable(trend):
@@ -204,7 +218,10 @@ def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
 
 
 def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
-    """Apply an operation to an array and a vector along its last axis, also under strict promotion."""
+    """Apply an operation to an array and to a vector that is broadcast along the last axis of the array.
+
+    Both are promoted first, so that the operation also works under strict promotion.
+    """
     dtype = dtypes.common_dtype(x, vector)
     row = shapes.reshape(vector, (*(1,) * (len(x.shape) - 1), *vector.shape))
     return operation(ops.convert_element_type(x, dtype), ops.convert_element_type(row, dtype))
@@ -225,7 +242,8 @@ def _trend(name: str, type: Any) -> str:
 def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
     """Return the factor that converts squared Fourier transforms of windowed samples to a spectrum.
 
-    ``scaling`` is "density", per unit of frequency for the sampling frequency ``fs``, or "spectrum", for the power.
+    ``scaling`` is "density" for a spectrum per unit of frequency, or "spectrum" for the power at each frequency. ``fs``
+    is the sampling frequency.
     """
     if scaling == "density":
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
@@ -369,7 +387,10 @@ def _density_of(
 
 
 def _averaged(power: Any, average: str) -> Any:
-    """Return the mean over segments, or the median divided by its bias."""
+    """Return the mean of ``power`` over the segments, or if ``average`` is "median", the median divided by its bias.
+
+    The segments are along the axis before the last.
+    """
     over, count = len(power.shape) - 2, power.shape[-2]
     if average == "mean" or count == 1:
         return pnp.mean(power, axis=over)
@@ -533,7 +554,10 @@ def detrend(
 
 
 def _without_trend(x: Any, kind: str, bounds: Sequence[int]) -> Any:
-    """Subtract the trend along the last axis from each section between two consecutive bounds."""
+    """Subtract a trend from each section of the last axis; a section is between two consecutive ``bounds``.
+
+    ``kind`` is "constant" for the mean of the whole axis, or "linear" for a line in each section.
+    """
     if kind == "constant":
         return ops.sub(x, pnp.mean(x, axis=-1, keepdims=True))
     last, sections = len(x.shape) - 1, []

@@ -31,7 +31,10 @@ face(globals())
 
 
 def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
-    """Convert ``x`` to real vectors of ``size`` elements; or if ``last`` is 2, to square matrices of this size."""
+    """Convert ``x`` to real vectors of ``size`` elements, or if ``last`` is 2, to square matrices of this size.
+
+    The vectors are along the last axis, and the matrices along the last two axes.
+    """
     x = inexact(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(x.dtype)}")
@@ -42,7 +45,7 @@ def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
 
 
 def _last(x: Any) -> Any:
-    """Append an axis to numbers, so that they multiply vectors."""
+    """Append an axis of size one to ``x``, so that its numbers multiply vectors along the last axis."""
     return shapes.expand_dims(x, (len(x.shape),))
 
 
@@ -51,7 +54,7 @@ def _square(x: Any) -> Any:
 
 
 def _series(x: Any, coefficients: Sequence[float]) -> Any:
-    """Evaluate a polynomial, whose coefficients begin with the constant."""
+    """Evaluate the polynomial ``coefficients[0] + coefficients[1] * x + ...``."""
     out: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         out = ops.add(c, ops.mul(x, out))
@@ -444,7 +447,7 @@ class Rotation(NamedTuple):
 
 
 def _product(p: Any, q: Any) -> Any:
-    """Return the products of quaternions: rotations by ``q``, followed by rotations by ``p``."""
+    """Return the product of the quaternions ``p`` and ``q``: a rotation by ``q``, followed by a rotation by ``p``."""
     p, q = promote_all("Rotation", (p, q))
     v, w, a, b = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
     vector = pnp.add(pnp.add(pnp.multiply(w, a), pnp.multiply(b, v)), pnp.cross(v, a))
@@ -453,7 +456,10 @@ def _product(p: Any, q: Any) -> Any:
 
 
 def _canonical(q: Any) -> Any:
-    """Return ``q`` or ``-q``, the same rotation, so that the first nonzero element of (w, x, y, z) is positive."""
+    """Return ``q`` or ``-q``, which are the same rotation: the one whose first nonzero element is positive.
+
+    The elements are taken in the order (w, x, y, z).
+    """
     negative: Any = False
     for i in (2, 1, 0, 3):
         x = q[..., i]
@@ -462,9 +468,9 @@ def _canonical(q: Any) -> Any:
 
 
 def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
-    """Return the axes that the letters of ``seq`` name (at most ``most``), and whether they are intrinsic.
+    """Return the indices of the axes that the letters of ``seq`` name, and whether they are intrinsic.
 
-    Intrinsic axes are written in upper case.
+    Intrinsic axes are written in upper case. ``most`` is the largest number of letters.
     """
     if not isinstance(seq, str) or not 1 <= len(seq) <= most:
         raise ArgumentError(f"{name}: seq must have one to {most} letters, got {quote(seq)}")

@@ -55,7 +55,7 @@ Pair = tuple[Any, Any]
 
 
 def _sinh_less(d: Any) -> Any:
-    """sinh(d) - d, without cancellation."""
+    """Return sinh(d) - d, without cancellation."""
     near = abs(d) < 1
     small = where(near, d, 0)
     series = small * square(small) * polynomial(square(small), [1 / math.factorial(k) for k in range(19, 2, -2)])
@@ -63,7 +63,7 @@ def _sinh_less(d: Any) -> Any:
 
 
 def _less_sin(v: Any) -> Any:
-    """v - sin(v), without cancellation."""
+    """Return v - sin(v), without cancellation."""
     near = abs(v) < 1
     small = where(near, v, 0)
     terms = [(-1) ** ((k - 3) // 2) / math.factorial(k) for k in range(19, 2, -2)]
@@ -71,7 +71,7 @@ def _less_sin(v: Any) -> Any:
 
 
 def _fall(d: Any, v: Any, even: Any, odd: Any) -> Any:
-    """The real part of even (cosh(w) - 1) + odd (sinh(w) - w) at w = d + i v."""
+    """Return the real part of even (cosh(w) - 1) + odd (sinh(w) - w), where w = d + i v."""
     swing = 2 * square(sin(v * 0.5))
     first = 2 * square(sinh(d * 0.5)) * cos(v) - swing
     second = _sinh_less(d) * cos(v) - d * swing
@@ -79,15 +79,15 @@ def _fall(d: Any, v: Any, even: Any, odd: Any) -> Any:
 
 
 def _acosh1p(x: Any) -> Any:
-    """acosh(1 + x)."""
+    """Return acosh(1 + x), accurate for small x."""
     return 2 * asinh(sqrt(x * 0.5))
 
 
 def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -> Pair:
-    """Integrate two functions of ``operands`` by quadrature over panels, and sum over the panels.
+    """Integrate two functions by quadrature over panels; return for each function the sum over all panels.
 
     Args:
-      integrand: takes points and the operands, and returns the values of both functions.
+      integrand: a function of points and of the operands, that returns the values of both functions.
       low, high: the ends of the panels, along a new last axis.
       operands: arrays.
     """
@@ -103,7 +103,7 @@ def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -
 
 
 def _between(*breaks: Any) -> Pair:
-    """Return the lower and the upper ends of the panels between consecutive points."""
+    """Return the lower ends and the upper ends of panels between consecutive ``breaks``, along a new last axis."""
     axis = len(breaks[-1].shape)
     columns = [expand_dims(v, (axis,)) for v in breaks]
     return concatenate(columns[:-1], axis), concatenate(columns[1:], axis)
@@ -113,9 +113,10 @@ _WIDTHS = (0.0, 8.0, 24.0, 60.0, 150.0, 350.0, math.inf)
 
 
 def _panels(high: Any) -> Pair:
-    """Return the lower and the upper ends of panels that cover [0, high], and become shorter towards ``high``.
+    """Return the lower ends and the upper ends, along a new last axis, of panels that cover [0, high].
 
-    Near ``high`` the integrand falls like exp(-exp(y)); towards zero it is nearly exponential.
+    The panels become shorter towards ``high``: near ``high`` the integrand falls like exp(-exp(y)), and towards zero it
+    is nearly exponential.
     """
     near, far = (ArrayImpl(np.array(w)) for w in (_WIDTHS[:-1], _WIDTHS[1:]))
     wide = expand_dims(high, (len(high.shape),))
@@ -126,9 +127,10 @@ def _panels(high: Any) -> Pair:
 
 
 def _kve(nu: Any, x: Any) -> Any:
-    """exp(x) K_nu(x): the integral of exp(-x (cosh(t) - 1)) cosh(nu t) from 0 (DLMF 10.32.9).
+    """Evaluate exp(x) K_nu(x): the integral of exp(-x (cosh(t) - 1)) cosh(nu t) over t > 0 (DLMF 10.32.9).
 
-    For orders from 2 on it is half the integral of exp(nu t - x (cosh(t) - 1)) over all t, about its largest value.
+    For orders from 2 on it is half the integral of exp(nu t - x (cosh(t) - 1)) over all t, with panels about the
+    largest value of the integrand.
     """
     fixed = stop_gradient(nu)
     safe = minimum(maximum(stop_gradient(x), _LEAST), 1e290)
@@ -168,7 +170,7 @@ def _kve_about_largest(nu: Any, x: Any) -> Any:
 
 
 def _exp_less(y: Any) -> Any:
-    """exp(y) - 1 - y for y <= 0, without cancellation."""
+    """Return exp(y) - 1 - y for y <= 0, without cancellation."""
     near = y >= -0.5
     small = where(near, y, 0)
     series = square(small) * polynomial(small, [1 / math.factorial(k) for k in range(16, 1, -1)])
@@ -179,7 +181,10 @@ _SERIES = 48.0
 
 
 def _power_series(nu: Any, x: Any, sign: int) -> Any:
-    """(x / 2)**nu / Γ(nu + 1) times the sum of (± x² / 4)**k / k! / (nu + 1)_k, DLMF 10.2.2 and 10.25.2."""
+    """Evaluate a Bessel function of order nu by its power series at 0: J_nu for ``sign`` -1, I_nu for ``sign`` 1.
+
+    It is (x / 2)**nu / Γ(nu + 1) times the sum of (sign x² / 4)**k / (k! (nu + 1)_k) over k (DLMF 10.2.2, 10.25.2).
+    """
     quarter = square(x) * (0.25 * sign)
 
     @formula
@@ -207,7 +212,10 @@ def gamma_of_larger(nu: Any) -> Any:
 
 
 def _ive(nu: Any, x: Any) -> Any:
-    """exp(-x) I_nu(x): its power series to x = 13, then an integral along the path sinh(u) = nu v / (x sin(v))."""
+    """Evaluate exp(-x) I_nu(x): by its power series for x up to 13, then by a contour integral.
+
+    The path of the integral is sinh(u) = nu v / (x sin(v)) in the plane of u + i v.
+    """
     near = stop_gradient(x) < 13
     series = _power_series(nu, where(near, x, 1), 1) * exp(-where(near, x, 1))
     far = minimum(where(near, 20, stop_gradient(x)), 1e290)
@@ -240,7 +248,7 @@ def _ive(nu: Any, x: Any) -> Any:
 
 
 def _sin_pi(nu: Any) -> Any:
-    """sin(pi nu), exactly zero at integers."""
+    """Return sin(pi nu), exactly zero at integers."""
     nearest = round(stop_gradient(nu))
     return _parity(nearest) * sin((nu - nearest) * math.pi)
 
@@ -251,17 +259,17 @@ def _cos_pi(nu: Any) -> Any:
 
 
 def _times(factor: Any, value: Any) -> Any:
-    """Return ``factor * value``, or zero where the factor is zero and the value overflowed."""
+    """Return ``factor * value``, or zero where the factor is zero and the value is not finite."""
     return where((stop_gradient(factor) == 0) & ~is_finite(stop_gradient(value)), 0, factor * value)
 
 
 def _parity(number: Any) -> Any:
-    """1 for even integers, -1 for odd integers."""
+    """Return 1 for even integers, and -1 for odd integers."""
     return where(remainder(number, 2.0) == 0, _full(1, number), -1)
 
 
 def _schlaefli(nu: Any, x: Any) -> Pair:
-    """J_nu(x), Y_nu(x) for x <= 12 and nu < max(x, 2): Schläfli's integrals, DLMF 10.9.6 and 10.9.7."""
+    """Evaluate J_nu(x) and Y_nu(x) for x <= 12 and nu < max(x, 2), by Schläfli's integrals (DLMF 10.9.6, 10.9.7)."""
     fixed = stop_gradient(nu)
 
     def swing(theta: Any, nu: Any, x: Any) -> Pair:
@@ -283,7 +291,10 @@ def _schlaefli(nu: Any, x: Any) -> Pair:
 
 
 def _monotone(nu: Any, x: Any) -> Pair:
-    """J_nu(x), Y_nu(x) for nu >= x, nu >= 2: integrals on the real axis to a saddle point, then up (Watson, 8.31)."""
+    """Evaluate J_nu(x) and Y_nu(x) for nu >= x and nu >= 2, by contour integrals (Watson, 8.31).
+
+    The path follows the real axis to a saddle point, and from there it goes up.
+    """
     fixed = stop_gradient(nu)
     size = sqrt((fixed - x) * (fixed + x))
     alpha = asinh(size / x)
@@ -326,10 +337,11 @@ def _monotone(nu: Any, x: Any) -> Pair:
 
 
 def _oscillating(nu: Any, x: Any) -> Pair:
-    """J_nu(x) and Y_nu(x) for x > 12, nu < x: contour integrals along the path of steepest descent.
+    """Evaluate J_nu(x) and Y_nu(x) for x > 12 and nu < x, by integrals along the path of steepest descent.
 
-    The path is cosh(u) sin(v) = sin(β) + (v - β) cos(β), with cos(β) = nu / x. If the real axis cuts off its
-    half below the saddle point iβ, the path goes along the real axis to zero, and then up to iβ.
+    The path, of points u + i v, is cosh(u) sin(v) = sin(β) + (v - β) cos(β), with cos(β) = nu / x. It passes the saddle
+    point iβ. Where the real axis cuts off the half below iβ, this half is replaced by the real axis up to zero and the
+    line from zero to iβ.
     """
     fixed = stop_gradient(nu)
     excess = x - fixed
@@ -386,7 +398,7 @@ def _oscillating(nu: Any, x: Any) -> Pair:
 
 
 def _first_and_second(nu: Any, x: Any) -> Pair:
-    """J_nu(x) and Y_nu(x) for an order that is not negative and a positive x."""
+    """Evaluate J_nu(x) and Y_nu(x) for nu >= 0 and x > 0; return both."""
     fixed = stop_gradient(nu)
     monotone = (fixed >= x) & (fixed >= 2)
     small = (x <= 12) & ~monotone
@@ -402,19 +414,22 @@ def _first_and_second(nu: Any, x: Any) -> Pair:
 
 
 def _bounded(x: Any) -> Any:
-    """Clip abs(x) to the range where the formulas are finite."""
+    """Return abs(x), clipped to the range where the formulas are finite, and without derivatives."""
     return minimum(maximum(abs(stop_gradient(x)), _LEAST), 1e150)
 
 
 def _reach(c: Any, x: Any) -> Any:
-    """asinh(c / x), where the quotient may overflow."""
+    """Return asinh(c / x), also where the quotient overflows."""
     small = x < 1e-3
     return where(small, log(2 * c) - log(x), asinh(c / where(small, 1, x)))
 
 
 @formula
 def _jv(nu: Any, x: Any) -> Any:
-    """J_nu(x): negative orders by DLMF 10.2.3; negative x by 10.11.1 for integer orders, otherwise NaN."""
+    """Evaluate J_nu(x), for any order and any x.
+
+    Negative orders follow from DLMF 10.2.3. For negative x it is DLMF 10.11.1 if the order is an integer, else NaN.
+    """
     x = stop_gradient(x)
     negative = stop_gradient(nu) < 0
     size = where(negative, -nu, nu)
@@ -448,7 +463,7 @@ def _kv(nu: Any, x: Any) -> Any:
 
 @formula
 def _iv(nu: Any, x: Any) -> Any:
-    """I_nu(x): negative orders by DLMF 10.27.2."""
+    """Evaluate I_nu(x); negative orders follow from DLMF 10.27.2."""
     x = stop_gradient(x)
     negative = stop_gradient(nu) < 0
     size = where(negative, -nu, nu)
@@ -466,16 +481,17 @@ def _iv(nu: Any, x: Any) -> Any:
 def _bessel(
     name: str, formula: Callable[..., Any], before: float, after: float, equations: tuple[int, int, bool]
 ) -> Primitive:
-    """Declare a Bessel function, whose derivative by x is a sum of the functions of neighbouring orders.
+    """Declare a Bessel function, whose derivative with respect to x is a sum of functions of neighbouring orders.
 
-    Where the rounding of the lower order would dominate, next to a pole of 1 / Γ, it is nu / x times the function plus
-    the function of the next order (DLMF 10.6.2, 10.29.2).
+    The derivative combines the orders nu - 1 and nu + 1. For abs(nu) < 1 and positive ``before`` it is instead nu / x
+    times the function, plus a multiple of the order nu + 1 (DLMF 10.6.2, 10.29.2): rounding of the order nu - 1 would
+    dominate there.
 
     Args:
       name: SciPy's name of the function.
       formula: ``formula(nu, x)``, its value.
-      before, after: the coefficients in the derivative of the functions of order nu - 1 and nu + 1.
-      equations: the signs of z in y' and of y in z', where z has the next order; and whether the function is entire.
+      before, after: the factors of the functions of orders nu - 1 and nu + 1 in the derivative.
+      equations: the arguments ``upper``, ``lower`` and ``entire`` of :func:`by_equations`.
     """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:

@@ -66,10 +66,16 @@ def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: i
 
 
 def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
-    """Return Taylor coefficients of a Bessel function along a curve on which only the order ``nu`` varies.
+    """Return the Taylor coefficients of a Bessel function along a curve on which only the order ``nu`` varies.
 
-    Taylor coefficients of ``formula`` by the order are composed with those of ``nu``. ``ans`` holds the function's
-    value. The paths of the formula's integrals are fixed. Many elements are computed in blocks.
+    The Taylor coefficients of ``formula`` in the order are composed with the coefficients of ``nu``. The paths of the
+    integrals in the formula do not vary. Many elements are computed in blocks.
+
+    Args:
+      formula: ``formula(nu, x)``, the function.
+      ans: the series of the result, which holds the value.
+      nu: the series of the order.
+      x: the series of x, a constant.
     """
     shape, dtype = ans[0].shape, ans[0].dtype
     center, point = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))
@@ -94,9 +100,16 @@ def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -
 
 
 def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:
-    """Apply the Taylor ``rule`` of a Bessel function in double precision, and round the coefficients to ``dtype``.
+    """Return a Taylor rule's coefficients for a Bessel function, computed in double precision and rounded to ``dtype``.
 
-    In ``dtype`` the rule's recurrence would lose digits.
+    In ``dtype`` the recurrence of the rule would lose digits.
+
+    Args:
+      rule: the Taylor rule.
+      p: the primitive of the function.
+      order: the order of the function, a constant.
+      x: the series of x.
+      dtype: the dtype of the coefficients.
     """
     wide = Series([convert_element_type(x[0], _double)], lambda k: _converted(x[k], _double))
     y = Series([p.bind(order, wide[0], orders=(0, 0))])
@@ -134,10 +147,10 @@ def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: in
 
 
 def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
-    """Return where x is so small that the power series is used, and the order and the factor of the series.
+    """Return a mask of where x is so small that the power series is used, and the order and the factor of the series.
 
-    Since J of order -n is ± J of order n, the order is ``abs(order)``, and the factor is 1 or -1. ``upper`` is -1 for
-    J, and 1 for I.
+    For an integer n, the function of order -n is the function of order n, up to its sign. So the order of the series is
+    ``abs(order)``, and its factor is 1 or -1. ``upper`` is -1 for the function J, and 1 for I.
     """
     is_integer = ops.eq(ops.floor_p.bind(order), order)
     size = ops.abs(order)
@@ -149,9 +162,10 @@ def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
 
 
 def _near_zero(order: Any, x: Series, upper: int) -> Coefficient:
-    """Return Taylor coefficients of (x / 2)**nu times the sum over k of (upper x² / 4)**k / (k! Γ(nu + k + 1)).
+    """Return the Taylor coefficients of the power series of a Bessel function, along the series ``x``.
 
-    ``order`` is nu. ``upper`` is -1 for the function J, and 1 for I.
+    The power series is (x / 2)**nu times the sum over k of (upper x² / 4)**k / (k! Γ(nu + k + 1)), where nu is
+    ``order``. ``upper`` is -1 for the function J, and 1 for I.
     """
     factor = ops.exp(neg(ops.lgamma_p.bind(add(order, 1))))
     factors = [factor]

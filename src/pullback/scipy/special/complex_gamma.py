@@ -26,10 +26,11 @@ _LEAST = 9
 
 
 def _loggamma(z: Any) -> Any:
-    """log Γ: Stirling's series from 9 on, with the recurrence left of 9 and the reflection formula left of 1/2.
+    """Evaluate log Γ(z) for complex z.
 
-    The logarithms of the recurrence, and of the sine in a half plane, are added on their own branches, so that the sum
-    is on the principal branch (Hare, 1997).
+    From 9 on it is Stirling's series. Left of 9 the recurrence is used, and left of 1/2 the reflection formula. The
+    logarithms of the recurrence, and of the sine in a half plane, are added as separate terms with their own branches.
+    So the sum is on the principal branch (Hare, 1997).
     """
     x, y = real(stop_gradient(z)), imag(stop_gradient(z))
     left = x < 0.5

@@ -409,7 +409,7 @@ def bernoulli(n: ArrayLike) -> Array:
 
 @lru_cache(maxsize=8)
 def _bernoulli_numbers(n: int) -> list[float]:
-    """Return the Bernoulli numbers up to ``n``, by the integer recurrence of the tangent numbers.
+    """Return the Bernoulli numbers B_0 to B_n, by the integer recurrence of the tangent numbers.
 
     Source: Brent and Harvey, *Fast computation of Bernoulli, tangent and secant numbers*, 2011.
     """

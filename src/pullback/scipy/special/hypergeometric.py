@@ -48,7 +48,7 @@ def _is_pole(x: Any) -> Any:
 
 
 def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
-    """Return log(abs(1 / Γ(x))), and the sign of 1 / Γ(x), which is 0 at a pole of Γ."""
+    """Return log(abs(1 / Γ(x))), and the sign of 1 / Γ(x), which is 0 where Γ has a pole."""
     pole = _is_pole(x)
     odd = remainder(floor(x), 2.0) != 0
     sign = where((x < 0) & odd, _full(-1, x), 1)
@@ -58,9 +58,9 @@ def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
 def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[Any, Any]:
     """Return the sum of a hypergeometric series at x, and the sum of its terms multiplied by their index k.
 
-    The terms are products of (a)_k / (b)_k x**k / k!, with ``above`` as parameters a and ``below`` as parameters b. The
-    loop ends by a bound on the terms in which no factor is less than one, since a zero term of a polynomial may have a
-    nonzero derivative; ``small`` is the relative bound.
+    A term is x**k / k! times (a)_k for each parameter a in ``above``, divided by (b)_k for each parameter b in
+    ``below``. The sum ends where a bound on the terms is below ``small`` times the sum. The bound replaces factors a +
+    k below one by one: so the sum does not end at a zero term of a polynomial, whose derivative may be nonzero.
     """
 
     @formula
@@ -96,7 +96,11 @@ _TERMS = 60.0
 
 
 def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
-    """M(a, b, x): its series (DLMF 13.2.2), with Kummer's transformation for x < 0 (13.2.39); 13.7.2 for large x."""
+    """Evaluate Kummer's function M(a, b, x).
+
+    It is a series (DLMF 13.2.2), for x < 0 after Kummer's transformation (13.2.39), and for large x an asymptotic
+    series (13.7.2). ``small`` is the size of a term, relative to the sum, at which a series ends.
+    """
     negative = x < 0
     first, size = where(negative, b - a, a), abs(x)
     product = abs(b - first) * abs(1 - first)
@@ -109,7 +113,10 @@ def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
-    """M(a, b, z) for large z, by its asymptotic series up to the smallest term; times exp(-z) where ``scaled``."""
+    """Evaluate M(a, b, z) for large z, or exp(-z) M(a, b, z) where ``scaled``.
+
+    The asymptotic series is summed up to its smallest term.
+    """
 
     @formula
     def body(carry: Any) -> Any:
@@ -130,11 +137,11 @@ def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
 
 
 def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
-    """Jvp rule by x, the last operand, of M(a, b, x) and F(a, b; c; x).
+    """Jvp rule of M(a, b, x) or F(a, b; c; x) for x, the last operand: return the tangent for the tangent ``t`` of x.
 
-    The derivative is a factor times the function with all parameters increased by one (DLMF 13.3.15, 15.5.1). ``t`` is
-    the tangent of x. If the function is itself a derivative, of the given ``orders`` by its operands, the order by x is
-    increased instead.
+    The derivative is a factor times the function with all parameters increased by one (DLMF 13.3.15, 15.5.1).
+    ``orders`` are the orders of the derivative in each operand, if the function is itself a derivative. Then the order
+    in x is increased by one.
     """
     p = hyp1f1_p if len(operands) == 3 else hyp2f1_p
     if any(orders):
@@ -159,9 +166,11 @@ _STEP_TERMS = 400.0
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
-    """F(a, b; c; x), by Pfaff's or Euler's transformation of x to [0, 1) (DLMF 15.8.1); at 1 by Gauss's sum (15.4.20).
+    """Evaluate the hypergeometric function F(a, b; c; x).
 
-    The transformation that makes the parameters positive is selected, since then all terms of the series are positive.
+    Pfaff's or Euler's transformation maps x to [0, 1) (DLMF 15.8.1). The transformation is selected that makes the
+    parameters positive, so that all terms of the series are positive. At x = 1 it is Gauss's sum (DLMF 15.4.20).
+    ``small`` is the size of a term, relative to the sum, at which a series ends.
     """
     low, high = minimum(a, b), maximum(a, b)
     fixed = [stop_gradient(v) for v in (low, high, c)]
@@ -207,10 +216,11 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
-    """F(a, b; c; x) for x in [0, 1), where ``rest`` is 1 - x.
+    """Evaluate F(a, b; c; x) for x in [0, 1), where ``rest`` is 1 - x.
 
-    Up to 1/2 it is the series. From there the differential equation (15.10.1) is solved by Taylor series, in steps of
-    0.4 of the distance from the singularity at 1: no case is degenerate.
+    For x up to 1/2 it is the hypergeometric series. For larger x the differential equation (DLMF 15.10.1) is solved
+    from 1/2 on by Taylor series, in steps of 0.4 of the distance to the singularity at 1. No parameters need special
+    cases. ``small`` is the size of a term, relative to the sum, at which a series ends.
     """
     start = minimum(x, 0.5)
     value, slope = _series([a, b], [c], start, small)
@@ -235,16 +245,16 @@ def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
 def _taylor(
     a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any, small: float
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Advance a solution of the hypergeometric equation and its derivative by a step towards 1, by its Taylor series.
+    """Advance a solution of the hypergeometric equation by a step towards 1, by its Taylor series.
 
-    Coefficients are multiplied by powers of the step.
+    Return the solution and its derivative after the step.
 
     Args:
       a, b, c: the parameters.
       rest: the distance of the point from 1.
       step: the length of the step.
       value, slope: the solution and its derivative at the point.
-      small: the relative size of terms at which the series ends.
+      small: the size of a term, relative to the sum, at which the series ends.
     """
     leading = rest * (1 - rest)
     linear, constant = 2 * rest - 1, c - a - (b + 1) + (a + b + 1) * rest

@@ -55,7 +55,8 @@ def by_next_functions(p: Primitive, formula: Callable[..., Any], above: int, end
 def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Series]) -> Coefficient:
     """Return the Taylor coefficients of ``formula`` along the curve ``operands``, up to the order ``ans.last``.
 
-    ``ans`` holds the value of the function, whose shape and dtype the coefficients get.
+    The curve is one series for each operand. ``ans`` holds the value of the function, whose shape and dtype the
+    coefficients get.
     """
     shape, dtype = ans[0].shape, ans[0].dtype
     wide = lambda c: c if c is ZERO else shapes.broadcast_to(convert_element_type(c, _double), shape)
@@ -66,10 +67,16 @@ def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Seri
 
 
 def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, ans: Series) -> Coefficient:
-    """Return the Taylor coefficients of a hypergeometric function ``p`` by its variable x, the last of ``values``.
+    """Return the Taylor coefficients of a hypergeometric function ``p`` in its variable x, about the value of x.
 
-    Coefficient k is (a)_k / (b)_k / k! times the function of a + k and b + k, where a are the first ``above`` values,
-    and b the others. If x is at least ``end``, coefficients after the end of a finite sum are 0.
+    Coefficient k is (a)_k / (b)_k / k! times the function of the parameters a + k and b + k.
+
+    Args:
+      p: the primitive.
+      values: the parameters a, the parameter b, and x.
+      above: the number of parameters a.
+      end: the least x for which the coefficients after the end of a finite sum are set to 0.
+      ans: the series of the result, which holds the value.
     """
     *parameters, x = values
     shape, dtype = ans[0].shape, ans[0].dtype

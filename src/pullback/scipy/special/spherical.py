@@ -88,10 +88,15 @@ def _integers(name: str, which: str, x: Any) -> Array:
 
 @formula
 def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
-    """Associated Legendre function of degree n, order m >= 0, normalised for spherical harmonics, at x = cos(θ).
+    """Return the associated Legendre function of degree n and order m >= 0, normalised for spherical harmonics.
 
-    One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), for the function of degree and
-    order k; beyond, it applies the recurrence, which stops at n. ``n_max`` is the largest degree.
+    One loop over the degrees k up to ``n_max`` is run. While k <= m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ),
+    which yields the function of degree k and order k. Then it applies the recurrence in the degree, up to n.
+
+    Args:
+      n, m: the degree and the order.
+      x, sine: cos(θ) and sin(θ).
+      n_max: the largest degree.
     """
     zero = (n + m) * (x + sine) * 0
     start = zero + math.sqrt(0.25 / math.pi)
@@ -176,12 +181,18 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
 
 @formula
 def _slope(n: Any, m: Any, z: Any, value: Any, below: Any) -> Any:
-    """The derivative of P_n by z, from P_n itself, ``value``, and from P of degree n - 1, ``below`` (DLMF 14.10.5)."""
+    """Return the derivative of the Legendre function of degree n and order m at ``z`` (DLMF 14.10.5).
+
+    ``value`` is the function at ``z``, and ``below`` the function of degree n - 1 there.
+    """
     return ((n + m) * below - n * z * value) / ((1 - z) * (1 + z))
 
 
 def _table_index(n: int, axis: int) -> Any:
-    """Return the degrees (axis 0) or orders (axis 1) of a table of orders by degrees, (n + 1, n + 1, 1)."""
+    """Return the degrees (``axis`` 0) or the orders (``axis`` 1) of a table with orders as rows and degrees as columns.
+
+    The shape is (n + 1, n + 1, 1).
+    """
     index = np.arange(n + 1)
     return ArrayImpl(np.broadcast_to(index[:, None, None] if axis else index[None, :, None], (n + 1, n + 1, 1)).copy())
 
@@ -197,9 +208,10 @@ def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Array]
 
 
 def _unnormalised(n: int, dtype: Any) -> Any:
-    """Return a table of sqrt(4π / (2k + 1) (k + m)! / (k - m)!), with rows m and columns k up to ``n``; 0 for m > k.
+    """Return the table of sqrt(4π / (2k + 1) (k + m)! / (k - m)!), with m as rows and k as columns up to ``n``.
 
-    These factors undo the normalisation of the Legendre functions of degree k and order m.
+    The elements with m > k are 0. The factors undo the normalisation of the Legendre functions of degree k and order m.
+    The shape is (n + 1, n + 1, 1).
     """
     table = [
         [

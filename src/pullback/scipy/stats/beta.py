@@ -13,13 +13,16 @@ from pullback.scipy.stats.distributions import Continuous, both, either, positiv
 
 
 def _inside(y: Any, a: Any, b: Any) -> Any:
-    """Whether the density at ``y`` is positive and finite."""
+    """Return whether the density of the beta distribution at ``y`` is positive and finite."""
     from_zero = either(ops.gt(y, 0), both(ops.eq(y, 0), ops.eq(a, 1)))
     return both(from_zero, either(ops.lt(y, 1), both(ops.eq(y, 1), ops.eq(b, 1))))
 
 
 def _outside(y: Any, a: Any, b: Any) -> Any:
-    """The log density where it is not finite: infinite at an end whose parameter is below 1, otherwise -inf."""
+    """Return the log density of the beta distribution at a ``y`` where it is infinite.
+
+    It is inf at 0 if ``a`` is below 1, inf at 1 if ``b`` is below 1, and -inf elsewhere.
+    """
     at_ends = either(both(ops.eq(y, 0), ops.lt(a, 1)), both(ops.eq(y, 1), ops.lt(b, 1)))
     return where(at_ends, math.inf, ops.sub(ops.mul(a, 0), math.inf))
 

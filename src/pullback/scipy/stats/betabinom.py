@@ -16,7 +16,10 @@ from pullback.scipy.stats.distributions import Discrete, at_least, both, is_inte
 
 
 def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
-    """The log probability of ``k``; its three log beta functions are one call, since compiling a call takes long."""
+    """Return the log probability of ``k`` under the beta-binomial distribution.
+
+    Its three log beta functions are computed in one call, since compiling a call takes long.
+    """
     rest = ops.sub(n, k)
     pairs = [(ops.add(rest, 1), ops.add(k, 1)), (ops.add(k, a), ops.add(rest, b)), (a, b)]
     shape = broadcast_shape("betabinom", [x.shape for x in pairs[1]])
@@ -30,7 +33,7 @@ _BLOCK = 64
 
 
 def _log_sum(first: Any, last: Any, n: Any, a: Any, b: Any) -> Any:
-    """The logarithm of the sum of the probabilities of the counts from ``first`` to ``last``."""
+    """Return the log of the sum of beta-binomial probabilities, over the counts from ``first`` to ``last``."""
     shape = broadcast_shape("betabinom", [x.shape for x in (first, last, n, a, b)])
     operands = [shapes.broadcast_to(x, shape) for x in (first, last, n, a, b)]
     first, last, n, a, b = [shapes.reshape(x, (*shape, 1)) for x in operands]

@@ -24,9 +24,9 @@ def _log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 def _beta(primitive: Any) -> Any:
-    """Return a formula of k, n and p: the ``primitive``, such as ``betainc``, at k + 1, n - k and p.
+    """Return a function of k, n and p: the ``primitive``, such as ``betainc``, of k + 1, n - k and p.
 
-    It is a binomial probability: P(X > k) is betainc(k + 1, n - k, p), and P(X <= k) its complement.
+    For ``betainc`` it is the binomial probability P(X > k), and for the complement ``betaincc`` it is P(X <= k).
     """
     return lambda k, n, p: primitive.bind(ops.add(k, 1), ops.sub(n, k), p)
 

@@ -31,7 +31,7 @@ def _log_cdf(y: Any) -> Any:
 
 
 def _ppf(q: Any) -> Any:
-    """-cot(πq), computed from the nearer end of [0, 1]."""
+    """Return the Cauchy quantile -cot(πq), computed from the distance of q to the nearer end of [0, 1]."""
     low, high = ops.lt(q, 0.25), ops.gt(q, 0.75)
     tail = where(low, q, where(high, ops.sub(1, q), 0.25))
     size = ops.div(1, ops.tan_p.bind(ops.mul(tail, math.pi)))

@@ -296,7 +296,11 @@ class Continuous(Distribution):
         return self.made(computed, {"loc": 0, "scale": 1}, namespace)
 
     def _standard(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], Any, Any]:
-        """Return the standardised variable, the parameters, the scale, and whether parameters and scale are valid."""
+        """Return the standardised variable, the parameters, the scale (or None), and a mask of valid parameters.
+
+        The standardised variable is (x - loc) / scale. ``args`` are x, the parameters, loc and scale; loc and scale may
+        be None. The mask is False where a parameter or the scale is invalid.
+        """
         x, *parameters, loc, scale = args
         y = x if loc is None else ops.sub(x, loc)
         y = y if scale is None else ops.div(y, scale)
@@ -451,9 +455,10 @@ class Discrete(Distribution):
         return compute
 
     def _search(self, kind: str) -> Formula:
-        """Return a formula for the least k with cdf(k) >= q ("ppf") or sf(k) <= q ("isf"), by doubling and bisection.
+        """Return a formula of q and the parameters for the quantile, by doubling and bisection.
 
-        A tolerance keeps rounding errors of these functions from moving k to the next integer.
+        The quantile is the least k with cdf(k) >= q for the ``kind`` "ppf", and with sf(k) <= q for "isf". A tolerance
+        keeps rounding errors of cdf and sf from moving k to the next integer.
         """
         function = self._cumulative("cdf" if kind == "ppf" else "sf")
 

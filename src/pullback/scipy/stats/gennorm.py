@@ -16,7 +16,7 @@ from pullback.scipy.stats.operations import from_log_tail, quantile_function
 
 
 def _power(y: Any, beta: Any) -> Any:
-    """abs(y)**beta, without an infinite derivative at zero."""
+    """Return abs(y)**beta; its derivative at y = 0 is zero instead of infinite."""
     zero = ops.eq(y, 0)
     return where(zero, 0, ops.pow(where(zero, 1, ops.abs(y)), beta))
 
@@ -27,7 +27,7 @@ def _log_density(y: Any, beta: Any) -> Any:
 
 
 def _log_tail(beta: Any, size: Any) -> Any:
-    """The log probability below ``-size``, by the incomplete gamma function of size**beta."""
+    """Return the log probability below ``-size``, by the incomplete gamma function of size**beta."""
     zero = ops.eq(size, 0)
     power = ops.pow(where(zero, 1, size), beta)
     finite = ops.and_p.bind(ops.gt(power, 0), ops.lt(power, math.inf))

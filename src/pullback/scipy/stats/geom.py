@@ -16,9 +16,10 @@ def _log_sf(k: Any, p: Any) -> Any:
 
 
 def _in_double(formula: Formula) -> Formula:
-    """Convert a formula of log(sf) to one of k and p that is computed in double precision.
+    """Convert a formula of the log survival function, log(sf), to a formula of k and p.
 
-    The formula takes the exponential of log(sf), whose absolute error becomes a relative error of the result.
+    The result is computed in double precision, since the formula takes the exponential of log(sf), which amplifies
+    rounding errors.
     """
 
     def of_tail(k: Any, p: Any) -> Any:

@@ -145,7 +145,10 @@ class gaussian_kde:
         return int(self.dataset.shape[1])
 
     def _factor_of(self, covariance: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor of a covariance, and the log normalising constant of its kernel."""
+        """Return the Cholesky factor of a covariance, and the log of the normalising constant of its kernel.
+
+        The kernel is the normal density with this covariance.
+        """
         factor = pnp.linalg.cholesky(covariance)
         return factor, pnp.sum(pnp.log(pnp.diagonal(factor))) + 0.5 * self.d * math.log(2 * math.pi)
 

@@ -11,7 +11,7 @@ from pullback.scipy.stats.distributions import Continuous
 
 
 def _log_density(y: Any) -> Any:
-    """log(s(y) s(-y)), where s is the logistic function."""
+    """Return the log density of the logistic distribution, log(s(y) s(-y)), where s is the logistic function."""
     return ops.add(log_sigmoid(y), log_sigmoid(ops.neg(y)))
 
 

@@ -52,7 +52,10 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 def _counts(x: ArrayLike, dtype: Any) -> Array:
-    """Convert counts that are integers to the dtype of probabilities, also under strict promotion."""
+    """Convert the counts ``x`` to ``dtype``, the dtype of the probabilities, if they are integers.
+
+    So counts and probabilities have one dtype also under strict promotion.
+    """
     x = operand("multinomial.logpmf", x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtype)
 

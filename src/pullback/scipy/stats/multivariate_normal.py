@@ -72,9 +72,10 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
 
 
 def _singular(difference: Any, cov: Any) -> Any:
-    """The log density for singular covariances, by the nonzero eigenvalues; -inf outside of their eigenspaces.
+    """Return the log density of a normal distribution with a singular covariance.
 
-    ``difference`` is the point less the mean.
+    It is computed from the nonzero eigenvalues, and is -inf outside of the space of their eigenvectors. ``difference``
+    is the point minus the mean.
     """
     values, vectors = pnp.linalg.eigh(cov)
     largest = pnp.max(pnp.abs(values), -1, keepdims=True)

@@ -82,9 +82,9 @@ _BLOCK = 1024
 
 
 def _on_host(formula: Formula) -> Formula:
-    """Convert a formula to a function of NumPy arrays that applies it in blocks of elements.
+    """Convert a formula to a function of NumPy arrays, that applies the formula to blocks of elements.
 
-    The blocks bound the memory, since the formula's integrals need 48 numbers for each element.
+    The blocks bound the memory: integrals in the formula need 48 numbers for each element.
     """
 
     def evaluate(*operands: Any) -> Any:

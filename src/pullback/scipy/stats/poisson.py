@@ -27,9 +27,9 @@ def _log_mass(k: Any, mu: Any) -> Any:
 
 
 def _gamma(primitive: Any) -> Any:
-    """Return a formula of k and mu: the ``primitive``, such as ``gammainc``, at k + 1 and mu.
+    """Return a function of k and mu: the ``primitive``, such as ``gammainc``, of k + 1 and mu.
 
-    It is a Poisson probability: P(X > k) is gammainc(k + 1, mu), and P(X <= k) its complement.
+    For ``gammainc`` it is the Poisson probability P(X > k), and for the complement ``gammaincc`` it is P(X <= k).
     """
     return lambda k, mu: primitive.bind(ops.add(k, 1), mu)
 
@@ -45,7 +45,10 @@ _TERMS = 160
 
 
 def _entropy(mu: Any) -> Any:
-    """The entropy: for mu > 40 its asymptotic series, otherwise a sum over the counts of non-negligible probability."""
+    """Return the entropy of the Poisson distribution with the mean ``mu``.
+
+    For mu > 40 it is an asymptotic series, otherwise a sum over the counts whose probability is not negligible.
+    """
     large = ops.gt(mu, _LARGE)
     inverse = ops.div(1, where(large, mu, _LARGE))
     half_log = ops.mul(log(ops.mul(where(large, mu, _LARGE), 2 * math.pi * math.e)), 0.5)

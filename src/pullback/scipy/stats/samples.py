@@ -18,7 +18,10 @@ METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
 def _checked(name: str, x: Any, policy: str) -> Any:
-    """Return which elements are NaN, or None if none can be; raise for NaN under the policy "raise"."""
+    """Return a mask of the NaN in ``x``; None if ``x`` cannot hold NaN, or if ``policy`` is "raise".
+
+    Under the policy "raise", raise an error if ``x`` holds NaN. ``name`` is the public function, for errors.
+    """
     if policy not in POLICIES:
         raise ArgumentError(f"{name}: nan_policy must be one of {', '.join(POLICIES)}, got {policy!r}")
     if not dtypes.is_inexact(x.dtype):
@@ -37,7 +40,10 @@ def _checked(name: str, x: Any, policy: str) -> Any:
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
-    """Move an axis of ``x`` last, or flatten ``x`` if ``axis`` is None; return also the old position of the axis."""
+    """Move an axis of ``x`` last, or flatten ``x`` if ``axis`` is None or ``x`` is a scalar.
+
+    Return the array and the old position of the axis, which is 0 for a flattened array.
+    """
     if axis is None or x.ndim == 0:
         return x.reshape(-1), 0
     position = axis_index(axis, x.ndim, name)

@@ -22,7 +22,7 @@ _HUGE = 1e60
 
 
 def _square_ratio(y: Any, df: Any) -> tuple[Any, Any]:
-    """Return y² / df, and whether its root exceeds the dtype's limit; where it does, the first result is 1."""
+    """Return y² / df, and a mask of where its square root exceeds the dtype's limit; there the first result is 1."""
     ratio = ops.div(y, ops.sqrt(df))
     huge = ops.gt(ops.abs(ratio), _limit(y))
     ratio = where(huge, 1, ratio)
@@ -34,7 +34,7 @@ def _limit(y: Any) -> float:
 
 
 def _log_kernel(y: Any, df: Any) -> Any:
-    """log(1 + y² / df)."""
+    """Return log(1 + y² / df), also where y² overflows."""
     square, huge = _square_ratio(y, df)
     far = ops.sub(ops.mul(log(ops.abs(where(huge, y, 1))), 2), log(df))
     return where(huge, far, log1p(square))
@@ -47,7 +47,10 @@ def _log_density(y: Any, df: Any) -> Any:
 
 
 def _log_tail(df: Any, size: Any) -> Any:
-    """The log probability below ``-size``, by the incomplete beta function of df / (df + size²)."""
+    """Return the log probability of Student's distribution below ``-size``.
+
+    It is computed by the incomplete beta function of df / (df + size²).
+    """
     square, huge = _square_ratio(size, df)
     zero = ops.eq(square, 0)
     inner = where(zero, 1, square)
@@ -63,7 +66,10 @@ student_cdf_p, student_log_cdf_p = from_log_tail("student", _log_tail, _log_dens
 
 
 def _host_quantile(df: Any, q: Any) -> Any:
-    """SciPy's quantile, computed in double precision, since its float32 version returns at most 5e18."""
+    """Evaluate SciPy's quantile of Student's distribution in double precision, and round it to the operands' dtype.
+
+    SciPy's float32 version returns at most 5e18.
+    """
     wide = _stdtrit(np.asarray(df, np.float64), np.asarray(q, np.float64))
     return wide.astype(np.result_type(df, q) if hasattr(df, "dtype") else q.dtype)
 
@@ -75,7 +81,7 @@ student_quantile_p = quantile_function(
 
 
 def _or_normal(formula: Formula, limit: Formula) -> Formula:
-    """Return a formula for all degrees of freedom: ``formula`` for finite ones, ``limit`` for infinite ones."""
+    """Return a formula of y and the degrees of freedom df: ``formula(y, df)``, or ``limit(y)`` where df is infinite."""
 
     def of_any(y: Any, df: Any) -> Any:
         finite = ops.lt(df, math.inf)

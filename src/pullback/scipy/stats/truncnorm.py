@@ -19,9 +19,10 @@ _log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The log of the normal probability between ``a`` and ``b``, computed in the tail in which both lie.
+    """Return the log of the normal probability between ``a`` and ``b``.
 
-    For points near each other it is the density times the width, expanded to the fourth power of the width.
+    If both points are in one tail, it is computed in this tail. For points near each other it is computed from the
+    density times the width, expanded to the fourth power of the width.
     """
     swapped = ops.gt(a, 0)
     left, right = where(swapped, ops.neg(b), a), where(swapped, ops.neg(a), b)
@@ -45,15 +46,19 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """Return the log probability ``value``; if it is near 0, from ``rest``, that of the complement."""
+    """Return the log probability ``value``, or where it is near 0, log(1 - exp(rest)), which is more accurate there.
+
+    ``rest`` is the log probability of the complement.
+    """
     near = ops.gt(value, -0.1)
     return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
 
 
 def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The log of the distribution function at ``y``, and the log of the survival function.
+    """Return the log of the distribution function at ``y``, and the log of the survival function at ``y``.
 
-    Both are log masses between points, less the log mass between ``a`` and ``b``. The three are computed as one array.
+    The distribution is the normal distribution between ``a`` and ``b``. Each result is a log probability between two
+    points, minus the log probability between ``a`` and ``b``; the three are computed as one array.
     """
     shape = broadcast_shape("truncnorm", [x.shape for x in (y, a, b)])
     y, a, b = [shapes.expand_dims(shapes.broadcast_to(x, shape), (0,)) for x in (y, a, b)]
@@ -71,9 +76,9 @@ def _log_sf(y: Any, a: Any, b: Any) -> Any:
 
 
 def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
-    """The quantile of ``q``, where ``rest`` is 1 - q, of the normal distribution between ``a`` and ``b``.
+    """Return the quantile of ``q`` of the normal distribution between ``a`` and ``b``, where ``rest`` is 1 - q.
 
-    It is computed by the lower or the upper tail, or next to ``a`` or ``b`` by a series.
+    It is computed in the lower or the upper tail, and by a series next to ``a`` or ``b``.
     """
     total, left = _log_mass(a, b), ops.lt(a, 0)
     # Where there is no logarithm, the point is an end.
@@ -92,10 +97,10 @@ def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
 
 
 def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
-    """Return whether the quantile of ``share`` is near the lower end ``end`` of the interval, and its distance from it.
+    """Return a mask of where the quantile of ``share`` is near the lower end ``end``, and its distance from ``end``.
 
-    The distance is computed by a series, which applies only near the end. ``log_total`` is the log of the normal
-    probability of the interval.
+    The distance of the quantile is computed by a series that applies only near the end. ``log_total`` is the log of the
+    normal probability of the interval.
     """
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)

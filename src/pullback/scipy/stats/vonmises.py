@@ -30,9 +30,11 @@ def _log_density(y: Any, kappa: Any) -> Any:
 
 
 def _log_tail(kappa: Any, size: Any) -> Any:
-    """The log probability below ``-size``: the log density there, plus the log integral of the density relative to it.
+    """Return the log probability of the von Mises distribution below ``-size``.
 
-    The ratio at distance s is below exp(-38) where s² is 19 π² / κ, since 1 - cos(s) is at least 2 s² / π².
+    It is the log density at ``-size``, plus the log of an integral over s: of the density at -size - s, relative to the
+    density at ``-size``. The integral ends where s² is 19 π² / κ: since 1 - cos(s) is at least 2 s² / π², the relative
+    density is below exp(-38) there.
     """
     reach = ops.sqrt(ops.div(19 * math.pi**2, ops.max_p.bind(kappa, 1e-3)))
     end = ops.min_p.bind(ops.sub(math.pi, size), reach)
@@ -50,7 +52,7 @@ von_mises_cdf_p, von_mises_log_cdf_p = from_log_tail("von_mises", _log_tail, _lo
 
 
 def _turns(y: Any) -> Any:
-    """Return the number of turns to subtract from an angle to move it to [-π, π]."""
+    """Return the number of whole turns, of 2π, to subtract from an angle ``y`` so that it is in [-π, π]."""
     return stop_gradient(floor(ops.add(ops.div(y, _PERIOD), 0.5)))
 
 
@@ -69,7 +71,10 @@ def _log_cdf(y: Any, kappa: Any) -> Any:
 
 @custom_jvp
 def _angle(kappa: Any, logarithm: Any) -> Any:
-    """The angle in [-π, 0] below which the log probability is ``logarithm``, at most log(1/2); by bisection."""
+    """Return the angle in [-π, 0] below which the log probability is ``logarithm``, by bisection.
+
+    ``logarithm`` is at most log(1/2).
+    """
     shape = broadcast_shape("vonmises.ppf", [kappa.shape, logarithm.shape])
     kappa, logarithm = [shapes.broadcast_to(x, shape) for x in (kappa, logarithm)]
 
@@ -85,7 +90,10 @@ def _angle(kappa: Any, logarithm: Any) -> Any:
 
 @_angle.defjvp
 def _angle_rule(primals: Any, tangents: Any) -> Any:
-    """Jvp rule of :func:`_angle`, which inverts the log distribution function: by the implicit function theorem."""
+    """Jvp rule of :func:`_angle`, the inverse of the log distribution function, by the implicit function theorem.
+
+    Return the angle and its tangent.
+    """
     kappa, _ = primals
     ans = _angle(*primals)
     by_kappa = von_mises_log_cdf_p.bind(kappa, ans, orders=(1, 0))
@@ -95,7 +103,10 @@ def _angle_rule(primals: Any, tangents: Any) -> Any:
 
 
 def _ppf(q: Any, kappa: Any) -> Any:
-    """The quantile; next to 1/2 a cubic series, whose next term is below the rounding error."""
+    """Return the quantile of the von Mises distribution.
+
+    Next to q = 1/2 it is a cubic series, whose next term is below the rounding error.
+    """
     low = ops.lt(q, 0.5)
     size = _angle(kappa, log(where(low, q, ops.sub(1, q))))
     u = ops.mul(q - 0.5, exp(-_log_density(q * 0, kappa)))

@@ -16,7 +16,10 @@ def _ratio(c: Any) -> Any:
 
 
 def _log_density(y: Any, c: Any) -> Any:
-    """The log density, with 1 + c² - 2 c cos(y) as (1 - c)² + 4 c sin(y / 2)², without cancellation."""
+    """Return the log density of the wrapped Cauchy distribution.
+
+    The denominator 1 + c² - 2 c cos(y) is computed as (1 - c)² + 4 c sin(y / 2)², which does not cancel.
+    """
     sine, rest = _sin(y * 0.5), 1 - c
     below = ops.add(rest * rest, ops.mul(sine * sine, c) * 4)
     return ops.sub(log(rest) + log1p(c) - math.log(2 * math.pi), log(below))
@@ -28,24 +31,24 @@ def _cdf(y: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, c: Any) -> Any:
-    """The survival function at ``y``: the distribution function at 2π - y.
+    """Return the survival function at ``y``, which is the distribution function at 2π - y.
 
-    Its sin(π - y / 2) is computed as sin(y / 2), which is exact where a rounded 2π is not.
+    In its formula sin(π - y / 2) is computed as sin(y / 2), since a rounded 2π would add an error.
     """
     half = ops.mul(y, 0.5)
     return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), ops.neg(_cos(half))), 1 / math.pi)
 
 
 def _log(x: Any, rest: Any) -> Any:
-    """log(x), computed from ``rest``, which is 1 - x, where ``rest`` is below a half."""
+    """Return log(x), where ``rest`` is 1 - x; for ``rest`` below 1/2 it is computed as log1p(-rest)."""
     near = ops.lt(rest, 0.5)
     return ops.where(near, log1p(ops.neg(ops.where(near, rest, 0))), log(ops.where(near, 1, x)))
 
 
 def _quantile(q: Any, c: Any, upper: bool) -> Any:
-    """The quantile of ``q``, or with ``upper`` the point above which the probability is ``q``.
+    """Return the point below which the probability is ``q``, or if ``upper``, the point above which it is ``q``.
 
-    It is computed from the nearer end of [0, 2π], so that angles are at most half a turn.
+    The point is computed from the nearer end of [0, 2π], so that angles are at most half a turn.
     """
     near = at_most(q, 0.5)
     angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)

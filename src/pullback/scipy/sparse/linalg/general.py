@@ -182,10 +182,14 @@ def gmres(
 
 
 def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
-    """Run a cycle of GMRES, and return the change of x: ``a`` multiplies by A, ``m`` by the preconditioner.
+    """Run a cycle of GMRES: return the change of the solution x.
 
-    From the residual ``r`` it computes at most ``size`` Arnoldi vectors, until the residual's norm is at most
-    ``bound``.
+    Args:
+      a: the function that multiplies by A.
+      r: the residual at the start.
+      m: the function that multiplies by the preconditioner.
+      bound: the norm of the residual at which to stop.
+      size: the largest number of Arnoldi vectors.
     """
     dtype, real = r.dtype, dtypes.to_real(r.dtype)
     rows = np.arange(size + 1)

@@ -30,7 +30,7 @@ def _count() -> Any:
 
 
 def _like(x: Any, dtype: Any) -> Any:
-    """Convert a real number to the dtype of the vectors that it multiplies."""
+    """Convert the real number ``x`` to ``dtype``, the dtype of the vectors that it multiplies."""
     return ops.convert_element_type(x, dtype)
 
 

@@ -118,7 +118,10 @@ def lsqr(
 
 
 def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
-    """Return the function that multiplies by A, the right side, and the starting point, checked and promoted."""
+    """Check and promote the arguments of ``lsqr``.
+
+    Return the function that multiplies by A, the right side, and the starting point.
+    """
     multiply, matrix = operator("lsqr", "A", a)
     b = tree.tree_map(lambda x: inexact_operand("lsqr", x), b)
     x0 = None if x0 is None else tree.tree_map(lambda x: stop_gradient(inexact_operand("lsqr", x)), x0)
@@ -146,9 +149,10 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
 
 
 def _start(forward: Any, b: Any, x0: Any) -> Any:
-    """Return ``x0``, or zero if zero has the smaller residual.
+    """Return ``x0``, or zero if the residual of zero is not larger.
 
-    Derivatives solve equations with other right sides, for which ``x0`` may be far away.
+    Derivatives solve equations with other right sides ``b``, and ``x0`` may be far from their solutions. ``forward``
+    multiplies by A.
     """
     return ops.where(squared_norm(b - forward(x0)) < squared_norm(b), x0, 0)
 
@@ -156,10 +160,19 @@ def _start(forward: Any, b: Any, x0: Any) -> Any:
 def _iterate(
     forward: Any, backward: Any, b: Any, c: Any, x: Any, *, damp: Any, atol: Any, btol: Any, limit: Any
 ) -> tuple[Any, ...]:
-    """Solve A* r - damp² x = c with r = b - A x, from the starting point x.
+    """Solve A* r - damp² x = c, where r = b - A x, from the starting point ``x`` by conjugate gradients.
 
-    ``forward`` multiplies by A, ``backward`` by A*, and ``limit`` is the largest number of steps. Return r, x and the
-    other fields of :class:`LsqrResult`.
+    Args:
+      forward: the function that multiplies by A.
+      backward: the function that multiplies by A*.
+      b, c: the right sides.
+      x: the starting point.
+      damp: the damping factor.
+      atol, btol: the tolerances of ``lsqr``.
+      limit: the largest number of steps.
+
+    Returns:
+      r, the solution x, and the other fields of :class:`LsqrResult`.
     """
     real = dtypes.to_real(b.dtype)
     convert = lambda v: ops.convert_element_type(operand("lsqr", v), real)

@@ -101,7 +101,7 @@ class System:
         return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
 
     def _of_products(self, b: Any) -> Any:
-        """Promote ``b`` so that A b has the dtypes of ``b``; raise unless A b has the tree and shapes of ``b``."""
+        """Return ``b`` promoted to the dtypes of A b; raise unless A b has the tree and shapes of ``b``."""
         for _ in range(2):
             out = eval_shape(self.matvec, b)
             leaves, treedef = tree.flatten(b)
