@@ -208,7 +208,17 @@ def hessian(
 
 
 def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
-    """Raise unless all inputs or outputs (``what``) are complex if ``holomorphic``, and otherwise real."""
+    """Raise unless all ``values`` are complex, with ``holomorphic``, or all are real, without it.
+
+    Integers are allowed among inputs only.
+
+    Args:
+      values: the inputs or outputs of ``fun``.
+      holomorphic: whether the user promised that ``fun`` is holomorphic.
+      transformation: the name of the transformation, for the error message.
+      what: "input" or "output".
+      fun: the function, for the error message.
+    """
     for x in values:
         if holomorphic and not dtypes.is_complex(x.dtype):
             wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
@@ -225,7 +235,7 @@ def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, w
 
 
 def _one(x: Any) -> Any:
-    """An array of ones with the shape and dtype of ``x``."""
+    """Return an array of ones with the shape and dtype of ``x``."""
     return shapes.full(x.shape, 1, x.dtype)
 
 
