@@ -363,9 +363,10 @@ def _basis(size: int, k: int) -> Vector:
 
 
 def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare the Jacobian by ``f_jvp`` with numerical differences, column by column; record mismatches in ``comparer``.
+    """Compare the Jacobian by ``f_jvp`` with numerical differences, by columns; record mismatches in ``comparer``.
 
-    For more than 1024 inputs, compare a few random combinations of columns instead.
+    For more than 1024 inputs, compare a few random combinations of columns instead. ``what`` names the derivative in
+    errors.
     """
     size = point.inputs.size
     if size <= COMPONENTS:
@@ -386,9 +387,10 @@ def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -
 
 
 def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare the Jacobian by ``f_vjp`` with numerical differences, row by row; record mismatches in ``comparer``.
+    """Compare the Jacobian by ``f_vjp`` with numerical differences, by rows; record mismatches in ``comparer``.
 
-    For more than 1024 outputs, compare a few random combinations of rows instead.
+    For more than 1024 outputs, compare a few random combinations of rows instead. ``what`` names the derivative in
+    errors.
     """
     n, m = point.inputs.size, point.outputs.size
     cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))

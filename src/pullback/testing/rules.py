@@ -432,7 +432,7 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Return a context manager in which operations run eagerly, outside all transformations, and no rules are checked."""
+    """Return a context manager in which operations run eagerly, outside all transformations, and rules are not checked."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
     state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
@@ -450,7 +450,7 @@ def switch_on() -> None:
 
 
 def _check_call(function: CustomFunction, args: tuple[Any, ...]) -> None:
-    """Check the rules of a function that is called; do nothing if it was checked with arguments of the same types before.
+    """Check the rules of a function at a call, unless it was checked before with arguments of the same types.
 
     A call with arguments of unknown values, as in a compiled function, is not checked. For an argument that ``vmap``
     maps, its first index is checked. Callbacks with effects do not run again.

@@ -410,7 +410,7 @@ class VJPFunction(LinearFunction):
           wants: for each leaf of the arguments, ``GradValue()``, a reference, or ``DontWant()``.
 
         Returns:
-          For each leaf of the arguments: its cotangent, ``GradRef()`` if it was added to a reference, or ``DidntWant()``.
+          For each leaf of the arguments: its cotangent, ``GradRef()`` if a reference received it, or ``DidntWant()``.
         """
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):

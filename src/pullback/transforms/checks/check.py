@@ -54,10 +54,10 @@ all_checks: frozenset[ErrorCategory] = automatic_checks | user_checks
 
 @tree.register_pytree_node_class
 class Error:
-    """The first check that failed in a call of a function that :func:`checkify` transformed, if one did.
+    """The first failed check of a call of a function that :func:`checkify` transformed; it may also hold no failure.
 
-    It is a tree of arrays, so that it can be returned from ``jit`` and mapped by ``vmap``; then each example has its
-    own failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
+    An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
+    failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
     >>> import pullback.numpy as pnp
     >>> err, _ = checkify(pnp.log, errors=nan_checks)(pnp.array(-1.0))
@@ -71,12 +71,12 @@ class Error:
         self._code, self._payload, self._checks = code, list(payload), checks
 
     def tree_flatten(self) -> tuple[list[PyTree], PyTree]:
-        """Return the arrays, and as static data the checks of the program."""
+        """Return the arrays of the error, and as static data the checks that can fail."""
         return [self._code, *self._payload], self._checks
 
     @classmethod
     def tree_unflatten(cls, checks: PyTree, leaves: Sequence[Any]) -> Error:
-        """Make an error of arrays and checks."""
+        """Rebuild an error from its checks and its arrays ``leaves``."""
         code, *payload = leaves
         return cls(code, payload, checks)
 
