@@ -432,7 +432,7 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Return a context manager in which operations run eagerly, outside all transformations, and rules are not checked."""
+    """Return a context manager in which operations run eagerly, outside all transformations, with rules unchecked."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
     state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None

@@ -105,8 +105,8 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 
     Returns:
       A tuple of four: the leaves of the arguments; the leaves of their tangents; the tree of the arguments, or None if
-      each argument is a single array; and the references. The last is a dict from the index of a leaf to the pair of the
-      reference there and the reference of its tangent. The two lists of leaves have the contents of these references.
+      each argument is a single array; and the references. The last is a dict from the index of a leaf to a pair: the
+      reference there, and the reference of its tangent. Both lists of leaves have the contents of these references.
     """
     for what, values in (("primals", primals), ("tangents", tangents)):
         if not isinstance(values, (tuple, list)):

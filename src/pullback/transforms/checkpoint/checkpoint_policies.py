@@ -215,7 +215,7 @@ def save_and_offload_only_these_names(
 
 
 def _check_memories(who: str, *memories: str) -> None:
-    """Raise unless each of ``memories`` is "device", "pinned_host" or "unpinned_host"; errors name the caller ``who``."""
+    """Raise unless each of ``memories`` is "device", "pinned_host" or "unpinned_host"; ``who`` is the caller's name."""
     for memory in memories:
         if memory not in ("device", "pinned_host", "unpinned_host"):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")

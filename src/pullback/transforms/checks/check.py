@@ -155,7 +155,7 @@ init_error = Error(ArrayImpl(np.int32(0)))
 
 
 def _value(x: Any) -> Any:
-    """The value of an array in Python; raise an error if it is traced and not known."""
+    """Return the value of the array ``x`` on the host; raise if ``x`` is traced and its value is not known."""
     if isinstance(x, Tracer):
         known = x.concrete() if is_at_work(x._trace) else None
         if known is None:
@@ -229,19 +229,18 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
     """Fail unless a condition holds.
 
     In eager code without transformations, a failure is raised immediately. In a function that :func:`checkify`
-    transformed, it is returned with the result, also across ``jit``, ``vmap``, ``grad``, loops and branches between
-    the two.
+    transformed, the failure is returned with the result, also through ``jit``, ``vmap``, ``grad``, loops and branches.
 
     Args:
-      pred: a boolean of no axes. Under ``vmap`` each example has one.
+      pred: a boolean without axes. Under ``vmap`` each example has one.
       msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
-      debug: whether the check is made only within a :func:`checkify`.
+      debug: whether to make the check only within a :func:`checkify`.
 
     Raises:
       CheckError: the condition does not hold, in eager code (a ValueError).
       UnhandledCheckError: a function that makes the check is compiled without :func:`checkify` (a ValueError).
-      OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
+      OperandError: ``pred`` is no boolean without axes, or an argument of the template no tree of arrays (a TypeError).
       ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> check(1 < 2, "this never fails")
@@ -280,7 +279,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 
 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raise unless the template ``msg`` can be formatted with ``args`` and ``kwargs``, as a failure will need."""
+    """Raise unless ``msg`` is a template for ``str.format`` that refers only to arguments in ``args`` and ``kwargs``."""
     if not isinstance(msg, str):
         raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
     if "{" not in msg and "}" not in msg:
@@ -307,15 +306,15 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
 
 @api_boundary
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: ArrayLike) -> None:
-    """Fail unless a condition holds, but only within a :func:`checkify`; without one, omit the check.
+    """Fail unless a condition holds, but only within a :func:`checkify`; elsewhere do nothing.
 
     Args:
-      pred: a boolean of no axes.
+      pred: a boolean without axes.
       msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
 
     Raises:
-      OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
+      OperandError: ``pred`` is no boolean without axes, or an argument of the template no tree of arrays (a TypeError).
       ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> debug_check(False, "nobody hears this")
@@ -328,9 +327,9 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: A
 
 @api_boundary
 def check_error(error: Error) -> None:
-    """Fail if an :class:`Error` has a failure, which a function transformed by :func:`checkify` returned.
+    """Fail if an :class:`Error`, which a function transformed by :func:`checkify` returned, holds a failure.
 
-    In eager code without transformations, a failure is raised immediately, as by ``error.throw()``. In a function that
+    In eager code without transformations, the failure is raised immediately, as by ``error.throw()``. In a function that
     another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the ``errors``.
 
     Args:
@@ -374,7 +373,10 @@ check_p.jvp(lambda primals, tangents, **params: (check_p.bind(*primals, **params
 
 @check_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    """The batching rule: move the mapped axis of all operands to the front, so that each example has its own check."""
+    """Batch a check: move the mapped axis of all operands to the front, so that each example has its own check.
+
+    A check has no results: return two empty lists.
+    """
     fronted = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     check_p.bind(*fronted, **params)
     return [], []
