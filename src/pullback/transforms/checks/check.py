@@ -279,7 +279,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 
 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raise unless ``msg`` is a template for ``str.format`` that refers only to arguments in ``args`` and ``kwargs``."""
+    """Raise unless ``msg`` is a template for ``str.format`` whose arguments are all in ``args`` and ``kwargs``."""
     if not isinstance(msg, str):
         raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
     if "{" not in msg and "}" not in msg:
@@ -329,8 +329,9 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: A
 def check_error(error: Error) -> None:
     """Fail if an :class:`Error`, which a function transformed by :func:`checkify` returned, holds a failure.
 
-    In eager code without transformations, the failure is raised immediately, as by ``error.throw()``. In a function that
-    another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the ``errors``.
+    In eager code without transformations, the failure is raised immediately, as by ``error.throw()``. In a function
+    that another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the
+    ``errors``.
 
     Args:
       error: the first result of a function that :func:`checkify` transformed.

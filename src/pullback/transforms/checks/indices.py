@@ -27,7 +27,7 @@ _WANTED: Errors = frozenset({OutOfBoundsError})
 
 
 def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation by ``evaluate``, and return its results; raise an error for an index that is out of range."""
+    """Evaluate an operation by ``evaluate``, and return its results; raise an error if an index is out of range."""
     if all(kind.of(primitive) is None for kind in (checks, checked_program, feed)):
         return evaluate.process(primitive, args, params)
     outer = state.trace, state.bottom

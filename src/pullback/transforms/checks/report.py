@@ -88,7 +88,7 @@ class ErrorLayout(NamedTuple):
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:
-    """Return the type ``aval`` reduced to its shape and dtype, so that more checks can share an entry of ``payload``."""
+    """Return the type ``aval`` reduced to shape and dtype, so that more checks can share an entry of ``payload``."""
     return ShapedArray(aval.shape, aval.dtype)
 
 

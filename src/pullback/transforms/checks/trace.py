@@ -139,8 +139,8 @@ class CheckTrace(Trace):
     def _take(self, args: Sequence[Any], params: dict[str, Any]) -> None:
         """Collect the failures that an operation ``check_p`` reports, a user check, if their kinds are in ``errors``.
 
-        Failures of other kinds are passed on to an enclosing ``checkify``; they are dropped if there is none. ``args`` and
-        ``params`` are the operands and the parameters of the operation.
+        Failures of other kinds are passed on to an enclosing ``checkify``; they are dropped if there is none. ``args``
+        and ``params`` are the operands and the parameters of the operation.
         """
         code, *payload = args
         table: tuple[Check, ...] = params["checks"]
@@ -207,10 +207,10 @@ class CheckTrace(Trace):
         return self.without_failures(joined(layouts).layout, feeding.bind(Fed(programs, None, groups)))
 
     def _loop(self, feeding: Feed, carried: int, groups: list[list[Any]]) -> list[Any]:
-        """Apply a loop whose steps carry the first failure so far; return its results, and collect the last failure carried.
+        """Apply a loop whose steps carry the first failure so far; return its results, and collect the final failure.
 
-        If the test of the loop has checks, it is evaluated before the loop and at the end of each step instead, since only
-        a step can return failures.
+        If the test of the loop has checks, it is evaluated before the loop and at the end of each step instead, since
+        only a step can return failures.
 
         Args:
           feeding: the description of the loop.
@@ -232,10 +232,10 @@ class CheckTrace(Trace):
         return self.without_failures(layout, feeding.bind(Fed((step,), condition, groups)))
 
     def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
-        """Apply a linear map, a Python function that may have user checks; return its results, and collect its failures.
+        """Apply a linear map, a Python function that may have checks; return its results, and collect its failures.
 
-        In eager code, failures are collected while the function runs. Otherwise the function is traced and run once more for
-        its failures, and the checks within the linear map are dropped.
+        In eager code, failures are collected while the function runs. Otherwise the function is traced and run once
+        more for its failures, and the checks within the linear map are dropped.
 
         Args:
           p: the primitive that applies linear maps.
@@ -262,7 +262,7 @@ class CheckTrace(Trace):
         return results  # type: ignore[no-any-return]
 
     def checked(self, closed: ClosedJaxpr) -> Checked:
-        """Return a program transformed to return its failures, of the kinds that this trace collects, before its results."""
+        """Transform a program to return its failures, of the kinds that this trace collects, before its results."""
         return checked_jaxpr(closed, self.errors, self.enclosed)
 
     def without_failures(self, layout: ErrorLayout, results: Sequence[Any]) -> list[Any]:
@@ -563,7 +563,7 @@ def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterat
 
 
 class _CollectingMap(LinearMap):
-    """A linear map like ``linear_map``. While it runs, ``trace`` collects failures of its checks, unless it has ended."""
+    """A linear map like ``linear_map``. While the map runs, ``trace`` collects its failures, unless ``trace`` has ended."""
 
     def __init__(self, linear_map: LinearMap, trace: CheckTrace) -> None:
         self.linear_map, self.trace = linear_map, trace
@@ -582,7 +582,7 @@ class _CollectingMap(LinearMap):
 
 
 class _SilentMap(_CollectingMap):
-    """A linear map like ``linear_map``, whose failures of checks are dropped, since ``trace`` has collected them before."""
+    """A linear map like ``linear_map``; failures of its checks are dropped, since ``trace`` collected them before."""
 
     def _collecting(self) -> Any:
         return collecting(self.trace, [])  # the list is discarded

@@ -103,7 +103,7 @@ class CustomCall(HoldsFunction):
         return run(*operands)
 
     def repeats(self, earlier: CustomCall) -> bool:
-        """Whether this call has the same function and rules as ``earlier``; then the results of ``earlier`` are reused."""
+        """Whether this call has the same function and rules as ``earlier``, so that it may reuse those results."""
         return False
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
@@ -205,8 +205,8 @@ class OutDims:
 
         Args:
           groups: lists with a value for each result: the results themselves, and their tangents if they are known.
-          residuals: the positions of the mapped axis in the residuals. If any residual is mapped, all results are mapped,
-            since the backward rule then runs for each example, and needs the cotangents of each.
+          residuals: the positions of the mapped axis in the residuals. If any residual is mapped, all results are
+            mapped, since the backward rule then runs for each example, and needs the cotangents of each.
         """
         if not self.dims:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]  # the position in each result
@@ -221,8 +221,8 @@ class OutDims:
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
         """Move the mapped axes of values to the positions that are determined for the results; return the moved values.
 
-        Each of ``groups`` is a list with a value for each result, such as a tangent. If the positions are not determined
-        yet, they are first determined from ``groups``.
+        Each of ``groups`` is a list with a value for each result, such as a tangent. If the positions are not
+        determined yet, they are first determined from ``groups``.
         """
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]
@@ -303,8 +303,8 @@ class DerivativeCall(CustomCall):
     ) -> tuple[list[Any], list[Any]]:
         """Apply the jvp rule; return the results and their tangents.
 
-        ``rules`` is the current trace. If it is the tape of a linearisation, raise if the rule records an operation that is
-        not linear in the tangents, or that uses a tracer of another trace.
+        ``rules`` is the current trace. If it is the tape of a linearisation, raise if the rule records an operation
+        that is not linear in the tangents, or that uses a tracer of another trace.
         """
         assert self.jvp is not None
         if not isinstance(rules, LinearTrace):

@@ -73,7 +73,7 @@ class LinearCall(LinearMap):
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Set the tree and types of the result to those of ``out``, a tree of arrays or types, to avoid tracing the function."""
+        """Set the tree and the types of the result to those of ``out``, to avoid tracing the function for them."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 
@@ -133,7 +133,8 @@ class CoupledLinearMap(LinearMap):
     """A linear map made of a user's linear function and its transpose. The transpose of the map exchanges these two.
 
     Attributes:
-      run, back: the function and its transpose. Both take a list of residuals and a list of operands, and return a list.
+      run, back: the function and its transpose. Both take a list of residuals and a list of operands, and return a
+        list.
       call: the call of the function, which has the types of its operands and results.
       turned: whether the two are exchanged, so that ``run`` is the transpose of the user's function.
     """
@@ -162,9 +163,9 @@ class CoupledLinearMap(LinearMap):
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
     """Whether a user's function must be traced when it is called, since it may close over traced values.
 
-    This is so if ``trace`` or one of its parents is a trace of ``vmap`` or of the forward Laplacian, and while operations
-    are staged. With ``recorded``, it is also so within a checkpointed function, which runs again in the backward pass,
-    when the values that it closes over are gone.
+    This is so if ``trace`` or one of its parents is a trace of ``vmap`` or of the forward Laplacian, and while
+    operations are staged. With ``recorded``, it is also so within a checkpointed function, which runs again in the
+    backward pass, when the values that it closes over are gone.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):

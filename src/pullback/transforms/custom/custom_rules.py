@@ -119,8 +119,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``.
 
-        The tangent of the result is the sum of what the rules return. A rule is None for an argument whose derivative is
-        zero.
+        The tangent of the result is the sum of what the rules return. A rule is None for an argument whose derivative
+        is zero.
 
         Raises:
           ArgumentError: the function has arguments that are not differentiated (a TypeError).
@@ -172,11 +172,12 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
           fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is a tree of values that the backward rule needs.
           bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
             arguments, of the same tree and shapes; real numbers of another dtype are converted. None stands for a zero
-            cotangent, or a tree of zeros. Under ``vmap`` the rule returns the cotangents of one example; the cotangents of
-            an argument that is not mapped are summed over the examples. If no argument is mapped, the rule is called once,
-            with the sum of the cotangents of all examples.
+            cotangent, or a tree of zeros. Under ``vmap`` the rule returns the cotangents of one example; the cotangents
+            of an argument that is not mapped are summed over the examples. If no argument is mapped, the rule is called
+            once, with the sum of the cotangents of all examples.
           symbolic_zeros: whether ``fwd`` receives a ``CustomVJPPrimal`` for each array, which says whether derivatives
-            with respect to the array are needed, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
+            with respect to the array are needed, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be
+            zero.
           optimize_remat: accepted for compatibility.
 
         >>> import pullback.numpy as pnp
@@ -196,7 +197,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         self.symbolic_cotangents = symbolic_zeros
 
     def _forget_programs(self) -> None:
-        """Clear all caches if the function was staged, since programs in them may hold rules that are being replaced."""
+        """Clear all caches if the function was staged, since programs in them may hold rules that are replaced."""
         if self._staged:
             from pullback.transforms.jit.jit import clear_caches
 

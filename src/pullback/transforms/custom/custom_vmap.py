@@ -54,9 +54,9 @@ Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool
 class VmapCall(CustomCall):
     """A call of a function with a batching rule.
 
-    The derivative of a call is another ``VmapCall``, whose batching rule is the derivative of the user's rule; so is the
-    transpose of the derivative. Thus differentiation keeps the rule, in both modes and to any order. The residuals are
-    the operands, from which the backward pass computes the function's values again.
+    The derivative of a call is another ``VmapCall``, whose batching rule is the derivative of the user's rule; so is
+    the transpose of the derivative. Thus differentiation keeps the rule, in both modes and to any order. The residuals
+    are the operands, from which the backward pass computes the function's values again.
 
     In forward mode, the user's rule receives mapped operands only if some operand has both a mapped value and a mapped
     tangent. Otherwise the rule is traced without mapped operands, and its operations are then batched.
@@ -91,8 +91,8 @@ class VmapCall(CustomCall):
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         """Batch a call without the user's rule: batch the operations of the function instead.
 
-        This is for a call in which only tangents or cotangents are mapped. A further ``vmap`` of the batched call uses the
-        rule again. Return the results, and the position of the mapped axis in each.
+        This is for a call in which only tangents or cotangents are mapped. A further ``vmap`` of the batched call uses
+        the rule again. Return the results, and the position of the mapped axis in each.
         """
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
@@ -297,10 +297,11 @@ class custom_vmap(FunctionWithRules):
     Args:
       fun: takes and returns trees of arrays.
 
-    The method ``def_vmap`` sets the rule. Differentiation keeps the rule, in both modes and to any order: the derivative
-    of a mapped call is the derivative of the rule. In reverse mode the function's values are computed a second time. In
-    forward mode the rule is called with mapped operands only if both the value and the tangent of some operand are
-    mapped. So if only values or only tangents are mapped, as by ``jacfwd``, it is called with no operand mapped.
+    The method ``def_vmap`` sets the rule. Differentiation keeps the rule, in both modes and to any order: the
+    derivative of a mapped call is the derivative of the rule. In reverse mode the function's values are computed a
+    second time. In forward mode the rule is called with mapped operands only if both the value and the tangent of some
+    operand are mapped. So if only values or only tangents are mapped, as by ``jacfwd``, it is called with no operand
+    mapped.
 
     Raises:
       MissingCustomRuleError: from a call before the rule was set (an AttributeError).

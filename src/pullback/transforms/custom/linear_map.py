@@ -80,7 +80,7 @@ class LinearMap(HoldsFunction):
     out_avals: Sequence[ShapedArray]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Return the cotangents of the operands, from the cotangents ``cts`` of the results; a cotangent may be ``ZERO``."""
+        """Return the cotangents of the operands, from the cotangents ``cts`` of the results; all may be ``ZERO``."""
         raise NotImplementedError
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
@@ -353,8 +353,8 @@ def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
     """Differentiate an application of ``linear_map`` by the primitive ``p``; return the results and their tangents.
 
-    A tangent is the sum of two terms: the derivative of the map along the tangents of the residuals, and the map applied
-    to the tangents of the operands.
+    A tangent is the sum of two terms: the derivative of the map along the tangents of the residuals, and the map
+    applied to the tangents of the operands.
 
     Args:
       p: the primitive.

@@ -101,7 +101,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def _primal_type(x: Any) -> ShapedArray:
-    """Return the type of ``x``, a leaf that :func:`zero_from_primal` was called with; its errors mention this function."""
+    """Return the type of ``x``, a leaf that :func:`zero_from_primal` was called with; errors mention this function."""
     try:
         return abstractify(x)
     except OperandError as error:
@@ -109,7 +109,7 @@ def _primal_type(x: Any) -> ShapedArray:
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
-    """Return the zero tangent of a value of type ``aval``: a :class:`SymbolicZero` if ``symbolic``, otherwise an array."""
+    """Return the zero tangent of a value of type ``aval``: a :class:`SymbolicZero` if ``symbolic``, else an array."""
     if symbolic:
         return SymbolicZero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
     return zero_cotangent(aval)
@@ -217,7 +217,7 @@ class RuleAdapter(FlatFunction):
         return tree.unflatten(self.in_tree, primals)
 
     def _named(self, what: str, rule: Any) -> str:
-        """Return the name of a rule and of its function, for error messages; ``what`` is its kind, such as "jvp rule"."""
+        """Return the name of a rule and its function, for error messages; ``what`` is its kind, such as "jvp rule"."""
         return f"the {what} {name_of(rule)} of {name_of(self.fun)}"
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
@@ -263,7 +263,8 @@ class RuleAdapter(FlatFunction):
         """Apply the forward rule of reverse mode; ``perturbed`` says for each primal whether it has a tangent.
 
         Returns:
-          The results; the residuals that are arrays; and the backward rule as a linear map, which takes these residuals.
+          The results; the residuals that are arrays; and the backward rule as a linear map, which takes these
+          residuals.
         """
         owner = self.owner
         rule = owner.fwd
@@ -432,7 +433,7 @@ class UserLinearMap(LinearMap):
         )
 
     def _argument(self, i: int) -> str:
-        """Return a name for leaf ``i`` of the differentiated arguments, such as "argument 0['w']", for error messages."""
+        """Return a name for leaf ``i`` of the differentiated arguments, such as "argument 0['w']", for errors."""
         path = _paths(self.in_tree)[i]
         position = path[0].idx
         for k, _ in self.nondiff:
@@ -487,7 +488,7 @@ def _outline(treedef: Any) -> Any:
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """Convert a tangent or cotangent that ``rule`` returned to an array; return a symbolic or ``float0`` zero unchanged."""
+    """Convert a tangent or cotangent that ``rule`` returned to an array, but not a symbolic or ``float0`` zero."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)
