@@ -201,14 +201,15 @@ class _Comparer:
         self.compared = 0
 
     def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
-        """Compare a row or a column of the Jacobian with the expected one, and record its mismatches.
+        """Compare a row or a column of the Jacobian with its expected value, and record the components that are wrong.
 
         Args:
           expected: the expected row or column.
           error: the estimated error of each component of ``expected``.
           got: the row or column by the derivative that is tested.
           index: the index of the row or column; None for a random combination of several.
-          by_input: True for a row, with a component for each input; False for a column, with one for each output.
+          by_input: True for a row, with a component for each input; False for a column, with a component for each
+            output.
         """
         self.compared += len(expected)
         allowed = self.tolerance.allowed(expected, error)
@@ -251,8 +252,9 @@ def _badness(m: _Mismatch) -> float:
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
     """Check a ``jvp`` or ``vjp`` of a function.
 
-    In float64, compare it with numerical differences. Then compare its results in the dtype of the arguments with its
-    results in float64. If ``f`` does not run in float64, use differences in the dtype of the arguments.
+    First compare the derivative in float64 with numerical differences. Then compare the derivative in the dtype of the
+    arguments with the derivative in float64. If ``f`` does not run in float64, use only the dtype of the arguments, and
+    numerical differences.
 
     Args:
       f: the function.

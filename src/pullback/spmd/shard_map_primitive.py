@@ -282,7 +282,7 @@ def _batch(
 def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
     """Insert an undivided axis at position ``dim`` into a specification: ``P("i", "j"), 1 -> P("i", None, "j")``.
 
-    Return the specification unchanged if ``dim`` is None, or lies behind its last entry.
+    Return the specification unchanged if ``dim`` is None, or is beyond the entries of the specification.
     """
     if dim is None or dim >= len(spec):
         return spec

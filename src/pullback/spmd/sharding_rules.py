@@ -194,7 +194,7 @@ def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[S
       shapes: the shape of each array.
 
     Returns:
-      For each array a tuple: its name in errors, the factor of each of its axes, and its shape.
+      For each array a tuple: the name of the array in errors, the factor of each axis, and the shape.
     """
     if len(mappings) != len(shapes):
         raise PartitioningError(f"the sharding rule is for {len(mappings)} {what}s, but there are {len(shapes)}")

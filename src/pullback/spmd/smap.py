@@ -101,9 +101,9 @@ def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -
     Args:
       fun: the function, for errors.
       what: "in_axes" or "out_axes", for errors.
-      axes: axes and None, as a prefix of the tree ``of``; negative axes count from the end.
+      axes: a prefix of the tree ``of``, whose leaves are ints and None; a negative int counts from the end.
       of: the tree: the arguments, or the result.
-      leaves: its leaves.
+      leaves: the leaves of the tree.
     """
     try:
         entries = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)

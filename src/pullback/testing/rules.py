@@ -158,7 +158,7 @@ class _Check:
 
     Attributes:
       native: the function at the point, in the dtype of the arguments.
-      precise: the same in float64; None if the function does not run in float64.
+      precise: the function at the point, in float64; None if it raises or returns other values there.
       findings: the mistakes.
     """
 
@@ -276,9 +276,9 @@ class _Check:
         return not how
 
     def _transposition(self, kind: type[Rule]) -> None:
-        """Check that the jvp rule can be transposed, if the function has no backward rule; record a mistake.
+        """Check that the jvp rule can be transposed, as reverse mode does; record a mistake if it cannot.
 
-        Reverse mode transposes it.
+        This is for a function without a backward rule. ``kind`` is the class of the rule.
         """
         try:
             out, pull = vjp(self.subject.with_rules, *self.subject.args)

@@ -163,9 +163,9 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """Trace the flat function ``run``, and return a function with the same results that stores less for reverse mode.
+    """Trace the flat function ``run``, and return a function with the same results for which reverse mode stores less.
 
-    In some regions of the program, it stores the local Jacobian instead of larger intermediate values. Under
+    In some regions of the program, the local Jacobian is stored instead of larger intermediate values. Under
     ``disable_jit``, return ``run`` unchanged.
 
     Args:
@@ -459,7 +459,7 @@ _WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
 
 
 def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
-    """Describe a leaf of the tangents or cotangents of a function, for error messages.
+    """Return a name for a leaf of the tangents or cotangents of a function, for error messages.
 
     Args:
       index: the index of the leaf.

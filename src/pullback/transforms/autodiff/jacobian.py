@@ -208,9 +208,10 @@ def hessian(
 
 
 def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
-    """Raise unless all ``values`` are complex, with ``holomorphic``, or all are real, without it.
+    """Raise if a value has a dtype that a Jacobian does not allow.
 
-    Integers are allowed among inputs only.
+    With ``holomorphic``, all values must be complex. Otherwise inputs must not be complex, and outputs must be real
+    floats.
 
     Args:
       values: the inputs or outputs of ``fun``.

@@ -133,13 +133,13 @@ class ShapeDtypeStruct:
 
 
 def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractRef:
-    """The type of an array, a number, a reference or a ``ShapeDtypeStruct``.
+    """Return the type of an array, a number, a reference or a ``ShapeDtypeStruct``.
 
     Args:
       x: the value, concrete or traced.
 
     Returns:
-      Its type, which includes ``weak_type``; for a reference an ``AbstractRef``.
+      The type, which includes ``weak_type``; for a reference an ``AbstractRef``.
 
     Raises:
       OperandError: any other object (a TypeError).
@@ -235,7 +235,10 @@ def make_jaxpr(
 
 
 def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
-    """Return the mapped axes of ``axis_env``, a list of pairs of a name and a size, by name; raise if it is invalid."""
+    """Return a dict from the name of each axis to the mapped axis; raise if ``axis_env`` is invalid.
+
+    ``axis_env`` is a list of pairs of a name and a size.
+    """
     try:
         pairs = [(name, size) for name, size in axis_env or ()]
         sizes = {name: operator.index(size) for name, size in pairs}

@@ -75,7 +75,7 @@ def _array(x: Any, name: str) -> Array:
 
 
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save all residuals, as if there were no checkpoint.
+    """Return True. As a policy, this saves all residuals, as if there were no checkpoint.
 
     >>> everything_saveable(dot_general_p)
     True
@@ -84,7 +84,7 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
 
 
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save no results, only the arguments, as a checkpoint without a policy does.
+    """Return False. As a policy, this saves only the arguments, as a checkpoint without a policy does.
 
     >>> nothing_saveable(dot_general_p)
     False
@@ -93,7 +93,9 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
 
 
 def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save the results of matrix products, which are the most expensive to recompute.
+    """Whether an operation is a matrix product.
+
+    As a policy, this saves the results that are the most expensive to recompute.
 
     >>> dots_saveable(dot_general_p), dots_saveable(name_p)
     (True, False)
@@ -102,7 +104,9 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save the results of matrix products without batch axes, such as in dense layers, but unlike in attention.
+    """Whether an operation is a matrix product without batch axes, as in dense layers, but not in attention.
+
+    As a policy, this saves the results of such products.
 
     >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
@@ -162,9 +166,10 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Make a policy like :func:`dots_with_no_batch_dims_saveable`, whose values may be saved in another memory.
+    """Make a policy that saves the same values as :func:`dots_with_no_batch_dims_saveable`.
 
-    On a CPU, which has a single memory, the values stay where they are.
+    The arguments, which in JAX move saved values to another memory, are checked. On a CPU, which has a single memory,
+    the values stay where they are.
 
     Args:
       offload_src: the name of the memory of the values, such as ``"device"``.
@@ -186,9 +191,10 @@ def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Policy:  # fmt: skip
-    """Make a policy that saves the values with some names, and may save the values with other names in another memory.
+    """Make a policy that saves the values whose names are in one of two lists.
 
-    On a CPU, which has a single memory, the values stay where they are.
+    The second list and the memories, which in JAX move saved values to another memory, are checked. On a CPU, which has
+    a single memory, the values stay where they are.
 
     Args:
       names_which_can_be_saved: the names of values to save; :func:`checkpoint_name` sets names.
@@ -222,7 +228,7 @@ def _check_memories(who: str, *memories: str) -> None:
 
 
 def check_policy(policy: Any, who: str) -> None:
-    """Raise unless ``policy`` is callable, or if it is a function that makes policies: ``save_only_these_names`` etc.
+    """Raise unless ``policy`` is callable; raise also for a function that makes policies, as ``save_only_these_names``.
 
     ``who`` names the caller in errors.
     """

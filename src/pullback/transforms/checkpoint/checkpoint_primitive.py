@@ -83,14 +83,15 @@ def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
 
 @optimization_barrier_p.partial_eval
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Split a barrier into one for the known operands, and one for the unknown operands.
+    """Split a barrier into a barrier for the known operands, and a barrier for the unknown operands.
 
     Args:
       unknown: for each operand whether it is unknown.
       eqn: the equation of the barrier.
 
     Returns:
-      The equations for the known operands; those for the unknown operands; and for each result whether it is unknown.
+      A list with the equation for the known operands; a list with the equation for the unknown operands; and for each
+      result whether it is unknown.
     """
     (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown

@@ -95,7 +95,10 @@ class StandInTrace(Trace):
         return self._stand_in(x) if type(x) is JVPTracer and x._trace is self.replaced else x
 
     def run(self, run: Run, operands: Sequence[Any]) -> list[Any]:
-        """Call ``run(*operands)`` under this trace, end the trace, and return the results without its tracers."""
+        """Call ``run(*operands)`` under this trace, and end the trace; return the results.
+
+        Tracers among the results are replaced, too.
+        """
         outer, state.trace = state.trace, self
         try:
             return [self.resolve(x) for x in run(*operands)]
@@ -105,9 +108,9 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call, if the current trace is a ``StandInTrace``; return the results.
+    """Run a checkpointed call under a ``StandInTrace``; return the results.
 
-    The parent trace runs a checkpointed call of a function that replaces the same tracers, at each run.
+    The parent trace runs the call, with a function that replaces the same tracers whenever it runs.
     """
 
     def again(*values: Any) -> list[Any]:
@@ -118,7 +121,7 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
 
 
 def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call, if the current trace is the trace of reverse mode; return the results, with tangents.
+    """Run a checkpointed call under the trace of reverse mode; return the results, with tangents.
 
     The function runs without derivatives. The tape of the trace gets one linear operation, which runs the function
     again when tangents or cotangents are computed.
@@ -151,7 +154,7 @@ def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any
 
 
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call, if the current trace is one of forward mode within reverse mode; return the results.
+    """Run a checkpointed call under a trace of forward mode that is nested in reverse mode; return the results.
 
     The parent trace runs a checkpointed call of the function's jvp, which takes and returns primals and tangents.
     """
@@ -205,7 +208,7 @@ def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], ta
 
 
 def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call, if the current trace is one of ``vmap`` within reverse mode; return the results.
+    """Run a checkpointed call under a trace of ``vmap`` that is nested in reverse mode; return the results.
 
     The parent trace runs a checkpointed call of the mapped function.
     """
@@ -239,12 +242,13 @@ checkpoint_linear_p = linear_operation("checkpoint_linear")
 
 
 class RematLinearMap(LinearMap):
-    """The derivative of a checkpointed call; its residuals are the operands, for which it runs the function again.
+    """The derivative of a checkpointed call. To apply or transpose it, the function is run again, on the residuals.
 
     Attributes:
       run: the function, from flat operands to a list of results.
-      captured: the differentiated tracers that the function closes over; their values are the last operands.
-      active: for each operand whether it has a tangent.
+      captured: the differentiated tracers that the function closes over. Their values are the last residuals; the other
+        residuals are the operands of the function.
+      active: for each residual whether it has a tangent.
     """
 
     def __init__(
@@ -258,9 +262,9 @@ class RematLinearMap(LinearMap):
         self.out_avals = avals
 
     def _run(self, *operands: Any) -> list[Any]:
-        """Run the function, with the last operands instead of the tracers that the function closes over.
+        """Run the function on the first of ``operands``, and return its results.
 
-        The function takes the other operands. Return its results.
+        The last of ``operands`` replace the tracers that the function closes over.
         """
         count = self.count - len(self.captured)
         if count == self.count:  # no tracers to replace

@@ -189,8 +189,8 @@ class _Region:
     """The recorded operations of an inner checkpointed function, which become one ``checkpoint`` equation.
 
     Attributes:
-      items: its equations and inner regions, in order.
-      options: the parameters of the equation.
+      items: the equations and inner regions, in order.
+      options: the parameters of the ``checkpoint`` equation.
     """
 
     __slots__ = ("items", "options")
@@ -232,7 +232,7 @@ class RecordTrace(Trace):
     def input(self, x: Any, active: bool) -> Any:
         """Add an input with the value ``x`` to the program; return the value to call the function with.
 
-        It is a tracer if the input is differentiated (``active``), and otherwise ``x``.
+        If the input is differentiated (``active``), this value is a tracer, otherwise ``x`` itself.
         """
         var = Var(typeof(x))
         self._invars.append(var)
@@ -341,7 +341,10 @@ class RecordTrace(Trace):
     # The program
 
     def has_derivative(self, var: Var) -> bool:
-        """Whether a variable has a derivative, with respect to the differentiated values, that is not always zero."""
+        """Whether a variable has a derivative, with respect to the differentiated values, that is not always zero.
+
+        Return True if the trace has ended.
+        """
         if not self.live:
             return True
         eqns, live = live_equations(list(_flat(self.items)), [var])

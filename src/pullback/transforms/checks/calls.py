@@ -45,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Return a call whose function and custom rules run so that ``trace`` collects the failures of their checks."""
+    """Return a copy of a call of which the function and the rules run so that ``trace`` collects their failures."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -140,7 +140,7 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 class _AfterZeros(LinearMap):
     """The derivative of a function that returns arrays for failed checks before its own results.
 
-    It is the derivative of the own results, ``linear_map``, with zero tangents for the floats in these arrays.
+    The floats among these arrays have zero tangents, which precede the tangents of the own results, by ``linear_map``.
     """
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:

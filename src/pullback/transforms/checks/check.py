@@ -54,7 +54,7 @@ all_checks: frozenset[ErrorCategory] = automatic_checks | user_checks
 
 @tree.register_pytree_node_class
 class Error:
-    """The first failed check of a call of a function that :func:`checkify` transformed; it may also hold no failure.
+    """The first check that failed in a call of a function which :func:`checkify` transformed, or no failure.
 
     An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
     failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
@@ -81,7 +81,7 @@ class Error:
         return cls(code, payload, checks)
 
     def get_exception(self) -> CheckError | None:
-        """Return the failure as an exception, without raising it, or None if there is none.
+        """Return the failure as an exception, without raising it; None if there is no failure.
 
         Returns:
           An exception whose class is the kind of the failure. After ``vmap``, the message has a line for each example
@@ -111,7 +111,7 @@ class Error:
         return type(found[0][1])("\n".join(lines))
 
     def get(self) -> str | None:
-        """Return the message of the failure, or None if there is none.
+        """Return the message of the failure; None if there is no failure.
 
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).
@@ -175,7 +175,7 @@ def _value(x: Any) -> Any:
 def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
     """Transform a function to return also its first failed check, as a value.
 
-    It works within and around every other transformation. The results of the function do not change.
+    The transformation works within and around every other transformation. The results of the function do not change.
 
     Args:
       f: takes and returns trees of arrays.
@@ -185,7 +185,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
         an enclosing ``checkify``, or are omitted.
 
     Returns:
-      A function of the same arguments that returns the pair of an :class:`Error` and the results of ``f``.
+      A function of the same arguments that returns a pair: an :class:`Error`, and the results of ``f``.
 
     Raises:
       ArgumentError: ``errors`` is no set of kinds of checks (a TypeError and ValueError).

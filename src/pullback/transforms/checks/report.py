@@ -58,7 +58,7 @@ class Failures(NamedTuple):
 
     Attributes:
       code: the number of the first check that failed, from 1 on; 0 if none failed.
-      payload: values for messages. Several checks share an entry, so that only those of the failed check are valid.
+      payload: values for messages. Several checks share an entry; only the entries of the failed check are valid.
       checks: the checks of the program, in order.
     """
 
@@ -83,7 +83,7 @@ class ErrorLayout(NamedTuple):
     slots: tuple[ShapedArray, ...]
 
     def none(self) -> Failures:
-        """Return :class:`Failures` of this layout without a failure: code 0, and zeros."""
+        """Return :class:`Failures` of this layout without a failure: the code is 0, and the payload is zeros."""
         return Failures(scalar_array(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
 
 
@@ -154,7 +154,7 @@ def earlier(first: Failures, second: Failures) -> Failures:
 def first_of_all(failures: Sequence[Failures]) -> Failures | None:
     """Return the first failure of several programs that run one after the other, in a common layout.
 
-    ``failures`` has the failures of each program, in order. Return None if it is empty.
+    ``failures`` has the :class:`Failures` of each program, in order. Return None if there are no programs.
     """
     if not failures:
         return None

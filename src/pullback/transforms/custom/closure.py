@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @api_boundary
 def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Callable[..., R], list[Array]]:
-    """Turn the arrays that a function closes over into arguments, so that derivative rules apply to them.
+    """Turn the arrays that a function closes over into arguments, so that custom derivative rules apply to them.
 
     Args:
       fun: takes and returns trees of arrays; it is traced by this call.

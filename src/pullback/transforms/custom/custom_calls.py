@@ -80,7 +80,7 @@ class CustomCall(HoldsFunction):
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the results and their tangents, by the rules of the call; a tangent may be ``ZERO``.
 
-        The current trace is the one under which operations on tangents run.
+        The call is made under the trace that operations on tangents run under.
         """
         raise NotImplementedError
 

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class FunctionWithRules(OwnsPrograms):
-    """A user's function with custom rules; it has the name and attributes of the original function."""
+    """A user's function with custom rules. It has the name of the original function."""
 
     _transformation: str
     _setter: str  # the method that sets the rule which a call needs
@@ -205,9 +205,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """Return ``value``, argument ``i`` of a call, as rules receive it; the argument is not differentiated.
+        """Return ``value``, argument ``i`` of a call, which is not differentiated, in the form that rules receive.
 
-        Raise if the value has a derivative that is needed, or for ``custom_vjp``, if it is traced.
+        Raise if a derivative with respect to the value is being taken; for ``custom_vjp``, raise if the value is
+        traced.
         """
         raise NotImplementedError
 
@@ -364,7 +365,8 @@ class custom_vjp(CustomFunction[P, R]):
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Return all arguments of a call by position, with defaults; rules take no keyword arguments.
 
-    Raise if an argument can be passed by keyword only. ``who`` is the name of the decorator, for error messages.
+    Raise if that is impossible, as for a keyword-only argument. ``who`` is the name of the decorator, for error
+    messages.
     """
     try:
         signature = _signature(fun)

@@ -63,7 +63,7 @@ class VmapCall(CustomCall):
 
     Attributes:
       function: the user's function.
-      run: the same, from flat operands to a list of results.
+      run: the user's function, from flat operands to a list of results.
       rule: the user's rule, for flat operands.
       order: how many times the call was differentiated in forward mode.
       linear: how many of the last operands are linear inputs: cotangents, or tangents after a second transposition; 0
@@ -183,17 +183,17 @@ _unmapped = threading.local()
 def _by_example(
     call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
 ) -> tuple[list[Any], list[bool]]:
-    """Compute a batch of results and tangents from the user's rule for one example, with no operand mapped.
+    """Compute a batch of results and tangents by the user's rule, without telling the rule that operands are mapped.
 
-    The operations of the rule are batched. This is for a batch in which no operand has both a mapped value and a mapped
-    tangent.
+    The rule is traced for one example, and its operations are batched. This is for a batch in which no operand has both
+    a mapped value and a mapped tangent.
 
     Args:
       call: the call.
       size: the size of the mapped axis.
       mapped: for each of ``operands`` whether it has the mapped axis, as its first axis.
-      operands: the operands of the call, and the tangents of some.
-      both: ``both(run, operands)`` returns the results and tangents of the function ``run`` of one example.
+      operands: the operands of the call, followed by the tangents of some operands.
+      both: ``both(run, operands)`` returns the results and tangents of the function ``run`` for one example.
 
     Returns:
       The results and tangents; and for each whether it has the mapped axis, as its first axis.

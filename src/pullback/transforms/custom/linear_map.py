@@ -255,7 +255,7 @@ def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
 
     Args:
       trace: the trace of ``vmap``.
-      x: the cotangents of the examples, as a tracer of ``trace`` or a value that all share.
+      x: the cotangents of the examples: a tracer of ``trace``, or a single value if all are equal.
       dim: the mapped axis of the operand. If it is None, all examples share the operand, and cotangents are summed.
     """
     if x is ZERO:
@@ -267,7 +267,7 @@ def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
 
 
 def repeated(value: Any, count: int) -> Any:
-    """Return ``count`` times ``value``, or ``ZERO`` if ``count`` is 0: the sum of equal cotangents."""
+    """Return the sum of ``count`` cotangents that are all equal to ``value``; ``ZERO`` if ``count`` is 0."""
     if count == 0:
         return ZERO
     if value.dtype.itemsize >= 4:
@@ -300,7 +300,7 @@ def pull_back(
 def linear_operation(name: str, linear_in: Any = None) -> Primitive:
     """Make a primitive that applies a linear map, its parameter ``linear_map``, to residuals and tangents.
 
-    In jaxprs a second primitive of the same name stands for it. There, the map must not close over values of active
+    In jaxprs, a second primitive of the same name represents it. A map in a jaxpr must not close over values of active
     traces.
 
     Args:

@@ -460,7 +460,10 @@ def _is_none(x: Any) -> bool:
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cotangent of dtype ``dtype`` may be converted to ``wanted``: only complex to real is forbidden."""
+    """Whether a cotangent of dtype ``dtype`` may be converted to ``wanted``.
+
+    It may from a real, integer or boolean dtype to any, and from a complex dtype to another.
+    """
     is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
     return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
 

@@ -38,7 +38,7 @@ def checking() -> bool:
 
 
 def _found(value: Any) -> tuple[str, int] | None:
-    """Look in the array ``value`` for NaNs or infinities, as the switches of this thread say.
+    """Look for NaNs or infinities in the array ``value``, whichever the switches of this thread ask for.
 
     Return a pair: ``NaN`` or ``an infinity``, and the number of such elements. Return None if there are none.
     """
@@ -79,9 +79,9 @@ def _not_finite(value: Any) -> list[str]:
 
 
 def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation, and return its results; raise if a result has values that this thread checks for.
+    """Evaluate an operation, and return its results; raise if a result has a NaN or an infinity.
 
-    These are NaNs, infinities or both, as the switches say.
+    The switches ``debug_nans`` and ``debug_infs`` of this thread say for which of the two to check.
     """
     out = evaluate.process(primitive, args, params)
     for i, x in enumerate(out if primitive.multiple_results else (out,)):

@@ -67,7 +67,7 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
 
 
 def _tree(treedef: Any) -> str:
-    """Format the tree of the arguments. If all arguments are arrays, ``treedef`` is their number instead."""
+    """Format the tree of the arguments; an int instead of a tree stands for that many arguments, all of them arrays."""
     return f"{treedef} array{'s' * (treedef != 1)}" if isinstance(treedef, int) else str(treedef)
 
 

@@ -237,7 +237,10 @@ def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
 
 
 def zero_cotangent(aval: ShapedArray) -> Any:
-    """Return an array of zeros, the gradient of an input of type ``aval``; for integers and booleans, of dtype float0."""
+    """Return an array of zeros, the gradient of an input of type ``aval``.
+
+    Its dtype is float0 if the input is not real or complex.
+    """
     dtype = dtypes.tangent_dtype(aval.dtype)
     if dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
@@ -255,7 +258,7 @@ def dense(ct: Any, primal: Any) -> Any:
 
 
 def as_weak(x: Any, weak_type: bool) -> Any:
-    """Return the array ``x`` with its ``weak_type`` changed to the argument."""
+    """Return the array ``x``, with ``weak_type`` as its weak type."""
     if is_on_host(x):
         return scalar_array(x._host_value, weak_type) if is_literal(x) else ArrayImpl(x._host_value, weak_type)
     if isinstance(x, ArrayImpl):  # not on the host, perhaps not computed yet: change the type without waiting
@@ -315,9 +318,9 @@ def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:
 
 
 def flatten_one(x: Any) -> tuple[list[Any], Any]:
-    """Flatten ``x``: return its leaves and its tree; the tree is None if ``x`` is a single array or number.
+    """Flatten ``x``: return its leaves and its tree, or None instead of the tree if ``x`` is a single array or number.
 
-    This case is faster than ``tree.flatten``.
+    For a single array, this is faster than ``tree.flatten``.
     """
     if type(x) is ArrayImpl or type(x) in SCALARS or isinstance(x, Array):
         return [x], None
@@ -325,9 +328,9 @@ def flatten_one(x: Any) -> tuple[list[Any], Any]:
 
 
 def structure_of(treedef: Any) -> Any:
-    """Return the tree structure that ``treedef`` stands for: itself, or for None the structure of a single leaf.
+    """Return ``treedef``, or for None the tree structure of a single leaf.
 
-    :func:`flatten_one` returns None as the tree of a single array.
+    :func:`flatten_one` returns None instead of the tree of a single array.
     """
     return tree.structure(0) if treedef is None else treedef
 

@@ -197,7 +197,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
       axis_tree: the prefix.
       kws: whether ``treedef`` is the tree of a pair of positional and keyword arguments. The prefix then applies to the
         positional arguments, and the entries of keyword arguments are 0.
-      tupled_args: whether the tree is of a tuple of arguments; the error message then says so.
+      tupled_args: whether ``treedef`` is the tree of a tuple of arguments; the error message then says so.
 
     Returns:
       The list.
@@ -297,7 +297,10 @@ def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def fun_sourceinfo(fun: Callable[..., Any]) -> str:
-    """Return the name, file and line of a function, as ``name at file:line``; only the name if it has no Python code."""
+    """Return the name, file and line of a function, as ``name at file:line``.
+
+    Return the name alone if the function has no Python code.
+    """
     while hasattr(fun, "func"):  # a ``partial``
         fun = fun.func
     code = getattr(inspect.unwrap(fun), "__code__", None)

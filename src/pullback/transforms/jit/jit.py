@@ -403,7 +403,7 @@ def jit(
         another placement are moved. A single sharding applies to all arguments.
       out_shardings: the shardings of the results, a prefix tree; None leaves the choice to the compiler.
       tiered: whether calls run operation by operation while another thread compiles: ``"off"``, ``"on"``, or
-        ``"auto"``: if compilation is expected to take more than a second, and a call less. Results of the two may
+        ``"auto"``: if compilation is expected to take more than a second, and a call less. Results of both ways may
         differ by rounding. By default the switch ``tiered`` decides, which is ``"off"``.
 
     Returns:
