@@ -126,7 +126,10 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 
 
 def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
-    """Flatten and check the arguments and tangents of ``jvp``, as any trees; return the tuple that :func:`_pairs` returns."""
+    """Flatten and check the arguments and tangents of ``jvp``, which may be any trees.
+
+    Return the same tuple of four as :func:`_pairs`.
+    """
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:

@@ -45,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Return a copy of a call of which the function and the rules run so that ``trace`` collects their failures."""
+    """Return a copy of a call whose function and rules run with ``trace`` collecting the failures of their checks."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:

@@ -563,7 +563,7 @@ def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterat
 
 
 class _CollectingMap(LinearMap):
-    """A linear map like ``linear_map``, of which ``trace`` collects the failures of checks, unless it has ended."""
+    """A linear map like ``linear_map``. Running it adds its failures to ``trace``, unless ``trace`` has ended."""
 
     def __init__(self, linear_map: LinearMap, trace: CheckTrace) -> None:
         self.linear_map, self.trace = linear_map, trace

@@ -53,7 +53,10 @@ class HoldsFunction:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def __eq__(self, other: object) -> bool:
-        """Compare types and keys. Equal programs with equal objects can then share derivatives and compiled code."""
+        """Whether types and keys are equal; objects whose key is None are equal only to themselves.
+
+        Equal programs with equal objects can share derivatives and compiled code.
+        """
         if self is other or type(self) is not type(other) or self.key is None:
             return self is other
         return hash(self) == hash(other) and bool(self.key == other.key)
@@ -86,7 +89,7 @@ class LinearMap(HoldsFunction):
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Apply the map to ``tangents`` under the current trace, and return the tangents of the results.
 
-        By default, trace and transpose the method ``transpose``.
+        By default, record the method ``transpose`` as a linear program, and run the transpose of this program.
         """
         trace = checked_trace(self.function)
         try:
@@ -135,9 +138,10 @@ class LinearMap(HoldsFunction):
 
 
 class WithJvpRule(LinearMap):
-    """The derivative of a function with a backward and a jvp rule: ``transpose`` uses the former, ``apply`` the latter.
+    """The derivative of a function that has both a backward rule and a jvp rule.
 
-    Its residuals are those of the backward rule, followed by the primals, which the jvp rule takes.
+    The method ``transpose`` uses the backward rule, and ``apply`` the jvp rule. The residuals are those of the backward
+    rule, followed by the primals, which the jvp rule takes.
     """
 
     def __init__(self, linear_map: LinearMap, jvp: JVPRule, perturbed: Sequence[bool]) -> None:

@@ -33,7 +33,7 @@ _KINDS = {"NaN": np.isnan, "an infinity": np.isinf}
 
 
 def checking() -> bool:
-    """Whether ``debug_nans`` or ``debug_infs`` is on in this thread."""
+    """Whether the switch ``debug_nans`` or the switch ``debug_infs`` is on in this thread."""
     return config.debug_nans or config.debug_infs
 
 

@@ -172,8 +172,8 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
     def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
         """Return the cache key of the compiled program for a call.
 
-        For simple calls, it must equal the key that ``__call__`` computes. ``signatures`` are the types and placements
-        of the leaves of the arguments.
+        For simple calls, ``__call__`` computes the same key itself. ``signatures`` are the types and placements of the
+        leaves of the arguments.
         """
         if call.refs:  # which the fast path does not support
             return (config.trace_context, call.treedef, tuple(call.refs), *signatures)
