@@ -81,7 +81,7 @@ class EagerProgram:
         ]  # fmt: skip
 
     def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
-        """Run the program on arrays, and return the results, as new arrays, even if the program returns an argument unchanged."""
+        """Run the program on arrays, and return the results as new arrays, even for an argument that is returned."""
         values = [*[x._value for x in (*args, *self._consts)], *self._literals]
         values += [None] * (self._count - len(values))
         steps = self._steps
