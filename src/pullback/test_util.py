@@ -151,14 +151,20 @@ def _check_orders(
 
 
 def _tangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return a function of the point that computes the tangent of ``f`` along one random direction."""
+    """Return a function that takes the arguments of ``f`` and returns the tangent of its result.
+
+    The tangent is along one direction, which is drawn at random here and fixed; ``args`` set its size.
+    """
     space = Space(args)
     direction = random_vector(space.size, 1)
     return lambda *xs: jvp(f, xs, Space(xs).tangents(direction))[1]
 
 
 def _cotangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return a function of the point that computes the inexact arguments' cotangents for one random cotangent."""
+    """Return a function that takes the arguments of ``f`` and returns the cotangents of the inexact ones, as a list.
+
+    The cotangent of the result is drawn at random here and fixed; ``f(*args)`` sets its size.
+    """
     direction = random_vector(Space(f(*args)).size, 2)
 
     def cotangents(*xs: Any) -> Any:
@@ -181,7 +187,12 @@ class _Mismatch(NamedTuple):
 
 
 class _Comparer:
-    """The comparison of one derivative: tolerances, and the errors found so far."""
+    """Compares a derivative with the expected derivative, and collects the mismatches.
+
+    Args:
+      point: the function at a point.
+      atol, rtol: the absolute and the relative tolerance; None to derive them from rounding errors.
+    """
 
     def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
         self.tolerance = Tolerance(point, atol, rtol)
@@ -190,9 +201,15 @@ class _Comparer:
         self.compared = 0
 
     def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
-        """Compare a row of the Jacobian (``by_input``), or a column, and record its mismatches.
+        """Compare a row or a column of the Jacobian with its expected value, and record the components that are wrong.
 
-        ``error`` is the error of ``expected``; ``index`` is the number of the row or column, or None for a random one.
+        Args:
+          expected: the expected row or column.
+          error: the estimated error of each component of ``expected``.
+          got: the row or column by the derivative that is tested.
+          index: the index of the row or column; None for a random combination of several.
+          by_input: True for a row, with a component for each input; False for a column, with a component for each
+            output.
         """
         self.compared += len(expected)
         allowed = self.tolerance.allowed(expected, error)
@@ -204,7 +221,10 @@ class _Comparer:
             self.found.append(_Mismatch(i, o, float(expected[k]), float(got[k]), float(allowed[k])))
 
     def report(self, what: str, reference: str) -> None:
-        """Raise an AssertionError that lists the mismatches, if any, of the derivative ``what`` with ``reference``."""
+        """Raise an AssertionError that lists the recorded mismatches; do nothing if there are none.
+
+        In the message, ``what`` names the derivative, and ``reference`` the source of the expected values.
+        """
         if not self.found:
             return
         self.found.sort(key=lambda m: -_badness(m))
@@ -230,14 +250,18 @@ def _badness(m: _Mismatch) -> float:
 
 
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
-    """Check a derivative in float64 against differences, and then the derivative in the arguments' dtype against it.
+    """Check a ``jvp`` or ``vjp`` of a function.
+
+    First compare the derivative in float64 with numerical differences. Then compare the derivative in the dtype of the
+    arguments with the derivative in float64. If ``f`` does not run in float64, use only the dtype of the arguments, and
+    numerical differences.
 
     Args:
       f: the function.
       derivative: its ``jvp`` or ``vjp``.
       args: the arguments.
       forward: whether ``derivative`` is a ``jvp``.
-      settings: tolerances, and the step of the differences.
+      settings: the absolute and the relative tolerance, and the step of the differences.
       what: the name of the check, for errors.
     """
     atol, rtol, eps = settings
@@ -266,14 +290,22 @@ def _directions(size: int) -> Iterator[Vector]:
 
 
 def _pushed(point: Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
-    """Return the tangent of the outputs along a direction; check its type, and the outputs that ``f_jvp`` returns."""
+    """Return the coordinates of the output tangent by ``f_jvp`` along a direction.
+
+    Raise if ``f_jvp`` returns another value than the function, or a tangent of the wrong type. ``what`` names the
+    derivative in errors.
+    """
     out, tangent = f_jvp(point.inputs.displaced(0 * direction), point.inputs.tangents(direction))
     _check_value(point, out, what)
     return _checked_vector(point.outputs, tangent, False, f"{what}: the tangent of the output")
 
 
 def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
-    """Return the cotangent of the inputs for the outputs' cotangent ``direction``; check its type, and the outputs."""
+    """Return the coordinates of the input cotangents by ``f_vjp`` for the output cotangent ``direction``.
+
+    Raise if ``f_vjp`` returns another value than the function, or cotangents of the wrong type. ``what`` names the
+    derivative in errors.
+    """
     out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
     _check_value(point, out, what)
     cts = tuple(pull(point.outputs.tangents(direction, dual=True)))
@@ -294,7 +326,10 @@ def _checked_vector(space: Space, value: Any, dual: bool, what: str) -> Vector:
 
 
 def _check_value(point: Point, out: Any, what: str) -> None:
-    """Check that ``out``, the value that a derivative returns, equals the function's; ``what`` names it in errors."""
+    """Raise unless ``out``, the value that a ``jvp`` or ``vjp`` returned, equals the value of the function.
+
+    ``what`` names the derivative in errors.
+    """
     space = Space(out)
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
@@ -330,7 +365,11 @@ def _basis(size: int, k: int) -> Vector:
 
 
 def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare columns of the Jacobian by ``f_jvp``, or random combinations of columns, with numerical differences."""
+    """Compare the Jacobian by ``f_jvp`` with numerical differences, by columns; record mismatches in ``comparer``.
+
+    For more than 1024 inputs, compare a few random combinations of columns instead. ``what`` names the derivative in
+    errors.
+    """
     size = point.inputs.size
     if size <= COMPONENTS:
         for k in range(size):
@@ -350,7 +389,11 @@ def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -
 
 
 def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
-    """Compare rows of the Jacobian by ``f_vjp``, or random combinations of rows, with numerical differences."""
+    """Compare the Jacobian by ``f_vjp`` with numerical differences, by rows; record mismatches in ``comparer``.
+
+    For more than 1024 outputs, compare a few random combinations of rows instead. ``what`` names the derivative in
+    errors.
+    """
     n, m = point.inputs.size, point.outputs.size
     cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))
     names: list[int | None] = list(range(m)) if m <= COMPONENTS else [None] * len(cotangents)
@@ -378,14 +421,14 @@ def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -
 
 
 def _locate(point: Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
-    """Find, by bisection, the component of the input that causes a mismatch along a direction; return its index.
+    """Return the index of an input component that causes a mismatch along a direction; find it by bisection.
 
     Args:
       point: the function at a point.
-      direction: the direction.
-      push: the derivative to test, a function of a direction.
-      output: the component of the derivative to compare; None for component 0.
-      u: weights by which the outputs are summed; None to compare the outputs themselves.
+      direction: the direction of the mismatch, a vector of input components.
+      push: the derivative to test: maps a direction to the derivative along it.
+      output: the component of the derivative in which the mismatch is; None for component 0.
+      u: the weights of the outputs, if ``push`` returns their weighted sum; None if it returns all outputs.
     """
     where = np.flatnonzero(direction)
     while len(where) > 1:

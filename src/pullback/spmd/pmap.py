@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class _Unnamed:
-    """The name of a mapped axis that the user did not name."""
+    """The axis name that ``pmap`` uses if the user passes no ``axis_name``."""
 
     __slots__ = ()
 
@@ -114,9 +114,14 @@ class PmapFunction(OwnsPrograms):
         return {i % len(args): args[i] for i in self._static}
 
     def _leaf_axes(self, args: Sequence[Any], where: Sequence[int], kwargs: Any, count: int) -> list[int | None]:
-        """The mapped axis, or None, of each leaf of the dynamic arguments; keyword arguments are mapped over axis 0.
+        """Return the mapped axis, or None, of each leaf of the dynamic (not static) arguments.
 
-        ``where`` are the positions of the dynamic arguments, and ``count`` is the number of leaves.
+        Positional arguments follow ``in_axes``; leaves of keyword arguments are mapped over axis 0.
+
+        Args:
+          args, kwargs: the arguments of the call.
+          where: the positions of the dynamic arguments in ``args``.
+          count: the number of leaves of all dynamic arguments, with the keyword arguments.
         """
         dynamic = [args[i] for i in where]
         in_axes = self._in_axes
@@ -139,10 +144,13 @@ class PmapFunction(OwnsPrograms):
         return axes + [0] * (count - len(axes))
 
     def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
-        """Return the common size of the mapped axes; make negative entries of ``axes`` positive, in place.
+        """Return the common size of the mapped axes; make negative entries of ``axes`` nonnegative, in place.
 
-        ``arrays`` are the leaves of the dynamic arguments, and ``axes`` the mapped axis of each. ``where`` are the
-        positions of these arguments in ``args``, for error messages.
+        Args:
+          arrays: the leaves of the dynamic (not static) arguments.
+          axes: the mapped axis, or None, of each leaf.
+          args, kwargs: the arguments of the call, for error messages.
+          where: the positions of the dynamic arguments in ``args``, for error messages.
         """
         size = self._axis_size
         for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
@@ -215,9 +223,13 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """The mapped axis of each result by ``out_axes``; None if all devices share the result.
+        """Return the position of the mapped axis in each result, from ``out_axes``.
 
-        ``flat`` is the function of flat arguments that returned the leaves ``outs``.
+        The entry is None for a result that all devices share.
+
+        Args:
+          flat: the flat version of the function.
+          outs: the leaves of the results that ``flat`` returned on a device, without the mapped axis.
         """
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
@@ -242,7 +254,9 @@ class PmapFunction(OwnsPrograms):
     def _within(self, args: Any, kwargs: Any, fixed: dict[int, Any]) -> Any:
         """Call the function within another ``pmap``: map it by ``vmap``, on the single device that runs this call.
 
-        ``fixed`` maps positions of static arguments to their values.
+        Args:
+          args, kwargs: the arguments of the call.
+          fixed: from the position of each static argument to its value.
         """
         fun = self._fun
 
@@ -265,7 +279,7 @@ tree.register_leaf_type(PmapFunction)
 
 
 def _leaf_numbers(in_tree: Any, arguments: Iterable[int]) -> tuple[int, ...]:
-    """The indices of the leaves of some positional ``arguments`` among all leaves."""
+    """Return the indices, among all leaves of ``in_tree``, of the leaves of the positional arguments ``arguments``."""
     trees = tree.treedef_children(tree.treedef_children(in_tree)[0])
     starts = np.cumsum([0, *[t.num_leaves for t in trees]])
     return tuple([int(k) for i in arguments for k in range(starts[i], starts[i + 1])])

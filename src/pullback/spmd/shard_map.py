@@ -114,7 +114,7 @@ def shard_map(
 def _call(
     fun: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Iterable[Any], check_vma: bool, args: Any
 ) -> Any:
-    """Call the function of global arrays that :func:`shard_map` made of ``fun`` with these options."""
+    """Call ``fun`` under :func:`shard_map` with these options, for the global arrays ``args``; return global arrays."""
     grid = mesh if mesh is not None else current_mesh()
     if not isinstance(grid, Mesh) or grid.empty:
         raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
@@ -173,7 +173,10 @@ def bind_mapped(
 
 
 def _manual_axes(mesh: Mesh, axis_names: Iterable[Any]) -> frozenset[Any]:
-    """The axes of a mesh over which the function runs on shards: ``axis_names``, or all axes if these are empty."""
+    """Return ``axis_names`` as a set, or all axes of the mesh if it is empty; raise for a name that is not in the mesh.
+
+    The function runs on shards along these axes.
+    """
     wanted = frozenset([axis_names] if isinstance(axis_names, str) else axis_names)
     unknown = [name for name in wanted if name not in mesh.axis_names]
     if unknown:
@@ -196,7 +199,10 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
 
 
 def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionSpec]:
-    """Broadcast the prefix ``in_specs`` to a specification for each leaf of the arguments."""
+    """Return a partition specification for each leaf of ``args``, by broadcasting the tree prefix ``in_specs``.
+
+    Raise unless ``in_specs`` is a prefix of ``args``. ``count`` is the number of leaves.
+    """
     if isinstance(in_specs, PartitionSpec) or in_specs is None:
         return [_spec(in_specs, "in_specs", fun)] * count
     if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
@@ -230,7 +236,10 @@ def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: 
 def _shard_aval(
     aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
 ) -> ShapedArray:
-    """The type of a shard of argument ``name()``; raise unless ``spec`` fits it and mentions ``manual`` axes only."""
+    """Return the type of one device's shard of an argument, a global array of type ``aval`` that ``spec`` divides.
+
+    Raise unless ``spec`` fits the shape and mentions only axes in ``manual``. ``name()`` names the argument in errors.
+    """
     _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
     if len(spec) > len(aval.shape):
         raise ShardMapError(
@@ -253,9 +262,20 @@ def _out_specs(
     fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: Mesh, manual: frozenset[Any],
     check_vma: bool,
 ) -> list[PartitionSpec]:  # fmt: skip
-    """Broadcast the prefix ``out_specs`` to a specification for each leaf of the result, and check it.
+    """Return a partition specification for each leaf of the result, by broadcasting the tree prefix ``out_specs``.
 
-    It may mention only the axes ``manual``; with ``check_vma``, results must not vary along other axes in ``manual``.
+    Args:
+      fun: the user's function, for error messages.
+      out_specs: the specifications that the user passed, a prefix of the result.
+      flat: the flat version of ``fun``, after its call.
+      avals: the types of the shards of the leaves.
+      mesh: the devices.
+      manual: the axes of the mesh that specifications may mention.
+      check_vma: whether to check that a leaf varies only along those of the axes ``manual`` that its specification
+        mentions.
+
+    Raises:
+      ShardMapError: a specification does not fit the result or the mesh, or the check fails.
     """
     if isinstance(out_specs, PartitionSpec) or out_specs is None:
         specs = [_spec(out_specs, "out_specs", fun)] * len(avals)

@@ -78,7 +78,10 @@ def shard_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArra
 
 
 def _global_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
-    """The type of the global array whose shards have the type ``aval``; it varies along none of the axes ``manual``."""
+    """Return the type of the global array that ``spec`` divides over ``mesh`` into shards of the type ``aval``.
+
+    Unlike the shards, the global array does not vary along the axes ``manual``.
+    """
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
     return aval.update(shape=shape, varying=aval.varying - manual)
 
@@ -92,7 +95,10 @@ def _abstract_eval(
 
 
 def _scope(params: dict[str, Any]) -> Any:
-    """A context manager that puts the mesh axes of an equation's ``params`` in scope, to transform its program."""
+    """Return a context manager for the transformation of a ``shard_map`` equation's program.
+
+    Within its block, the mesh axes named in ``params``, the equation's parameters, are in scope.
+    """
     return axes_of(params["mesh"], params["manual"], params["check_vma"], params["mapped_by"])
 
 
@@ -143,15 +149,16 @@ def _summed(
 ) -> ClosedJaxpr:  # fmt: skip
     """Complete a transposed program for ``check_vma=False``, where types do not record along which axes values vary.
 
-    A result that several devices share divides its cotangent among them. An operand that several devices share gets the
-    sum of their cotangents.
+    If n devices share a result, divide its cotangent by n. If devices share an operand, sum its cotangent over them.
 
     Args:
-      back: the transposed program.
-      linear: for each operand whether it has a cotangent.
-      nonzero: for each result whether its cotangent is not a symbolic zero.
-      in_specs, out_specs: the specifications of operands and results.
-      mesh, manual: the mesh, and its axes over which the program runs on shards.
+      back: the transposed program. It takes the nonlinear operands and then the cotangents of the results, and returns
+        the cotangents of the linear operands.
+      linear: for each operand, whether it is linear.
+      nonzero: for each result, whether its cotangent is not a symbolic zero.
+      in_specs, out_specs: the partition specifications of operands and results.
+      mesh: the devices.
+      manual: the axes of the mesh over which the program runs on shards.
     """
     count = len(linear) - sum(linear)
     shares = [
@@ -212,14 +219,16 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 def _with_stacked_residuals(
     known: ClosedJaxpr, rest: ClosedJaxpr, count: int, unknown: Sequence[bool], split: Any
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Add a first axis to the residuals of a partial evaluation, along which the devices' residuals are concatenated.
+    """Add a first axis of size 1 to the residuals that two programs exchange.
+
+    ``shard_map`` concatenates the residuals of the devices along this axis.
 
     Args:
-      known: the program that computes known results and the residuals.
-      rest: the program that takes the residuals, followed by unknown operands.
+      known: the program that computes the known results and the residuals.
+      rest: the program that takes the residuals, followed by the unknown operands.
       count: the number of residuals.
       unknown: for each operand whether it is unknown.
-      split: the result of the partial evaluation.
+      split: the partial evaluation that returned both programs.
 
     Returns:
       Both programs, with the new axis.
@@ -271,7 +280,10 @@ def _batch(
 
 
 def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    """Insert an undivided axis at position ``dim`` of a specification; None inserts none."""
+    """Insert an undivided axis at position ``dim`` into a specification: ``P("i", "j"), 1 -> P("i", None, "j")``.
+
+    Return the specification unchanged if ``dim`` is None, or is beyond the entries of the specification.
+    """
     if dim is None or dim >= len(spec):
         return spec
     return PartitionSpec(*spec.partitions[:dim], None, *spec.partitions[dim:])
@@ -282,7 +294,10 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify``: stack the devices' failed checks along a new axis, and select the first."""
+    """Evaluate a ``shard_map`` equation under ``checkify``, and return its results.
+
+    Each device runs its checks. Their failures are stacked along a new axis, and the first failure is reported.
+    """
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])
@@ -300,7 +315,7 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
 
 @cached_by_jaxpr
 def _with_stacked(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """Add a first axis to the first ``count`` results of a program; mark them as varying along all mesh axes."""
+    """Return a program whose first ``count`` results have a new first axis of size 1, and vary along all mesh axes."""
     if not count:
         return closed
     keys = frozenset([a.key for a in state.axes.values()])

@@ -184,9 +184,17 @@ _Axes = tuple[str, list[Any], tuple[int, ...]]
 
 
 def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[Sequence[int]]) -> list[_Axes]:
-    """Replace ``BATCHING`` in mappings by an entry for each leading axis, and check them against the arrays' shapes.
+    """Pair the mappings of operands, or of results, with the shapes of their arrays; raise if they do not fit.
 
-    ``what`` is "operand" or "result". Return for each array its name, the factors of its axes, and its shape.
+    A leading ``BATCHING`` is replaced by an entry for each leading axis.
+
+    Args:
+      what: "operand" or "result", for error messages.
+      mappings: the mapping of each array.
+      shapes: the shape of each array.
+
+    Returns:
+      For each array a tuple: the name of the array in errors, the factor of each axis, and the shape.
     """
     if len(mappings) != len(shapes):
         raise PartitioningError(f"the sharding rule is for {len(mappings)} {what}s, but there are {len(shapes)}")
@@ -207,14 +215,17 @@ def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[S
 def _named(
     where: str, entries: list[Any], shape: tuple[int, ...], sizes: dict[Any, int], order: dict[Any, str]
 ) -> list[str]:
-    """Name the axes of an array in the rule's text, and check their sizes.
+    """Return the name of each axis of an array in the text of a rule: of a factor "i", of a compound factor "ij".
 
     Args:
-      where: the array, for errors.
+      where: the name of the array, for errors.
       entries: the factor, or the compound factor, of each axis.
       shape: the shape of the array.
       sizes: the size of each factor.
-      order: the names of factors in the text so far; new factors get the next names.
+      order: from each factor to its name in the text so far; new factors are added, with the next free name.
+
+    Raises:
+      PartitioningError: the size of an axis is not the product of the sizes of its factors.
     """
     names = []
     for n, entry in zip(shape, entries, strict=True):
@@ -230,7 +241,7 @@ def _named(
 
 
 def _letter(number: int) -> str:
-    """The name of the factor with this number in the text of a rule: i to z, then z_1, z_2, ..."""
+    """Return the name of a factor in the text of a rule: 0 -> "i", 1 -> "j", ..., 17 -> "z", 18 -> "z_1", ..."""
     letters = "ijklmnopqrstuvwxyz"
     return letters[number] if number < len(letters) else f"z_{number - len(letters) + 1}"
 

@@ -96,9 +96,14 @@ def _is_axis(x: Any) -> bool:
 
 
 def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -> list[int | None]:
-    """Broadcast ``axes``, a prefix of the tree ``of``, to a list: a nonnegative position or None for each leaf.
+    """Return a nonnegative axis, or None, for each leaf of a tree, by broadcasting the prefix ``axes`` of the tree.
 
-    ``leaves`` are the leaves of the tree. ``fun``, and ``what``, "in_axes" or "out_axes", are for errors.
+    Args:
+      fun: the function, for errors.
+      what: "in_axes" or "out_axes", for errors.
+      axes: a prefix of the tree ``of``, whose leaves are ints and None; a negative int counts from the end.
+      of: the tree: the arguments, or the result.
+      leaves: the leaves of the tree.
     """
     try:
         entries = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)

@@ -159,9 +159,13 @@ class Comparison:
         return int(rows[i]), int(columns[k])
 
     def _component(self, row: int, column: int) -> tuple[str, float, float]:
-        """Find a wrong derivative, of one result element by one argument element, that makes entry (row, column) wrong.
+        """Find a wrong derivative, of one result element by one argument element, behind a wrong entry of the matrix.
 
-        Return its name, its expected value, and its value by the rule.
+        Args:
+          row, column: the indices of the wrong entry, which may be for random combinations of elements.
+
+        Returns:
+          The name of the derivative, its expected value, and its value by the rule.
         """
         reference, rule = self.reference, self.rule
         inputs, outputs = reference.inputs, reference.outputs
@@ -179,7 +183,7 @@ class Comparison:
     def _source(self, direction: Vector, row: int, column: int) -> int:
         """Return the index of the argument element that makes entry (row, column) of the matrix wrong.
 
-        The entry is for ``direction``, a random combination of argument elements. The element is found by bisection.
+        The entry is for ``direction``, a random combination of argument elements. Bisection finds the element.
         """
         along, rule = self.reference.along, self.rule
         if rule.forward:
@@ -200,9 +204,9 @@ def _product(x: Vector, v: Vector) -> float:
 
 
 def _bisected(direction: Vector, difference: Callable[[Vector], float]) -> int:
-    """Return the index at which a linear function contributes most to its value at ``direction``, by bisection.
+    """Return the index of the element of ``direction`` that contributes most to ``difference(direction)``.
 
-    ``difference`` is the function; only nonzero elements of the direction are considered.
+    ``difference`` is a linear function. Only nonzero elements are considered; bisection finds the index.
     """
     where = np.flatnonzero(direction)
     while len(where) > 1:
@@ -217,7 +221,7 @@ def _bisected(direction: Vector, difference: Callable[[Vector], float]) -> int:
 
 
 def _eighths(size: int, seed: int) -> Vector:
-    """Return a random vector whose components are eighths, none of them near zero."""
+    """Return a random vector whose components are multiples of 1/8, with absolute values from 1/4 to 1."""
     generator = np.random.default_rng([size, seed])
     return generator.choice([-1.0, 1.0], size) * generator.integers(2, 9, size) / 8
 

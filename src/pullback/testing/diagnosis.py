@@ -65,9 +65,10 @@ def _same(block: Vector, candidate: Vector, precision: float) -> bool:
 
 
 def _others(rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the indices of the other blocks in the same row or column as the block ``at``.
+    """Yield the other blocks of a matrix in the row or the column of the block ``at``.
 
-    Each comes with the name of the leaf by which the two differ.
+    Yields:
+      A pair: the indices of the block (row, column), and the name of the leaf that it does not share with ``at``.
     """
     i, k = at
     yield from (((j, k), name) for j, name in enumerate(rows.names) if j != i)
@@ -75,9 +76,15 @@ def _others(rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tupl
 
 
 def _candidates(wanted: Vector, rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[Vector, str]]:
-    """Yield the blocks that usual mistakes would give, from the correct block ``wanted``.
+    """Yield the wrong blocks that usual mistakes, such as a transposition, would produce instead of ``wanted``.
 
-    Each comes with a sentence that describes the mistake. ``at`` are the indices of the leaves of its rows and columns.
+    Args:
+      wanted: the correct block of the matrix of derivatives.
+      rows, columns: the directions of the rows and of the columns of the matrix.
+      at: the indices of the block: of its leaf in ``rows``, and of its leaf in ``columns``.
+
+    Yields:
+      A pair: the wrong block, and a sentence that describes the mistake.
     """
     i, k = at
     by_row, by_column = rows.conjugated(i), columns.conjugated(k)

@@ -67,9 +67,10 @@ class Space:
         return out
 
     def _arrays(self, vector: Vector, dual: bool = False) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield for each leaf an array of its type with the coordinates ``vector``, or of ``float0`` for integers.
+        """Split a vector of coordinates: yield for each leaf an array of its shape and dtype.
 
-        With ``dual`` they are cotangents, whose imaginary parts have the other sign.
+        For integer leaves, yield zeros of dtype ``float0``. With ``dual`` the arrays are cotangents: the coordinates of
+        their imaginary parts have the opposite sign.
         """
         begin = 0
         for x, count, pair in zip(self.leaves, self.counts, self.complex, strict=True):
@@ -198,7 +199,7 @@ class Point:
         return best, error
 
     def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
-        """Return the central difference along a direction with step ``h``, and its rounding error."""
+        """Return the central difference of the function along a direction with step ``h``, and its rounding error."""
         ahead, behind = self(h * direction), self(-h * direction)
         size = np.maximum(np.abs(ahead), np.abs(behind))
         return (ahead - behind) / (2 * h), 2 * (self.rounding * size + self.noise) / h

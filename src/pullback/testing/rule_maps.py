@@ -100,16 +100,16 @@ class Rule:
             yield f"where only {name} has a {kind} that is not a symbolic zero", partial(self, vector, only), expected
 
     def _linear(self, vector: Vector, nonzero: Sequence[bool] | None) -> list[Any]:
-        """Convert a vector to a flat list of tangents, or for a backward rule of cotangents.
+        """Convert a vector of coordinates to a flat list of tangents or, if the rule is a backward rule, of cotangents.
 
-        Leaves that are not ``nonzero`` become symbolic zeros.
+        Symbolic zeros stand for integer leaves, and for leaves whose entry in ``nonzero`` is False.
         """
         leaves = tree.leaves(self.from_space.tangents(vector, dual=not self.forward))
         mask = nonzero or [True] * len(leaves)
         return [t if dtypes.is_inexact(t.dtype) and n else ZERO for t, n in zip(leaves, mask, strict=True)]
 
     def _vector(self, values: Sequence[Any]) -> Vector:
-        """Return the coordinates of a flat list of tangents or cotangents."""
+        """Return the coordinates of a flat list of tangents or, if the rule is a backward rule, of cotangents."""
         pairs = zip(self.to_space.leaves, values, strict=True)
         return self.to_space.vector([np.zeros(x.shape) if t is ZERO else t for x, t in pairs], dual=not self.forward)
 

@@ -114,7 +114,11 @@ def check_rule(
 
 
 def _function_of(f: Any, args: tuple[Any, ...]) -> tuple[CustomFunction, tuple[Any, ...]]:
-    """Unwrap methods and partial applications: return the function with rules, and all of its arguments."""
+    """Unwrap methods and partial applications of a function with custom rules.
+
+    Returns:
+      The ``custom_jvp`` or ``custom_vjp`` function, and all of its arguments: the bound ones, then ``args``.
+    """
     while not isinstance(f, CustomFunction):
         if isinstance(f, MethodType):
             f, args = f.__func__, (f.__self__, *args)
@@ -150,10 +154,11 @@ class _Settings(NamedTuple):
 
 
 class _Check:
-    """The check of all rules of a function at a point.
+    """Checks all rules of a function at a point, and collects the mistakes.
 
     Attributes:
-      native, precise: the function at the point in the dtype of the arguments, and in float64 (or None).
+      native: the function at the point, in the dtype of the arguments.
+      precise: the function at the point, in float64; None if it raises or returns other values there.
       findings: the mistakes.
     """
 
@@ -180,9 +185,9 @@ class _Check:
         self.findings.append(Finding(kind, rule.name_in(self.subject.owner, value), message))
 
     def _structure(self, kind: type[Rule]) -> bool:
-        """Check the trees and types of the results of a rule, then their values; return whether the types are right.
+        """Check the trees and types of the results of a rule, and then their values; record mistakes.
 
-        ``kind`` is the class of the rule.
+        ``kind`` is the class of the rule. Return False if the rule raises, or a tree or type is wrong.
         """
         try:
             outs = kind(self.subject, self.native, self.subject.leaves).results()
@@ -208,9 +213,12 @@ class _Check:
         return right
 
     def _value(self, kind: type[Rule], space: Space, outs: Sequence[Any]) -> None:
-        """Check that ``outs``, the results that a rule returned with the derivative, are the results of the function.
+        """Check that a rule returns, with the derivative, the same results as the function itself; record mistakes.
 
-        ``kind`` is the class of the rule; ``space`` describes the function's own results.
+        Args:
+          kind: the class of the rule.
+          space: the results of the function, as a space.
+          outs: the leaves of the results that the rule returned.
         """
         for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
             expected, got = np.asarray(host_value(x)), np.asarray(host_value(y))
@@ -233,7 +241,10 @@ class _Check:
             )  # fmt: skip
 
     def _best(self, kind: type[Rule]) -> tuple[Point, AbstractContextManager[None]]:
-        """Return the point in the highest precision in which the rule works, and a context manager for it."""
+        """Return the function at the point in the highest precision in which the rule of class ``kind`` works.
+
+        Return with it a context manager that enables this precision.
+        """
         if self.precise is not None:
             with double_precision():
                 try:
@@ -244,7 +255,10 @@ class _Check:
         return self.native, nullcontext()
 
     def _linearity(self, kind: type[Rule]) -> bool:
-        """Check that the rule is linear, and a jvp rule transposable; return whether it is linear."""
+        """Check that a rule is linear, and that a linear jvp rule can be transposed; record mistakes.
+
+        ``kind`` is the class of the rule. Return whether the rule is linear.
+        """
         point, precision = self._best(kind)
         with precision:
             how = nonlinearity(kind(self.subject, point), SCALES)
@@ -262,7 +276,10 @@ class _Check:
         return not how
 
     def _transposition(self, kind: type[Rule]) -> None:
-        """Check that the jvp rule can be transposed, as reverse mode does for a function without a backward rule."""
+        """Check that the jvp rule can be transposed, as reverse mode does; record a mistake if it cannot.
+
+        This is for a function without a backward rule. ``kind`` is the class of the rule.
+        """
         try:
             out, pull = vjp(self.subject.with_rules, *self.subject.args)
             space = Space(out)
@@ -274,7 +291,10 @@ class _Check:
             self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{text}")
 
     def _symbolic_zeros(self, kind: type[Rule]) -> None:
-        """Check that a rule that asks for symbolic zeros treats them as it treats zero arrays."""
+        """Check that a rule has the same results for symbolic zeros as for arrays of zeros; record mistakes.
+
+        Rules that do not ask for symbolic zeros are skipped. ``kind`` is the class of the rule.
+        """
         owner = self.subject.owner
         if not (owner.symbolic_zeros if kind.forward else owner.symbolic_cotangents):
             return
@@ -299,7 +319,10 @@ class _Check:
                 )  # fmt: skip
 
     def _derivatives(self, kinds: Sequence[type[Rule]]) -> None:
-        """Check that the rules return the derivative of the function."""
+        """Compare the rules of these classes with the derivative of the function, and record mistakes.
+
+        The derivative is computed by differentiation without the rules, and by numerical differences.
+        """
         references: dict[Point, Reference] = {}
         for kind in kinds:
             point, precision = self._best(kind)
@@ -320,7 +343,12 @@ class _Check:
         return Comparison(kind(self.subject, point), reference, tolerance)
 
     def _precision(self, kind: type[Rule], precise: Comparison) -> None:
-        """Check that the rule, in the dtype of the arguments, has the results that ``precise`` has in float64."""
+        """Check that a rule has the same results in the dtype of the arguments as in float64; record a mistake.
+
+        Args:
+          kind: the class of the rule.
+          precise: the comparison of the rule in float64.
+        """
         rule = kind(self.subject, self.native)
         expected, got = precise.matrix, precise.reference.matrix(rule)
         tolerance = Tolerance(self.native, self.settings.atol, self.settings.rtol)
@@ -338,7 +366,7 @@ class _Check:
         )  # fmt: skip
 
     def _consistency(self) -> None:
-        """Check that the two rules of a function are transposes of each other."""
+        """Check that the jvp rule and the backward rule are transposes of each other; record mistakes."""
         best = [self._best(kind) for kind in (JVPRule, VJPRule)]
         point, precision = best[0] if best[0][0] is best[1][0] else (self.native, nullcontext())
         with precision:
@@ -350,7 +378,7 @@ class _Check:
 
 
 def _raised(error: Exception) -> str:
-    """Return the text of an error, with the line of the user's code that it is from."""
+    """Return the type and text of an error, and the last line of the user's code that raised it."""
     location = ""
     step = error.__traceback__
     while step is not None:
@@ -365,14 +393,17 @@ def _raised(error: Exception) -> str:
 
 
 class _Unknown:
-    """The class of a marker for an argument whose value is not known, since it is traced."""
+    """The class of the marker ``_UNKNOWN``, which stands for the value of a traced argument that has no known value."""
 
 
 _UNKNOWN = _Unknown()
 
 
 def _known(x: Any) -> Any:
-    """Return the value of an argument (if it is mapped, of its first example), or ``_UNKNOWN`` if it has no value."""
+    """Return the value of an argument, without tracers; or ``_UNKNOWN`` if it is traced and has no value.
+
+    For an argument that ``vmap`` maps, return the value for its first index.
+    """
     if isinstance(x, JVPTracer):
         return _known(x.primal)
     if isinstance(x, BatchTracer):
@@ -390,7 +421,7 @@ def _known(x: Any) -> Any:
 
 
 class _Checking(threading.local):
-    """A flag for each thread: whether it is checking a rule."""
+    """A flag of each thread, ``on``: whether the thread is checking a rule."""
 
     on = False
 
@@ -401,7 +432,7 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Return a context manager for eager evaluation, in which called functions are not checked."""
+    """Return a context manager in which operations run eagerly, outside all transformations, with rules unchecked."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
     state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
@@ -419,11 +450,10 @@ def switch_on() -> None:
 
 
 def _check_call(function: CustomFunction, args: tuple[Any, ...]) -> None:
-    """Check the rules of a function that is being called, once for each tree and types of its arguments.
+    """Check the rules of a function at a call, unless it was checked before with arguments of the same types.
 
-    Later calls with other values are not checked, since programs call their functions often. Calls with unknown
-    arguments, as in compiled functions, are not checked either; mapped arguments are checked by their first example.
-    Effects do not run again.
+    A call with arguments of unknown values, as in a compiled function, is not checked. For an argument that ``vmap``
+    maps, its first index is checked. Callbacks with effects do not run again.
     """
     if _checking.on:
         return

@@ -139,9 +139,9 @@ def value_and_grad(
 
 
 def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
-    """Return a transformation, such as ``grad``, with its option ``preaccumulate`` fixed to the given value.
+    """Return a function like ``transformation``, such as ``grad``, that always passes the option ``preaccumulate``.
 
-    Raise if the value is invalid. If it is None, return the transformation unchanged.
+    If the option is None, return ``transformation`` unchanged. Raise if the option is invalid.
     """
     if preaccumulate is None:
         return transformation
@@ -150,7 +150,10 @@ def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Cal
 
 
 def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
-    """Raise unless the option ``preaccumulate`` is None or ``"auto"``."""
+    """Raise unless the option ``preaccumulate`` is None or ``"auto"``.
+
+    ``transformation`` is the name of the transformation, for the error message.
+    """
     if preaccumulate is not None:
         from pullback.transforms.preaccumulation.automatic import check_choice
 
@@ -160,10 +163,10 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """Trace the flat function ``run``; return a function of the same results, for which reverse mode stores less.
+    """Trace the flat function ``run``, and return a function with the same results for which reverse mode stores less.
 
-    In regions of its program, it stores a local Jacobian instead of larger intermediate values. Under ``disable_jit``,
-    return ``run`` unchanged.
+    In some regions of the program, the local Jacobian is stored instead of larger intermediate values. Under
+    ``disable_jit``, return ``run`` unchanged.
 
     Args:
       fun: the user's function, for error messages.
@@ -179,7 +182,10 @@ def auto_preaccumulated(
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
-    """Return ``reduce_axes`` as a tuple of names; raise if it is a string, which would be split into letters."""
+    """Return ``reduce_axes`` as a tuple of axis names; raise unless it is a tuple, a list or a set.
+
+    ``transformation`` is the name of the transformation, for the error message.
+    """
     if isinstance(reduce_axes, str) or not isinstance(reduce_axes, (tuple, list, set, frozenset)):
         raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of names of axes, got {reduce_axes!r}")
     return tuple(reduce_axes)
@@ -193,9 +199,9 @@ def transposed(
     Args:
       program: the linear program.
       cts: the cotangents of the results.
-      outs: the values, or the types, of the function's results.
-      names: the named axes over which cotangents of values that do not vary along them are summed.
-      consume: whether the program may be destroyed, so that residuals are freed on the way.
+      outs: the results of the function, or their types.
+      names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
+      consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
@@ -207,7 +213,7 @@ def transposed(
 
 
 class _ScalarFunction(FlatFunction):
-    """A flat function that raises unless its result is a scalar."""
+    """A flat function, for ``grad``, that raises unless the original function returns a single leaf."""
 
     __slots__ = ()
 
@@ -224,7 +230,19 @@ def _value_and_grad(
     fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute the gradient, for ``grad`` or ``value_and_grad`` (``with_value``); ``names`` is their ``reduce_axes``."""
+    """Compute the result of ``grad(fun)``, or with ``with_value`` of ``value_and_grad(fun)``, for some arguments.
+
+    Args:
+      fun: the function.
+      options: the options of the transformation, such as ``argnums``.
+      with_value: whether to return the value of ``fun`` as well.
+      names: the option ``reduce_axes``.
+      preaccumulate: the option ``preaccumulate``.
+      args, kwargs: the arguments.
+
+    Returns:
+      The gradient, ``(gradient, aux)``, ``(value, gradient)`` or ``((value, aux), gradient)``.
+    """
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
     run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
     outs, program = linearize_flat(fun, run, primals)
@@ -245,9 +263,10 @@ def _value_and_grad(
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
-    """The cotangent 1 of ``value``, the result of ``fun``.
+    """Return the cotangent 1 of ``value``, the result of ``fun``, with its dtype.
 
-    Raise unless ``value`` is a scalar, which must be complex if ``holomorphic`` is true, and real if it is false.
+    Raise unless ``value`` is a scalar: a complex one if ``holomorphic``, else a real one. ``transformation`` is the
+    name of the transformation, for the error message.
     """
     if type(value) is ArrayImpl and not holomorphic:  # fast path: a real scalar on the host
         elements = value._host_value
@@ -320,7 +339,7 @@ class VJPFunction(LinearFunction):
     """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals.
 
     Attributes:
-      wants: the destination of the cotangent of each leaf of the arguments; None if all are returned to the caller.
+      wants: for each leaf of the arguments, the destination of its cotangent; None to return all cotangents.
     """
 
     __slots__ = ("wants",)
@@ -335,18 +354,19 @@ class VJPFunction(LinearFunction):
         """Return the same function with other destinations for the cotangents of the arguments.
 
         Args:
-          wants: an entry for each argument, a tree like the argument or a prefix of it. Its leaves are references, to
-            which the cotangent is added; ``ad.GradValue()``, to return the cotangent as an array; and
-            ``ad.DontWant()``, not to compute it. The entry of an argument that is a reference must be a reference.
+          wants: an entry for each argument: a tree like the argument, or a prefix of it. A leaf of the entry is a
+            reference, to add the cotangent to it; ``ad.GradValue()``, to return the cotangent as an array; or
+            ``ad.DontWant()``, not to compute the cotangent. For an argument that is a reference, the leaf must not be
+            ``ad.GradValue()``.
 
         Returns:
           A function of the same cotangents. It returns ``ad.GradRef()`` instead of a cotangent that was added to a
-          reference, and ``ad.DidntWant()`` instead of a cotangent that was not wanted.
+          reference, and ``ad.DidntWant()`` instead of a cotangent that was not computed.
 
         Raises:
           ArgumentError: the trees do not fit, or an entry is of another kind (a TypeError and ValueError).
-          RefError: a reference has another type than the cotangent, or occurs twice; or, from the function returned,
-            an argument is a reference and its cotangent has none (a ValueError).
+          RefError: a reference does not have the type of the cotangent, or occurs twice; or the returned function was
+            called, and an argument that is a reference has the leaf ``ad.GradValue()`` (a ValueError).
 
         >>> import pullback.numpy as pnp
         >>> from pullback import ad, new_ref
@@ -385,8 +405,12 @@ class VJPFunction(LinearFunction):
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
         """Compute the cotangents of the arguments, and send each to its destination in ``wants``.
 
-        Return, for the caller, an array or placeholder for each leaf: a placeholder if the cotangent was added to a
-        reference, or was not computed.
+        Args:
+          cts: the cotangents of the results.
+          wants: for each leaf of the arguments, ``GradValue()``, a reference, or ``DontWant()``.
+
+        Returns:
+          For each leaf of the arguments: its cotangent, ``GradRef()`` if a reference received it, or ``DidntWant()``.
         """
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):
@@ -406,7 +430,7 @@ def _types(avals: Sequence[ShapedArray]) -> str:
 def _checked(
     leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
 ) -> list[Any]:
-    """Convert tangents or cotangents to arrays; raise if their tree or types do not match the primal values.
+    """Convert tangents or cotangents to arrays; raise if their tree or types do not match those of the primal values.
 
     Args:
       leaves, treedef: the leaves and the tree of the tangents or cotangents.
@@ -435,7 +459,14 @@ _WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
 
 
 def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
-    """Describe leaf ``index`` of the tangents or cotangents (``what``) of a function ``name``, for error messages."""
+    """Return a name for a leaf of the tangents or cotangents of a function, for error messages.
+
+    Args:
+      index: the index of the leaf.
+      treedef: the tree of the tangents or cotangents; None for a single array.
+      what: ``"tangent"`` or ``"cotangent"``.
+      name: the name of the function.
+    """
     count = 1 if treedef is None else treedef.num_leaves
     path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
     leaf = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
@@ -443,14 +474,14 @@ def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
-    """Flatten the derivative ``f`` as a pytree: return its residuals, and the data that holds no arrays."""
+    """Flatten the derivative ``f`` as a pytree: return its residuals, and everything else as data without arrays."""
     residuals, structure = split(f.program)
     fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
     return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    """Rebuild an instance of the class ``kind`` from its residuals and ``aux``, the data without arrays."""
+    """Rebuild a derivative of the class ``kind`` from its ``residuals`` and ``aux``, its data without arrays."""
     structure, fields, wants = aux
     return kind(join(structure, residuals), *fields, **({} if wants is None else {"wants": wants}))
 
@@ -463,9 +494,18 @@ def _linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
     kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the output of a function, its derivative as an instance of ``kind``, and the auxiliary output if any.
+    """Evaluate a function at a point, and linearize it there.
 
-    ``transformation`` is the name of the public function that was called, for error messages.
+    Args:
+      fun: the function.
+      primals: the point.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
+      transformation: the name of the public function that was called, for error messages.
+      kind: the class of the derivative: ``LinearFunction`` or ``VJPFunction``.
+      reduce_axes, preaccumulate: the options of :func:`vjp`.
+
+    Returns:
+      The output, the derivative as an instance of ``kind``, and with ``has_aux`` the auxiliary data.
     """
     check_callable(fun, transformation)
     check_preaccumulate(transformation, preaccumulate)

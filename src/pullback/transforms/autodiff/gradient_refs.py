@@ -16,7 +16,7 @@ from pullback.transforms.traces.refs import Ref, addupdate, content_of
 
 @dataclass(frozen=True, slots=True)
 class GradValue:
-    """The request to return an argument's cotangent as an array, as without :func:`with_refs`.
+    """A leaf for ``with_refs``: return the cotangent of this argument as an array, as without ``with_refs``.
 
     >>> GradValue()
     GradValue()
@@ -25,7 +25,7 @@ class GradValue:
 
 @dataclass(frozen=True, slots=True)
 class DontWant:
-    """The request not to compute an argument's cotangent.
+    """A leaf for ``with_refs``: do not compute the cotangent of this argument.
 
     >>> DontWant()
     DontWant()
@@ -34,7 +34,7 @@ class DontWant:
 
 @dataclass(frozen=True, slots=True)
 class GradRef:
-    """The placeholder for a cotangent that was added to a reference.
+    """A placeholder, returned instead of a cotangent that was added to a reference.
 
     >>> GradRef()
     GradRef()
@@ -43,7 +43,7 @@ class GradRef:
 
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """The placeholder for a cotangent that was not computed.
+    """A placeholder, returned instead of a cotangent that was not computed.
 
     >>> DidntWant()
     DidntWant()
@@ -56,12 +56,12 @@ tree.register_pytree_node(DidntWant, lambda x: ((), None), lambda aux, children:
 
 
 def inner(aval: Any) -> ShapedArray:
-    """The type of an argument, or of its content if it is a reference."""
+    """Return the type ``aval`` of an argument; if the argument is a reference, the type of its content."""
     return aval.inner_aval if isinstance(aval, AbstractRef) else aval
 
 
 def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], name: str) -> list[Any]:
-    """Return the destination of each leaf's cotangent; raise if one does not fit.
+    """Return the destination of the cotangent of each leaf of the arguments; raise if a destination does not fit.
 
     Args:
       wants: a prefix of the tree of the arguments; its leaves are references, ``GradValue()`` and ``DontWant()``.
@@ -92,7 +92,10 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
 
 
 def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
-    """Raise unless a reference fits the cotangent of an argument, of type ``aval``, of the function called ``name``."""
+    """Raise unless a reference has the shape and dtype of the cotangent of an argument of type ``aval``.
+
+    ``name`` is the name of the function, for the error message.
+    """
     if ref.shape != aval.shape or ref.dtype != dtypes.tangent_dtype(aval.dtype):
         kind = "" if dtypes.is_inexact(aval.dtype) else ", which has no cotangent: pass ad.GradValue() or ad.DontWant()"
         raise RefError(
@@ -111,7 +114,7 @@ def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequenc
       name: the name of the function, for error messages.
 
     Returns:
-      For each leaf the cotangent, ``GradRef()`` or ``DidntWant()``.
+      For each leaf: the cotangent; ``GradRef()`` if it was added to a reference; or ``DidntWant()``.
     """
     for want, aval in zip(wants, in_avals, strict=True):
         if isinstance(want, GradValue) and isinstance(aval, AbstractRef):

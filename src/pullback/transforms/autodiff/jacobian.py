@@ -208,7 +208,18 @@ def hessian(
 
 
 def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
-    """Raise unless all inputs or outputs (``what``) are complex if ``holomorphic``, and otherwise real."""
+    """Raise if a value has a dtype that a Jacobian does not allow.
+
+    With ``holomorphic``, all values must be complex. Otherwise inputs must not be complex, and outputs must be real
+    floats.
+
+    Args:
+      values: the inputs or outputs of ``fun``.
+      holomorphic: whether the user promised that ``fun`` is holomorphic.
+      transformation: the name of the transformation, for the error message.
+      what: "input" or "output".
+      fun: the function, for the error message.
+    """
     for x in values:
         if holomorphic and not dtypes.is_complex(x.dtype):
             wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
@@ -225,22 +236,22 @@ def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, w
 
 
 def _one(x: Any) -> Any:
-    """An array of ones with the shape and dtype of ``x``."""
+    """Return an array of ones with the shape and dtype of ``x``."""
     return shapes.full(x.shape, 1, x.dtype)
 
 
 def _along_basis(
     function: Callable[..., Any], values: Sequence[Any], chunk_size: int | None, axis: int, transformation: str
 ) -> list[Any]:
-    """Map a linear function of several arrays over the standard basis of their space, in chunks of basis vectors.
+    """Apply a linear function to all standard basis vectors of its arguments, by ``vmap``; return the stacked results.
 
-    A basis vector is a list of arrays of which one element is 1, and all others are 0.
+    A basis vector is a list of arrays: one element of one array is 1, and all other elements are 0.
 
     Args:
       function: takes as many arrays as ``values`` has, and returns a list of arrays.
       values: arrays with the shapes and dtypes of the function's arguments.
-      chunk_size: the number of vectors of a chunk; None for all.
-      axis: the position of the mapped axis in the results.
+      chunk_size: the number of basis vectors to map over at a time; None for all.
+      axis: the position, in each result, of the new axis that runs over the basis vectors.
       transformation: the name of the transformation, for error messages.
     """
     total = sum(x.size for x in values)
@@ -262,9 +273,10 @@ def _along_basis(
 
 
 def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
-    """Return basis vectors ``start`` to ``stop - 1`` of the space of the arrays ``values``.
+    """Return the basis vectors ``start`` to ``stop - 1`` of the space of the arrays ``values``.
 
-    A basis vector has one element 1 in one of the arrays. The vectors are stacked along a new first axis of each array.
+    A basis vector has an array for each of ``values``: one element of one array is 1, and all others are 0. The vectors
+    are stacked: each array that is returned has a new first axis of size ``stop - start``.
     """
     basis: list[Any] = []
     offset = start
@@ -283,16 +295,15 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
-    """Split the first axis of ``x``, which runs over the elements of several arrays, into a block for each array.
+    """Split the first or the last axis of ``x``, which runs over the elements of several arrays, into a block for each.
+
+    With ``avals`` of shapes (2, 3) and (4,), and ``rest`` (5,): ``x`` of shape (10, 5) -> blocks (2, 3, 5) and (4, 5).
 
     Args:
       x: the array to split.
       avals: the types of the several arrays.
       rest: the sizes of the other axes of ``x``.
       last: whether to split the last axis of ``x`` instead of the first.
-
-    Returns:
-      A block for each of ``avals``, reshaped so that the axes of its array replace the axis that was split.
     """
     if len(avals) == 1:
         return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]

@@ -72,9 +72,9 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
 
 
 def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
-    """Return ``Direction.MANY`` if a primal has a batch of tangents, otherwise ``Direction.ONE``.
+    """Return ``Direction.MANY`` if an enclosing ``vmap`` maps the tangent of a primal, but not the primal.
 
-    It has a batch if an enclosing ``vmap`` maps the tangent and not the primal. Some rules hold only for one tangent.
+    Otherwise return ``Direction.ONE``: each primal has a single tangent. Some derivative rules need this.
     """
     mapped = any(type(t) is BatchTracer and type(x) is not BatchTracer for x, t in zip(primals, tangents, strict=True))
     return Direction.MANY if mapped else Direction.ONE
@@ -85,9 +85,14 @@ Refs = dict[int, tuple[Any, Any]]
 
 
 def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
-    """Write the last results and tangents to references; return the other results and tangents.
+    """Write the final contents of references, and of the references of their tangents; return the other results.
 
-    ``refs`` has, for each of these last results, a pair of references: one for the result, and one for its tangent.
+    Args:
+      outs, out_ts: the results and their tangents; the last ones are the final contents of the references.
+      refs: the pairs of a reference and the reference of its tangent.
+
+    Returns:
+      The results and the tangents without the final contents.
     """
     count = len(outs) - len(refs)
     write_all([x for x, _ in refs.values()], outs[count:])
@@ -99,8 +104,9 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
     """Flatten and check the arguments and tangents of ``jvp``.
 
     Returns:
-      The leaves of the arguments; the leaves of their tangents; the tree, or None if each argument is a leaf; and the
-      pairs of references among the leaves, by index.
+      A tuple of four: the leaves of the arguments; the leaves of their tangents; the tree of the arguments, or None if
+      each argument is a single array; and the references. The last is a dict from the index of a leaf to a pair: the
+      reference there, and the reference of its tangent. Both lists of leaves have the contents of these references.
     """
     for what, values in (("primals", primals), ("tangents", tangents)):
         if not isinstance(values, (tuple, list)):
@@ -122,7 +128,7 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
     """Flatten and check the arguments and tangents of ``jvp``, which may be any trees.
 
-    Return the leaves of both, the tree, and the pairs of references among the leaves, by index.
+    Return the same tuple of four as :func:`_pairs`.
     """
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
@@ -146,7 +152,7 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
 
 
 def _are_refs(fun: Any, x: Any, t: Any) -> bool:
-    """Whether an argument and its tangent are references; raise if only one is."""
+    """Whether an argument ``x`` and its tangent ``t`` are references; raise if only one of them is a reference."""
     if isinstance(x, RefCell) is not isinstance(t, RefCell):
         raise TangentMismatchError(
             f"jvp of {name_of(fun)}: the tangent of a reference is a reference, and that of an array is an array, but "

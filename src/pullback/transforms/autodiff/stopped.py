@@ -12,21 +12,21 @@ from pullback.transforms.traces.taylor import TaylorTracer
 
 
 def constant(x: Any) -> Any:
-    """Return the value without the tangents and Taylor coefficients of all enclosing differentiations."""
+    """Return a value without its tangents and Taylor coefficients, for all enclosing differentiations."""
     while isinstance(x, (JVPTracer, TaylorTracer)):
         x = x.primal
     return x
 
 
 def _without_tangents(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Apply a primitive under the parent of ``trace``, to the operands without their tangents."""
+    """Apply a primitive, under the parent of ``trace``, to operands from which all tangents are dropped."""
     return trace.parent.process(primitive, tuple(map(constant, args)), params)
 
 
 def stopped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that derivatives with respect to the values that it closes over are zero.
 
-    The caller must pass arguments without tangents: the wrapper drops the tangents of all values.
+    The wrapper drops the tangents of all values. Therefore the caller must pass arguments without tangents.
     """
 
     def run(*args: Any) -> Any:

@@ -77,7 +77,9 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
-        """Describe an array, a number, or an object with a shape and a dtype; with the sharding if it is committed.
+        """Return the description of an array, a number, or an object with a shape and a dtype.
+
+        The description includes the sharding of an array that is committed to its devices.
 
         Raises:
           OperandError: an object without shape or dtype (a TypeError).
@@ -131,13 +133,13 @@ class ShapeDtypeStruct:
 
 
 def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractRef:
-    """The type of an array, a number, a reference or a ``ShapeDtypeStruct``.
+    """Return the type of an array, a number, a reference or a ``ShapeDtypeStruct``.
 
     Args:
       x: the value, concrete or traced.
 
     Returns:
-      Its type, which includes ``weak_type``; for a reference an ``AbstractRef``.
+      The type, which includes ``weak_type``; for a reference an ``AbstractRef``.
 
     Raises:
       OperandError: any other object (a TypeError).
@@ -189,10 +191,10 @@ def make_jaxpr(
       return_shape: whether to return the types of the results, too.
 
     Returns:
-      A function of the same arguments (arrays, numbers, or objects with ``shape`` and ``dtype``) that returns a
-      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``. A program holds no
-      references: the initial contents of references that ``fun`` closes over are its last inputs, and the final
-      contents of references that ``fun`` receives or writes are its last results.
+      A function of the same arguments (arrays, numbers, or objects with ``shape`` and ``dtype``). It returns a
+      ``ClosedJaxpr``; with ``return_shape`` it returns a pair: the ``ClosedJaxpr``, and a tree of ``ShapeDtypeStruct``.
+      A program holds no references. Its last inputs are the initial contents of references that ``fun`` closes over;
+      its last results are the final contents of references that ``fun`` receives or writes.
 
     Raises:
       ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
@@ -233,7 +235,10 @@ def make_jaxpr(
 
 
 def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
-    """Make named axes from ``axis_env``, a list of names and sizes; raise if it is invalid."""
+    """Return a dict from the name of each axis to the mapped axis; raise if ``axis_env`` is invalid.
+
+    ``axis_env`` is a list of pairs of a name and a size.
+    """
     try:
         pairs = [(name, size) for name, size in axis_env or ()]
         sizes = {name: operator.index(size) for name, size in pairs}
@@ -272,7 +277,7 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
 def _structs(
     out_tree: Any, closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct] = MappingProxyType({})
 ) -> Any:
-    """The types of the results of a traced function, as a tree of ``ShapeDtypeStruct``.
+    """Return the types of the results of a traced function, as a tree of ``ShapeDtypeStruct``.
 
     Args:
       out_tree: the tree of the results.
@@ -286,9 +291,9 @@ def _structs(
 
 
 def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:
-    """Replace results of a program by constants that are ``ShapeDtypeStruct`` objects.
+    """Return the program with some of its results replaced by constants, which are ``ShapeDtypeStruct`` objects.
 
-    ``described`` has the replacement by the index of the result.
+    ``described`` maps the index of a result to its replacement.
     """
     distinct = {id(x): x for x in described.values()}
     variables = {key: Var(ShapedArray(x.shape, x.dtype, x.weak_type)) for key, x in distinct.items()}
@@ -302,7 +307,7 @@ def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeSt
 class _DescribedFunction(FlatFunction):
     """A flat function whose results may include ``ShapeDtypeStruct`` objects.
 
-    It stores these in ``results`` by index, and returns zeros in their positions.
+    A call stores these objects in ``results``, by their index among the leaves, and returns zeros instead of them.
     """
 
     __slots__ = ("results",)
@@ -327,14 +332,14 @@ def stage_tree(
     where: Sequence[int] | None = None,
     described: dict[int, ShapeDtypeStruct] | None = None,
 ) -> tuple[ClosedJaxpr, Any]:
-    """Trace a function of trees; return the jaxpr, and the tree of the result.
+    """Trace a function that takes and returns trees; return the jaxpr, and the tree of the result.
 
     Args:
       fun: the function.
       transformation: the name of the transformation, for error messages.
       args, kwargs: the arguments.
       where: the positions of the positional arguments that are traced; None for all.
-      described: None, or a dict that receives, by index, the results that are ``ShapeDtypeStruct`` objects.
+      described: a dict that receives the results that are ``ShapeDtypeStruct`` objects, by index; None to refuse them.
     """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))

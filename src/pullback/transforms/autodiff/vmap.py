@@ -112,10 +112,10 @@ def _in_chunks(
     size: int,
     chunk_size: int | None,
 ) -> list[Any]:
-    """Map over chunks of the mapped axis, and concatenate the results.
+    """Map over the mapped axis chunk by chunk; return the results, concatenated along their mapped axes.
 
     Args:
-      rows: takes the arrays of a chunk and its size; returns the results and the position of the mapped axis in each.
+      rows: takes the arrays of a chunk and the size of the chunk; returns the results, and the mapped axis of each.
       arrays: the arrays.
       dims: the mapped axis of each array, or None.
       size: the size of the mapped axis.
@@ -136,7 +136,7 @@ def _in_chunks(
 
 
 def _checked_in_axes(in_axes: Any) -> Any:
-    """Return ``in_axes`` as an int, None or a tuple; raise if it is none of these."""
+    """Return ``in_axes``, with a list converted to a tuple; raise unless it is an int, None, a tuple or a list."""
     if isinstance(in_axes, list):
         return tuple(in_axes)
     if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None))):
@@ -148,18 +148,18 @@ def _checked_in_axes(in_axes: Any) -> Any:
 
 
 def _check_axis_size(size: Any) -> None:
-    """Raise unless ``axis_size`` is None or an int that is not negative."""
+    """Raise unless ``size``, the option ``axis_size``, is None or a nonnegative int."""
     if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
         raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
 
 
 def _is_none(x: Any) -> bool:
-    """Whether ``x`` is None, which is a leaf of ``in_axes`` and ``out_axes``."""
+    """Whether ``x`` is None; passed as ``is_leaf``, since None is a leaf of ``in_axes`` and ``out_axes``."""
     return x is None
 
 
 def _is_axis(x: Any) -> bool:
-    """Whether ``x`` is an int, and no boolean."""
+    """Whether ``x`` is an int, but not a boolean."""
     return isinstance(x, int) and not isinstance(x, bool)
 
 
@@ -182,12 +182,12 @@ def _arguments(
 ) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
     """Flatten the arguments of a function under ``vmap``.
 
-    A leaf that is not mapped may be any object, for example a function. If it is no array, the flat function passes it
-    to ``fun`` unchanged, and the list of arrays has a zero instead.
+    A leaf that is not mapped may be any object, for example a string. The flat function passes such an object to
+    ``fun`` unchanged; the list of arrays has a zero at its index.
 
     Returns:
-      The flat function; the leaves as arrays; the mapped axis of each leaf, or None; and the mapped references, by
-      index.
+      A tuple of four: the flat function; the leaves as arrays; the mapped axis of each leaf, or None; and the mapped
+      references, by the index of the leaf.
     """
     if vmappable:
         _refuse_vmappable(fun, (args, kwargs))
@@ -212,7 +212,10 @@ def _arguments(
 
 
 def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list[Any]:
-    """The entry of ``in_axes`` for each of the ``count`` leaves of the arguments."""
+    """Return the entry of ``in_axes`` for each leaf of the arguments; it is 0 for leaves of keyword arguments.
+
+    ``count`` is the number of leaves. Raise unless ``in_axes`` is a prefix of ``args``.
+    """
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchAxisError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
@@ -236,9 +239,15 @@ def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list
 def _in_dims(
     fun: Any, in_axes: Any, axes: Sequence[Any], args: Any, kwargs: Any, arrays: Sequence[Any]
 ) -> list[int | None]:
-    """The mapped axis of each of ``arrays``, the leaves of the arguments: not negative, or None if it is not mapped.
+    """Return the mapped axis of each leaf of the arguments, as a nonnegative int; None if the leaf is not mapped.
 
-    ``axes`` has the entry of ``in_axes`` for each leaf. Raise if one is invalid; the other arguments are for messages.
+    Args:
+      fun, in_axes, args, kwargs: the function, its option and its arguments, for error messages.
+      axes: the entry of ``in_axes`` for each leaf.
+      arrays: the leaves.
+
+    Raises:
+      BatchAxisError: an entry is neither None nor an axis of its leaf.
     """
     dims: list[int | None] = []
     for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
@@ -261,7 +270,14 @@ def _in_dims(
 def _size(
     fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
 ) -> int:
-    """The common size of all mapped axes; raise if they disagree, or if no argument is mapped."""
+    """Return the common size of all mapped axes; raise if sizes disagree, or if no argument is mapped.
+
+    Args:
+      fun, args, kwargs: the function and its arguments, for error messages.
+      arrays: the leaves of the arguments.
+      dims: the mapped axis of each leaf, or None.
+      axis_size: the size that the user passed, or None.
+    """
     size = axis_size
     for x, d in zip(arrays, dims, strict=True):
         if d is not None:
@@ -282,7 +298,10 @@ def _size(
 def _sizes_disagree(
     fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
 ) -> BatchSizeError:
-    """The error for mapped axes of different sizes, with a line for each."""
+    """Return the error for mapped axes of different sizes; its message has a line for each mapped leaf.
+
+    The arguments are those of :func:`_size`.
+    """
     lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
     for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
         if d is not None:
@@ -295,7 +314,10 @@ def _sizes_disagree(
 
 
 def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[int | None]:
-    """The entry of ``out_axes`` for each leaf of the results."""
+    """Return the entry of ``out_axes`` for each of ``outs``, the leaves of the results of ``flat``.
+
+    Raise unless ``out_axes`` is a prefix of the results.
+    """
     if isinstance(out_axes, int) or out_axes is None:
         return [out_axes] * len(outs)
     try:
@@ -313,9 +335,12 @@ def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int)
     Args:
       fun: the function, for error messages.
       x: the result.
-      dim: the position of its mapped axis; None if it is constant, and then it is repeated.
-      end: its entry in ``out_axes``; None for a result without the axis.
-      size: the size of the axis.
+      dim: the position of the mapped axis in ``x``; None if ``x`` has no mapped axis, and is repeated along a new one.
+      end: the entry of ``out_axes`` for the result; None to return the result without a mapped axis.
+      size: the size of the mapped axis.
+
+    Returns:
+      The result with its axis moved.
     """
     if end is None:
         if type(dim) is UnmappedResult and size:  # all examples are equal

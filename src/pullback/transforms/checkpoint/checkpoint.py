@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class CheckpointDecorator(Protocol):
-    """``checkpoint`` with options: a decorator."""
+    """The type of ``checkpoint`` with options but without a function: a decorator."""
 
     def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...
 
@@ -149,8 +149,11 @@ def _results(
 ) -> Any:
     """Call a checkpointed function under the current trace, and return its result.
 
-    ``static`` are the positions and the names of the static arguments; ``options`` are the parameters of
-    ``checkpoint_p``.
+    Args:
+      fun: the function.
+      static: the positions and the names of the static arguments.
+      options: the parameters of ``checkpoint_p``, except the program.
+      args, kwargs: the arguments.
     """
     nums, names = static
     fixed = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
@@ -172,11 +175,16 @@ def _results(
 def _outs(
     call: FlatFunction, options: dict[str, Any], arrays: Sequence[Any], name_input: Callable[[int], str]
 ) -> list[Any]:
-    """Compute the flat results of a call of a checkpointed function.
+    """Call a checkpointed function, and return the leaves of its result.
 
-    In eager mode the function runs, and its operations are recorded to be repeated. Otherwise it is traced, and its
-    program becomes one equation, for which ``options`` are the parameters and ``name_input`` names the inputs in error
-    messages.
+    In eager mode the function runs, and its operations are recorded, so that the backward pass can repeat them.
+    Otherwise the function is traced, and its program becomes one ``checkpoint`` equation.
+
+    Args:
+      call: the flat version of the function.
+      options: the parameters of ``checkpoint_p``, except the program.
+      arrays: the leaves of the arguments.
+      name_input: from the index of a leaf to its name, for error messages.
     """
     policy = options["policy"]
     saves_nothing = policy is None or policy is nothing_saveable
@@ -220,7 +228,7 @@ _STAGING = "checkpoint"
 
 
 def _check_static(fun: Any, static: dict[Any, Any]) -> None:
-    """Raise if a static argument is traced."""
+    """Raise if one of the static arguments of ``fun`` is traced; ``static`` has them by position or by name."""
     for what, value in static.items():
         for x in tree.leaves(value):
             if isinstance(x, Tracer):

@@ -64,7 +64,7 @@ def checkpoint_name(x: T, name: str) -> T:
 
 
 def _array(x: Any, name: str) -> Array:
-    """Convert a leaf of the argument of :func:`checkpoint_name` to an array; an error mentions ``name``."""
+    """Convert ``x``, a leaf that :func:`checkpoint_name` was called with, to an array; its errors mention ``name``."""
     try:
         return x if isinstance(x, Array) else as_array(x)
     except OperandError as error:
@@ -75,7 +75,7 @@ def _array(x: Any, name: str) -> Array:
 
 
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save all residuals, as if there were no checkpoint.
+    """Return True. As a policy, this saves all residuals, as if there were no checkpoint.
 
     >>> everything_saveable(dot_general_p)
     True
@@ -84,7 +84,7 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
 
 
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save no results, only the arguments, as a checkpoint without a policy does.
+    """Return False. As a policy, this saves only the arguments, as a checkpoint without a policy does.
 
     >>> nothing_saveable(dot_general_p)
     False
@@ -93,7 +93,9 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
 
 
 def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save the results of matrix products, which are the most expensive to recompute.
+    """Whether an operation is a matrix product.
+
+    As a policy, this saves the results that are the most expensive to recompute.
 
     >>> dots_saveable(dot_general_p), dots_saveable(name_p)
     (True, False)
@@ -102,7 +104,9 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save the results of matrix products without batch axes: those of dense layers, not those of attention.
+    """Whether an operation is a matrix product without batch axes, as in dense layers, but not in attention.
+
+    As a policy, this saves the results of such products.
 
     >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
@@ -112,7 +116,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Make a policy that saves the values with some names, which :func:`checkpoint_name` sets.
+    """Make a policy that saves only the values with one of these names, which :func:`checkpoint_name` sets.
 
     >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
     (True, False)
@@ -121,7 +125,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Make a policy that saves all values with names, except some names.
+    """Make a policy that saves only values with a name, and only if their name is none of these.
 
     >>> save_any_names_but_these("a")(name_p, name="a"), save_any_names_but_these("a")(name_p, name="b")
     (False, True)
@@ -130,9 +134,9 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Make a policy that saves all values, with or without names, except those with some names.
+    """Make a policy that saves all values, with or without a name, except those with one of these names.
 
-    The operands of such a value may be saved, and it is recomputed from them.
+    The operand of ``checkpoint_name`` may still be saved, and the named value is recomputed from it.
 
     >>> policy = save_anything_except_these_names("a")
     >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(dot_general_p)
@@ -142,7 +146,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Make a policy that saves the values that one or both of two policies save.
+    """Make a policy that saves each value that at least one of two policies saves.
 
     Raises:
       ArgumentError: a policy is not callable (a TypeError and ValueError).
@@ -162,9 +166,10 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Make :func:`dots_with_no_batch_dims_saveable` with values saved in another memory, if there is one.
+    """Make a policy that saves the same values as :func:`dots_with_no_batch_dims_saveable`.
 
-    A CPU has one memory, in which values remain.
+    The arguments, which in JAX move saved values to another memory, are checked. On a CPU, which has a single memory,
+    the values stay where they are.
 
     Args:
       offload_src: the name of the memory of the values, such as ``"device"``.
@@ -186,15 +191,16 @@ def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Policy:  # fmt: skip
-    """Make a policy that saves the values with some names, and those with others in another memory if there is one.
+    """Make a policy that saves the values whose names are in one of two lists.
 
-    A CPU has one memory, in which values remain.
+    The second list and the memories, which in JAX move saved values to another memory, are checked. On a CPU, which has
+    a single memory, the values stay where they are.
 
     Args:
-      names_which_can_be_saved: names that :func:`checkpoint_name` sets.
-      names_which_can_be_offloaded: names of the values for the other memory.
+      names_which_can_be_saved: the names of values to save; :func:`checkpoint_name` sets names.
+      names_which_can_be_offloaded: the names of values to save in the other memory.
       offload_src: the name of the memory of the values, such as ``"device"``.
-      offload_dst: the name of the memory to save them in, such as ``"pinned_host"``.
+      offload_dst: the name of the other memory, such as ``"pinned_host"``.
 
     Raises:
       ArgumentError: a name is no string, or is in both lists; or a memory is not ``device``, ``pinned_host`` or
@@ -215,14 +221,17 @@ def save_and_offload_only_these_names(
 
 
 def _check_memories(who: str, *memories: str) -> None:
-    """Raise unless each of ``memories`` is the name of a memory; ``who`` is the function, for the message."""
+    """Raise unless each of ``memories`` is "device", "pinned_host" or "unpinned_host"; ``who`` is the caller's name."""
     for memory in memories:
         if memory not in ("device", "pinned_host", "unpinned_host"):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
 
 
 def check_policy(policy: Any, who: str) -> None:
-    """Raise unless ``policy`` is callable, and not a function that makes a policy."""
+    """Raise unless ``policy`` is callable; raise also for a function that makes policies, as ``save_only_these_names``.
+
+    ``who`` names the caller in errors.
+    """
     if any(policy is maker for maker in _MAKERS):
         raise ArgumentError(f"{who}: {policy.__name__} makes a policy: call it, as in {policy.__name__}(...)")
     if not callable(policy):
@@ -233,23 +242,23 @@ def check_policy(policy: Any, who: str) -> None:
 
 
 def _name(policy: Policy) -> str:
-    """The name of a policy, for the name of a combined policy."""
+    """Return the name of a policy: its ``__name__``, or its ``repr`` if it has none."""
     return getattr(policy, "__name__", repr(policy))
 
 
 def _described(name: str, policy: Policy) -> Policy:
-    """Set the name of a policy to ``name``, which printed jaxprs show; return the policy."""
+    """Set the name of a policy, which printed jaxprs show, to ``name``; return the policy."""
     policy.__name__ = policy.__qualname__ = name.replace(",)", ")")
     return policy
 
 
 def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> Policy:
-    """Make a policy that decides by the names that :func:`checkpoint_name` gives to values.
+    """Make a policy that decides by the names of values, which :func:`checkpoint_name` sets.
 
     Args:
       who: the name of the policy, for error messages.
-      names: the names in question.
-      saved: whether to save values with these names; values with other names are saved if it is False.
+      names: the listed names.
+      saved: True to save the values with a listed name, False to save those with another name.
       unnamed: whether to save values without a name.
     """
     for name in names:
@@ -273,7 +282,7 @@ _MAKERS: tuple[Any, ...] = (
 
 
 class checkpoint_policies:
-    """The namespace of policies, as in ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
+    """A namespace of all policies, as in ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
 
     >>> checkpoint_policies.checkpoint_dots is checkpoint_policies.dots_saveable
     True

@@ -83,7 +83,16 @@ def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
 
 @optimization_barrier_p.partial_eval
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """The rule for partial evaluation: a barrier for the known operands, and another for the unknown operands."""
+    """Split a barrier into a barrier for the known operands, and a barrier for the unknown operands.
+
+    Args:
+      unknown: for each operand whether it is unknown.
+      eqn: the equation of the barrier.
+
+    Returns:
+      A list with the equation for the known operands; a list with the equation for the unknown operands; and for each
+      result whether it is unknown.
+    """
     (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
 
@@ -108,13 +117,14 @@ def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiat
 
     Args:
       jaxpr: the program.
-      unknown: which inputs are unknown.
+      unknown: for each input whether it is unknown.
       policy: the policy; None saves no results.
-      differentiated: whether the program comes from an earlier split, and computes values again.
+      differentiated: whether the program comes from an earlier split, and recomputes values.
       rest: ignored.
 
     Returns:
-      The split, and the parameters that change for the unknown program; or None if all inputs are unknown.
+      None if all inputs are unknown. Otherwise a pair: the split, and a dict of the parameters that change in the
+      equation of the unknown program.
     """
     if all(unknown):
         return None
@@ -142,11 +152,12 @@ def _lowering(
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
-    """Emit a program as a branch that is always taken, without the compiler being able to prove it.
+    """Emit a program as a branch of a conditional, and return its results.
 
-    On CPUs the compiler of jaxlib 0.10.2 drops barriers before it schedules operations, and recomputes values early.
-    For the gradient of 24 layers of width 64, with a checkpoint around every 4 layers and a batch of 512, the table has
-    the memory in arrays of 512 x 64, and the times in milliseconds. With jaxlib 0.12.0 the branch costs almost no time:
+    The branch is always taken, but the compiler cannot prove that, and therefore does not recompute values early. On
+    CPUs the compiler of jaxlib 0.10.2 drops barriers before it schedules operations. The table is for the gradient of
+    24 layers of width 64, with a checkpoint around every 4 layers and a batch of 512: memory in arrays of 512 x 64, and
+    times in milliseconds. With jaxlib 0.12.0 the branch costs almost no time:
 
     | | 0.10.2: memory | run | compile | 0.12.0: memory | run | compile |
     |---|---|---|---|---|---|---|

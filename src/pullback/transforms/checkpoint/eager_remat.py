@@ -32,7 +32,7 @@ Run = Callable[..., list[Any]]
 
 
 def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run ``run(*operands)`` under the current trace, as a checkpointed function.
+    """Run ``run(*operands)`` under the current trace as a checkpointed function, and return its results.
 
     Reverse mode saves only the operands; its backward pass calls ``run`` again.
 
@@ -55,7 +55,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
 
 def in_reverse_mode(trace: Trace) -> bool:
-    """Whether ``trace`` or one of its parents is the trace of reverse mode, and would save residuals."""
+    """Whether ``trace`` or one of its parents is a trace of reverse mode, which saves residuals of operations."""
     while not trace.is_bottom and not (isinstance(trace, StandInTrace) and trace.of_values):
         if isinstance(trace, JVPTrace) and trace.tape is not None:
             return True
@@ -64,11 +64,11 @@ def in_reverse_mode(trace: Trace) -> bool:
 
 
 class StandInTrace(Trace):
-    """A trace that replaces the tracers of another trace, which may have ended, by values or by other tracers.
+    """A trace that replaces the tracers of another trace, which may have ended, in the operands of each operation.
 
     Attributes:
-      replaced: the trace whose tracers are replaced.
-      of_values: whether they are replaced by their primal values, so that reverse mode saves no residuals.
+      replaced: the other trace.
+      of_values: whether its tracers are replaced by their primal values, so that reverse mode saves no residuals.
     """
 
     __slots__ = ("_stand_in", "of_values", "replaced")
@@ -95,7 +95,10 @@ class StandInTrace(Trace):
         return self._stand_in(x) if type(x) is JVPTracer and x._trace is self.replaced else x
 
     def run(self, run: Run, operands: Sequence[Any]) -> list[Any]:
-        """Run ``run(*operands)`` with this trace current, and end the trace."""
+        """Call ``run(*operands)`` under this trace, and end the trace; return the results.
+
+        Tracers among the results are replaced, too.
+        """
         outer, state.trace = state.trace, self
         try:
             return [self.resolve(x) for x in run(*operands)]
@@ -105,7 +108,10 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under a trace that replaces tracers; recomputation replaces the same tracers."""
+    """Run a checkpointed call under a ``StandInTrace``; return the results.
+
+    The parent trace runs the call, with a function that replaces the same tracers whenever it runs.
+    """
 
     def again(*values: Any) -> list[Any]:
         return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)
@@ -115,7 +121,7 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
 
 
 def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under the trace of reverse mode.
+    """Run a checkpointed call under the trace of reverse mode; return the results, with tangents.
 
     The function runs without derivatives. The tape of the trace gets one linear operation, which runs the function
     again when tangents or cotangents are computed.
@@ -148,7 +154,7 @@ def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any
 
 
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under a trace of forward mode whose parents include one of reverse mode.
+    """Run a checkpointed call under a trace of forward mode that is nested in reverse mode; return the results.
 
     The parent trace runs a checkpointed call of the function's jvp, which takes and returns primals and tangents.
     """
@@ -175,7 +181,7 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
 
 
 def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any], list[Any]]:
-    """Separate values into primals and tangents.
+    """Separate the values ``xs`` into primals and tangents.
 
     Returns:
       For each value whether it is a tracer of ``trace``; the primals of all values; and the tangents of these tracers.
@@ -186,9 +192,13 @@ def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any]
 
 
 def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], tangents: Sequence[Any]) -> list[Any]:
-    """Make tracers of ``trace`` from results and tangents.
+    """Make tracers of ``trace`` from results and their tangents.
 
-    ``tangents`` has a tangent for each result whose flag is set; the tangents of the other results are zero.
+    Args:
+      trace: the trace.
+      xs: the results.
+      flags: for each result whether it has an entry in ``tangents``; the tangents of the other results are zero.
+      tangents: the tangents of the results whose flag is set.
     """
     made_at, rest = source.here(), iter(tangents)
     return [
@@ -198,7 +208,7 @@ def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], ta
 
 
 def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """Run a checkpointed call under a trace of ``vmap`` whose parents include one of reverse mode.
+    """Run a checkpointed call under a trace of ``vmap`` that is nested in reverse mode; return the results.
 
     The parent trace runs a checkpointed call of the mapped function.
     """
@@ -220,7 +230,7 @@ def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any])
 
 
 def _below(trace: Trace, current: Trace, call: Callable[[], list[Any]]) -> list[Any]:
-    """Call ``call`` with ``current`` as the current trace, and then make ``trace`` the current trace again."""
+    """Return ``call()``, evaluated under the trace ``current``; then make ``trace`` the current trace again."""
     state.trace = current
     try:
         return call()
@@ -232,12 +242,13 @@ checkpoint_linear_p = linear_operation("checkpoint_linear")
 
 
 class RematLinearMap(LinearMap):
-    """The derivative of a checkpointed call, which runs the function again; the residuals are the operands.
+    """The derivative of a checkpointed call. To apply or transpose it, the function is run again, on the residuals.
 
     Attributes:
       run: the function, from flat operands to a list of results.
-      captured: the differentiated tracers that the function closes over; their values are the last operands.
-      active: which operands have a tangent.
+      captured: the differentiated tracers that the function closes over. Their values are the last residuals; the other
+        residuals are the operands of the function.
+      active: for each residual whether it has a tangent.
     """
 
     def __init__(
@@ -251,7 +262,10 @@ class RematLinearMap(LinearMap):
         self.out_avals = avals
 
     def _run(self, *operands: Any) -> list[Any]:
-        """Run the function on the first operands; the last operands replace the tracers that it closes over."""
+        """Run the function on the first of ``operands``, and return its results.
+
+        The last of ``operands`` replace the tracers that the function closes over.
+        """
         count = self.count - len(self.captured)
         if count == self.count:  # no tracers to replace
             return self.run(*operands)

@@ -37,12 +37,12 @@ _LARGE = 1024
 
 
 class Recorded:
-    """A function that runs and is recorded at the first call; later calls evaluate the recorded program.
+    """A function whose first call runs it and records its operations; later calls evaluate the recorded program.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: the operands of the first call. At this call, operands that are differentiated become tracers.
+      operands: the operands of the first call. In this call, differentiated operands are replaced by tracers.
     """
 
     __slots__ = ("_active", "_again", "_function", "_run")
@@ -72,7 +72,7 @@ class Recorded:
 
 
 class _Replay:
-    """A function that evaluates a recorded program, and frees each value after its last use."""
+    """A callable that evaluates a recorded program on operands, and frees each value after its last use."""
 
     __slots__ = ("_closed", "_function", "_last")
 
@@ -110,7 +110,10 @@ class _Replay:
         return [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
 
     def _evaluated(self, eqn: Eqn, operands: list[Any]) -> Any:
-        """Evaluate an equation; an inner checkpointed function is rematerialised in turn."""
+        """Evaluate an equation on ``operands``; return its result, or the list of its results.
+
+        In reverse mode, an equation of an inner checkpointed function saves only its operands, and is recomputed later.
+        """
         params = eqn.params
         if (
             eqn.primitive is checkpoint_p  # the transformation's own operation
@@ -124,10 +127,10 @@ class _Replay:
 
 
 def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-    """Call ``call``, a checkpointed function with the options ``options``, outside of reverse mode.
+    """Return ``call()``, the result of a checkpointed function with the options ``options``, outside of reverse mode.
 
-    If ``trace`` or one of its parents records an outer checkpointed function, this records the call's operations as a
-    region of the outer function's program.
+    If ``trace`` or one of its parents records an outer checkpointed function, the operations of the call are recorded
+    as a region of the outer function's program.
     """
     while not trace.is_bottom:
         if type(trace) is RecordTrace:
@@ -137,15 +140,16 @@ def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) ->
 
 
 def _is_differentiated(x: Any) -> bool:
-    """Whether ``x`` is a tracer of a value with derivatives."""
+    """Whether ``x`` is a tracer whose value depends on differentiated inputs."""
     return isinstance(x, Tracer) and x.differentiated() is not None
 
 
 class RecordTracer(Tracer):
-    """A variable of the program that is recorded, with its value.
+    """A tracer of a ``RecordTrace``: a variable of the recorded program, with its value.
 
     Attributes:
       value: a concrete array, or a tracer of a parent of the trace.
+      variable: the variable.
     """
 
     __slots__ = ("value", "variable")
@@ -182,7 +186,12 @@ class RecordTracer(Tracer):
 
 
 class _Region:
-    """The operations recorded within an inner checkpointed function; they become one ``checkpoint`` equation."""
+    """The recorded operations of an inner checkpointed function, which become one ``checkpoint`` equation.
+
+    Attributes:
+      items: the equations and inner regions, in order.
+      options: the parameters of the ``checkpoint`` equation.
+    """
 
     __slots__ = ("items", "options")
 
@@ -192,12 +201,12 @@ class _Region:
 
 
 class RecordTrace(Trace):
-    """A trace that evaluates operations under its parent, and records them for a later run.
+    """A trace that evaluates operations under its parent, and records some of them to be evaluated again.
 
-    It records operations on differentiated values, and operations with large results.
+    It records the operations on differentiated values, and those with large results.
 
     Attributes:
-      items: equations, and regions of equations, in order.
+      items: the recorded equations and regions of equations, in order.
     """
 
     __slots__ = ("_consts", "_constvars", "_invars", "_known", "_quickest", "items")
@@ -221,10 +230,9 @@ class RecordTrace(Trace):
     # Running the function
 
     def input(self, x: Any, active: bool) -> Any:
-        """Add an input with the value ``x`` to the program.
+        """Add an input with the value ``x`` to the program; return the value to call the function with.
 
-        Return what the function is called with: a tracer if derivatives with respect to the input are needed
-        (``active``), otherwise ``x``.
+        If the input is differentiated (``active``), this value is a tracer, otherwise ``x`` itself.
         """
         var = Var(typeof(x))
         self._invars.append(var)
@@ -291,7 +299,7 @@ class RecordTrace(Trace):
         return returned if primitive.multiple_results else returned[0]
 
     def _atoms(self, args: Sequence[Any], scalars: bool) -> list[Any]:
-        """The variables of the operands ``args``; if ``scalars``, literals for Python numbers among them."""
+        """Return the variables of the operands ``args``; if ``scalars``, literals for the Python numbers among them."""
         if not scalars:
             return list(map(self.atom, args))
         atoms: list[Any] = [Literal(x, typeof(x)) if type(x) in SCALARS else self.atom(x) for x in args]
@@ -299,11 +307,11 @@ class RecordTrace(Trace):
         return atoms
 
     def value(self, x: Any) -> Any:
-        """The value of a tracer of this trace; any other value unchanged."""
+        """Return the value of ``x`` if it is a tracer of this trace, and otherwise ``x``."""
         return x.value if type(x) is RecordTracer and x._trace is self else x
 
     def atom(self, x: Any) -> Var:
-        """The variable of a value in the program; a value that is unknown to the program becomes a constant."""
+        """Return the variable of the value ``x`` in the program; add ``x`` as a constant if it has none."""
         if type(x) is RecordTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
@@ -318,7 +326,10 @@ class RecordTrace(Trace):
         return var
 
     def region(self, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-        """Run ``call``, an inner checkpointed function with some options, and record its operations as a region."""
+        """Return ``call()``, the result of an inner checkpointed function, and record its operations as a region.
+
+        ``options`` are the parameters of the equation that the region becomes.
+        """
         outer, self.items = self.items, []
         try:
             out = call()
@@ -330,7 +341,10 @@ class RecordTrace(Trace):
     # The program
 
     def has_derivative(self, var: Var) -> bool:
-        """Whether a variable has a nonzero derivative with respect to the differentiated values."""
+        """Whether a variable has a derivative, with respect to the differentiated values, that is not always zero.
+
+        Return True if the trace has ended.
+        """
         if not self.live:
             return True
         eqns, live = live_equations(list(_flat(self.items)), [var])
@@ -346,7 +360,7 @@ class RecordTrace(Trace):
             state.trace = outer
 
     def program(self, results: Sequence[Any]) -> ClosedJaxpr:
-        """The recorded program from the inputs to some results, without dead code."""
+        """Return the recorded program, from the inputs to the values ``results``, without dead code."""
         outvars: list[Atom] = list(map(self.atom, results))
         live: set[Any] = set(outvars)
         eqns = _needed(self.items, live)
@@ -359,7 +373,7 @@ _NONE: tuple[Callable[[], Any], Any] = (lambda: _NONE), None
 
 
 def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
-    """Yield all equations, including those in regions."""
+    """Yield the equations among ``items``, and those within the regions among ``items``, in order."""
     for item in items:
         if type(item) is _Region:
             yield from _flat(item.items)
@@ -368,9 +382,9 @@ def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
 
 
 def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
-    """Return, in order, the equations that the variables ``live`` depend on, and the equations that have effects.
+    """Return, in order, the equations that the variables ``live`` depend on, and those with effects.
 
-    Each region becomes one equation. The variables that the equations read are added to ``live``.
+    Each region becomes one equation. The variables that these equations read are added to the set ``live``.
     """
     needed: list[Eqn] = []
     for item in reversed(items):
@@ -382,10 +396,10 @@ def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
 
 
 def _of_region(region: _Region, live: set[Any]) -> Eqn | None:
-    """Make one ``checkpoint`` equation of a region, the record of an inner checkpointed function.
+    """Return one ``checkpoint`` equation for a region, the recorded operations of an inner checkpointed function.
 
-    Its results are the variables of the region that are in ``live``. Return None if no equation of the region is
-    needed.
+    The results of the equation are the variables of the region that are in ``live``. Return None if no equation of the
+    region is needed.
     """
     bound = [v for eqn in _flat(region.items) for v in eqn.outvars]
     results = list(filter(live.__contains__, bound))

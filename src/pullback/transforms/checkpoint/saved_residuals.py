@@ -30,13 +30,12 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     """List the arrays that reverse mode saves between the forward and the backward pass of a function.
 
     Args:
-      fun: takes and returns trees of arrays; it is traced. A function that branches on values is run instead, and the
-        arrays are those of the eager backward pass.
+      fun: takes and returns trees of arrays. It is traced; a function that branches on values is run eagerly instead.
       args, kwargs: trees of arrays, numbers, or objects with ``shape`` and ``dtype``.
 
     Returns:
-      A list of pairs: the type of a saved array; and a description: an argument, a named value (``checkpoint_name``),
-      the result of an operation with the user's line, or a constant.
+      A list of pairs, one for each saved array: its type, and a description of where it comes from: an argument, a
+      named value (``checkpoint_name``), the result of an operation with the user's line, or a constant.
 
     Raises:
       ConcretizationTypeError: ``fun`` branches on values, and the arguments are types instead of values (a TypeError).
@@ -65,7 +64,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
 
 @api_boundary
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print the arrays that reverse mode saves: types, sizes and descriptions; see :func:`saved_residuals`.
+    """Print the type, size and description of each array that reverse mode saves; see :func:`saved_residuals`.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -90,7 +89,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 
 def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
-    """Linearise a program; return the forward pass, and the variables that are residuals."""
+    """Linearise a program; return the jaxpr of its forward pass, and the variables of this jaxpr that are residuals."""
     linearized = linearize_jaxpr(closed, [dtypes.is_inexact(a.dtype) for a in closed.in_avals])
     jaxpr = linearized.primal.jaxpr
     values = [*jaxpr.invars, *jaxpr.outvars]
@@ -100,7 +99,13 @@ def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
     """Run a function eagerly under reverse mode, and record its operations as a jaxpr.
 
-    Return the jaxpr of the forward pass, and its variables that are residuals.
+    Args:
+      fun: the user's function, for error messages.
+      run: its flat version.
+      arrays: the leaves of the arguments.
+
+    Returns:
+      The jaxpr of the forward pass, and the variables of this jaxpr that are residuals.
     """
     eqns: list[Eqn] = []
     known = {id(x): (x, Var(typeof(x))) for x in arrays}  # arrays by id, kept alive so that ids are not reused
@@ -127,9 +132,13 @@ def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> t
 
 
 def _describe(binders: Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
-    """Describe where a residual comes from: an input (named by ``name_input``), an operation, or a constant.
+    """Describe where a residual comes from: from an input, an operation, or a constant.
 
-    ``binders`` maps the variables of a jaxpr to the inputs or equations that bind them; ``var`` is the residual.
+    Args:
+      binders: maps a jaxpr to a dict from its variables to the inputs or equations that bind them.
+      jaxpr: the jaxpr of the forward pass.
+      var: the residual.
+      name_input: from the index of an input to its name.
     """
     found = _origin(binders, jaxpr, var)
     if isinstance(found, int):
@@ -142,16 +151,21 @@ Binders = Callable[[Jaxpr], dict[Atom, Any]]
 
 
 def _binders(jaxpr: Jaxpr) -> dict[Atom, Any]:
-    """Map each variable to its binder: the position of an input, or a pair of an equation and the index of a result."""
+    """Return a dict from each variable of a jaxpr to the input or equation result that it stands for.
+
+    An input is represented by its index, a result by a pair: the equation, and the index of the result.
+    """
     results = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
     return {**positions(jaxpr.invars), **results}
 
 
 def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
-    """Find where a variable or literal comes from, also through equations that only call a program.
+    """Find where the value of a variable or literal ``atom`` of ``jaxpr`` comes from.
+
+    The search continues inside equations that only call a program. ``binders`` is :func:`_binders`, cached.
 
     Returns:
-      The position of an input; or a description of the operation that computes the value; or None for a constant.
+      The index of an input; a description of the operation that computes the value; or None for a constant.
     """
     bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):

@@ -31,10 +31,10 @@ from pullback.transforms.traces.stage import stage_flat
 
 @checked_program(call_p)
 def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify`` of a call of a function with custom rules.
+    """Evaluate, under ``checkify``, a call of a function with custom rules; return the results.
 
-    In eager mode, the trace collects failures while the function and its rules run. Otherwise the function is staged,
-    and its program and its rules return their failures.
+    In eager mode, ``trace`` collects the failures while the function and its rules run. Otherwise the function is
+    staged, and its program and its rules return their failures.
     """
     call: CustomCall = params["call"]
     if state.trace.eager:
@@ -45,7 +45,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """Wrap the function of a call and its custom rules, so that ``trace`` collects the failures of their checks."""
+    """Return a copy of a call whose function and rules run with ``trace`` collecting the failures of their checks."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -60,10 +60,16 @@ def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
 
 
 def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The rule for ``checkify`` of an equation that calls a function with custom rules.
+    """Evaluate, under ``checkify``, an equation that calls a function with custom rules; return the results.
 
-    The function and its rules return arrays for the first failed check before their results, in one layout. It has
-    each check of the function, and one check that represents all checks that occur only in the rules.
+    The function and its rules are changed to return, before their results, arrays that describe the first failed check.
+    These arrays have a common layout: each check of the function, and a single check for all that occur only in rules.
+
+    Args:
+      p: the primitive of the equation.
+      trace: the trace of ``checkify``.
+      args: the operands.
+      params: the parameters: the program of the function, and its rules.
     """
     closed: ClosedJaxpr = params["call_jaxpr"]
     rules: CustomCall = params["rules"]
@@ -85,19 +91,19 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
 
 
 def _other_checks(rules: CustomCall) -> ErrorLayout:
-    """A layout (the checks that can fail, and the types of their values) with a single check.
+    """Return a layout of failures with a single check, for all checks that occur only in the rules of a function.
 
-    It represents every check that occurs only in the derivative rules of a function, not in the function.
+    A layout has the checks that can fail, and the types of the values in their messages.
     """
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
 
 
 def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed: bool) -> CustomCall:
-    """Wrap the rules of a call, so that they return failures before their results.
+    """Return the call ``rules``, with custom rules that return their failures before their results.
 
     Args:
-      rules: the call.
+      rules: a call of a function with custom rules.
       layout: the checks and arrays by which failures are represented.
       errors: the kinds of failures.
       enclosed: whether there is an enclosing ``checkify``, for checks of other kinds.
@@ -132,9 +138,9 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 
 
 class _AfterZeros(LinearMap):
-    """The derivative of a function that returns arrays for failed checks before its results.
+    """The derivative of a function that returns arrays for failed checks before its own results.
 
-    It is the linear map of the results, preceded by zeros: the tangents of the floats in these arrays.
+    The floats among these arrays have zero tangents, which precede the tangents of the own results, by ``linear_map``.
     """
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
@@ -152,9 +158,9 @@ class _AfterZeros(LinearMap):
 
 
 def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
-    """Convert the failures of a rule (None: no checks) to the layout ``layout``.
+    """Convert the failures of a rule to the layout ``layout``; None stands for a rule without checks.
 
-    The last check of ``layout`` represents all checks that the layout lacks.
+    A failure of a check that ``layout`` lacks becomes a failure of the last check of ``layout``.
     """
     none = layout.none()
     if failures is None:
@@ -171,11 +177,11 @@ def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
 
 
 def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
-    """Find in ``layout`` the check ``check`` of another layout, ``own``.
+    """Find in ``layout`` the check that is equal to ``check``, a check of the layout ``own``.
 
     Returns:
-      Its number in ``layout``, and its slots, the indices of the arrays for its message. If ``layout`` lacks the check,
-      the number of its last check, and no slots.
+      The number of the check in ``layout``, from 1 on, and the indices of the arrays for its message. If ``layout``
+      lacks the check: the number of its last check, and no indices.
     """
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]

@@ -54,10 +54,10 @@ all_checks: frozenset[ErrorCategory] = automatic_checks | user_checks
 
 @tree.register_pytree_node_class
 class Error:
-    """The first check that failed in a call of a function that :func:`checkify` transformed, if one did.
+    """The first check that failed in a call of a function which :func:`checkify` transformed, or no failure.
 
-    It is a tree of arrays, so that it can be returned from ``jit`` and mapped by ``vmap``; then each example has its
-    own failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
+    An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
+    failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
     >>> import pullback.numpy as pnp
     >>> err, _ = checkify(pnp.log, errors=nan_checks)(pnp.array(-1.0))
@@ -71,17 +71,17 @@ class Error:
         self._code, self._payload, self._checks = code, list(payload), checks
 
     def tree_flatten(self) -> tuple[list[PyTree], PyTree]:
-        """Return the arrays, and as static data the checks of the program."""
+        """Return the arrays of the error, and as static data the checks that can fail."""
         return [self._code, *self._payload], self._checks
 
     @classmethod
     def tree_unflatten(cls, checks: PyTree, leaves: Sequence[Any]) -> Error:
-        """Make an error of arrays and checks."""
+        """Rebuild an error from its checks and its arrays ``leaves``."""
         code, *payload = leaves
         return cls(code, payload, checks)
 
     def get_exception(self) -> CheckError | None:
-        """Return the failure as an exception, without raising it, or None if there is none.
+        """Return the failure as an exception, without raising it; None if there is no failure.
 
         Returns:
           An exception whose class is the kind of the failure. After ``vmap``, the message has a line for each example
@@ -111,7 +111,7 @@ class Error:
         return type(found[0][1])("\n".join(lines))
 
     def get(self) -> str | None:
-        """Return the message of the failure, or None if there is none.
+        """Return the message of the failure; None if there is no failure.
 
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).
@@ -155,7 +155,7 @@ init_error = Error(ArrayImpl(np.int32(0)))
 
 
 def _value(x: Any) -> Any:
-    """The value of an array in Python; raise an error if it is traced and not known."""
+    """Return the value of the array ``x`` on the host; raise if ``x`` is traced and its value is not known."""
     if isinstance(x, Tracer):
         known = x.concrete() if is_at_work(x._trace) else None
         if known is None:
@@ -175,7 +175,7 @@ def _value(x: Any) -> Any:
 def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
     """Transform a function to return also its first failed check, as a value.
 
-    It works within and around every other transformation. The results of the function do not change.
+    The transformation works within and around every other transformation. The results of the function do not change.
 
     Args:
       f: takes and returns trees of arrays.
@@ -185,7 +185,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
         an enclosing ``checkify``, or are omitted.
 
     Returns:
-      A function of the same arguments that returns the pair of an :class:`Error` and the results of ``f``.
+      A function of the same arguments that returns a pair: an :class:`Error`, and the results of ``f``.
 
     Raises:
       ArgumentError: ``errors`` is no set of kinds of checks (a TypeError and ValueError).
@@ -229,19 +229,18 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
     """Fail unless a condition holds.
 
     In eager code without transformations, a failure is raised immediately. In a function that :func:`checkify`
-    transformed, it is returned with the result, also across ``jit``, ``vmap``, ``grad``, loops and branches between
-    the two.
+    transformed, the failure is returned with the result, also through ``jit``, ``vmap``, ``grad``, loops and branches.
 
     Args:
-      pred: a boolean of no axes. Under ``vmap`` each example has one.
+      pred: a boolean without axes. Under ``vmap`` each example has one.
       msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
-      debug: whether the check is made only within a :func:`checkify`.
+      debug: whether to make the check only within a :func:`checkify`.
 
     Raises:
       CheckError: the condition does not hold, in eager code (a ValueError).
       UnhandledCheckError: a function that makes the check is compiled without :func:`checkify` (a ValueError).
-      OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
+      OperandError: ``pred`` is no boolean without axes, or an argument of the template no tree of arrays (a TypeError).
       ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> check(1 < 2, "this never fails")
@@ -280,7 +279,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 
 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raise unless the template ``msg`` can be formatted with ``args`` and ``kwargs``, as a failure will need."""
+    """Raise unless ``msg`` is a template for ``str.format`` whose arguments are all in ``args`` and ``kwargs``."""
     if not isinstance(msg, str):
         raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
     if "{" not in msg and "}" not in msg:
@@ -307,15 +306,15 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
 
 @api_boundary
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: ArrayLike) -> None:
-    """Fail unless a condition holds, but only within a :func:`checkify`; without one, omit the check.
+    """Fail unless a condition holds, but only within a :func:`checkify`; elsewhere do nothing.
 
     Args:
-      pred: a boolean of no axes.
+      pred: a boolean without axes.
       msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
 
     Raises:
-      OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
+      OperandError: ``pred`` is no boolean without axes, or an argument of the template no tree of arrays (a TypeError).
       ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> debug_check(False, "nobody hears this")
@@ -328,10 +327,11 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: A
 
 @api_boundary
 def check_error(error: Error) -> None:
-    """Fail if an :class:`Error` has a failure, which a function transformed by :func:`checkify` returned.
+    """Fail if an :class:`Error`, which a function transformed by :func:`checkify` returned, holds a failure.
 
-    In eager code without transformations, a failure is raised immediately, as by ``error.throw()``. In a function that
-    another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the ``errors``.
+    In eager code without transformations, the failure is raised immediately, as by ``error.throw()``. In a function
+    that another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the
+    ``errors``.
 
     Args:
       error: the first result of a function that :func:`checkify` transformed.
@@ -374,7 +374,10 @@ check_p.jvp(lambda primals, tangents, **params: (check_p.bind(*primals, **params
 
 @check_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    """The batching rule: move the mapped axis of all operands to the front, so that each example has its own check."""
+    """Batch a check: move the mapped axis of all operands to the front, so that each example has its own check.
+
+    A check has no results: return two empty lists.
+    """
     fronted = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     check_p.bind(*fronted, **params)
     return [], []

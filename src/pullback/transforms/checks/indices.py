@@ -27,7 +27,7 @@ _WANTED: Errors = frozenset({OutOfBoundsError})
 
 
 def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation; raise an error for an index that is out of range."""
+    """Evaluate an operation by ``evaluate``, and return its results; raise an error if an index is out of range."""
     if all(kind.of(primitive) is None for kind in (checks, checked_program, feed)):
         return evaluate.process(primitive, args, params)
     outer = state.trace, state.bottom
@@ -44,7 +44,7 @@ def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], p
 
 
 def _raise(failures: Failures) -> None:
-    """Raise an error for the first failure, an index out of range; return if there is no failure."""
+    """Raise an error if ``failures`` has a failure, an index that is out of range."""
     code = int(host_value(failures.code))
     if not code:
         return

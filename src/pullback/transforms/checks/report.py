@@ -28,14 +28,14 @@ INT32 = np.dtype(np.int32)
 
 
 class Check(NamedTuple):
-    """A check of a program.
+    """A check in a program: what can fail, and how to report the failure.
 
     Attributes:
       category: the kind of the failure.
       message: a template for ``str.format``.
       structure: the tree of the positional and keyword arguments of the template.
-      slots: for each leaf of the arguments, the index in ``Failures.payload`` of its value.
-      location: the line of the user's code that has the check, or the operation that is checked.
+      slots: for each leaf of these arguments, the index of its value in ``Failures.payload``.
+      location: the line of the user's code with the check, or with the operation that is checked.
     """
 
     category: type[CheckError]
@@ -45,7 +45,7 @@ class Check(NamedTuple):
     location: source.Location | None
 
     def error(self, values: Sequence[Any]) -> CheckError:
-        """Make the exception for a failure, from the values of the slots."""
+        """Return the exception for a failure of this check; ``values`` is the ``payload`` of the failure."""
         args, kwargs = tree.unflatten(self.structure, [values[i] for i in self.slots])
         return self.category(self.message.format(*args, **kwargs))
 
@@ -57,9 +57,9 @@ class Failures(NamedTuple):
     """The first failure of a program, as arrays.
 
     Attributes:
-      code: the number of the first check that failed, or 0.
-      payload: the values for messages. Checks share its entries, the slots: only those of the failed check are valid.
-      checks: the checks of the program.
+      code: the number of the first check that failed, from 1 on; 0 if none failed.
+      payload: values for messages. Several checks share an entry; only the entries of the failed check are valid.
+      checks: the checks of the program, in order.
     """
 
     code: Any
@@ -72,18 +72,23 @@ class Failures(NamedTuple):
 
 
 class ErrorLayout(NamedTuple):
-    """How arrays represent the first failure of a program: its checks, and the types of ``Failures.payload``."""
+    """A description of the :class:`Failures` of a program, without their values.
+
+    Attributes:
+      checks: the checks of the program.
+      slots: the type of each entry of ``Failures.payload``.
+    """
 
     checks: tuple[Check, ...]
     slots: tuple[ShapedArray, ...]
 
     def none(self) -> Failures:
-        """Return :class:`Failures` in this layout that say that no check failed."""
+        """Return :class:`Failures` of this layout without a failure: the code is 0, and the payload is zeros."""
         return Failures(scalar_array(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:
-    """The type of a slot for a value: its shape and dtype alone, so that more checks can share slots."""
+    """Return the type ``aval`` reduced to shape and dtype, so that more checks can share an entry of ``payload``."""
     return ShapedArray(aval.shape, aval.dtype)
 
 
@@ -93,12 +98,12 @@ def _zeros(aval: ShapedArray) -> Any:
 
 
 class Joined(NamedTuple):
-    """A common layout for the failures of several programs.
+    """A common layout for the failures of several programs, with the conversions to it.
 
     Attributes:
       layout: the common layout.
-      offsets: for each program, the number that is added to the numbers of its checks.
-      slot_maps: for each program, where each value of its ``payload`` goes in the common ``payload``.
+      offsets: for each program, the number to add to the numbers of its checks.
+      slot_maps: for each program, and each entry of its ``payload``, the index of the entry in the common ``payload``.
     """
 
     layout: ErrorLayout
@@ -116,7 +121,10 @@ class Joined(NamedTuple):
 
 
 def joined(layouts: Sequence[ErrorLayout]) -> Joined:
-    """Join the layouts of several programs: all their checks, with entries of ``payload`` of one type shared."""
+    """Return a common layout for several programs, with the checks of all.
+
+    Programs share entries of the common ``payload`` that have the same type.
+    """
     checks: list[Check] = []
     slots: list[ShapedArray] = []
     offsets, slot_maps = [], []
@@ -137,14 +145,17 @@ def joined(layouts: Sequence[ErrorLayout]) -> Joined:
 
 
 def earlier(first: Failures, second: Failures) -> Failures:
-    """Return ``first`` if it is a failure, otherwise ``second``; both have the same layout."""
+    """Return ``first`` if it has a failure, and otherwise ``second``; both have the same layout."""
     fine = eq_p.bind(first.code, 0)
     payload = [where(fine, b, a) for a, b in zip(first.payload, second.payload, strict=True)]
     return Failures(where(fine, second.code, first.code), payload, first.checks)
 
 
 def first_of_all(failures: Sequence[Failures]) -> Failures | None:
-    """The first failure of several programs that run in turn, in their common layout; None without programs."""
+    """Return the first failure of several programs that run one after the other, in a common layout.
+
+    ``failures`` has the :class:`Failures` of each program, in order. Return None if there are no programs.
+    """
     if not failures:
         return None
     if len(failures) == 1:
@@ -157,11 +168,14 @@ def first_of_all(failures: Sequence[Failures]) -> Failures | None:
 
 
 def first_along_axes(code: Any, payload: Sequence[Any]) -> tuple[Any, list[Any]] | None:
-    """Select the first failure of an array of failures; None if the array is empty.
+    """Select the first failure from arrays that hold many.
 
     Args:
-      code: the numbers of the checks that failed, of any shape.
-      payload: the values of the slots; the axes of ``code`` come first in each.
+      code: an array of numbers of failed checks, 0 where no check failed.
+      payload: the values for messages; each has the axes of ``code`` first.
+
+    Returns:
+      The ``code`` and the ``payload`` of the first failure, without these axes; None if ``code`` has no elements.
     """
     shape = code.shape
     if not shape:

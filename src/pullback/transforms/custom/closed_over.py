@@ -11,9 +11,9 @@ from pullback.transforms.functions.arguments import name_of
 
 
 def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Call ``run(*args, **params)`` and return its result.
+    """Return ``run(*args, **params)``.
 
-    If it fails because ``function`` or one of its rules closes over a tracer, raise an error that says so.
+    If the call fails because ``function`` or one of its rules closes over a tracer, raise an error that says so.
     """
     try:
         return run(*args, **params)
@@ -22,7 +22,10 @@ def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any)
 
 
 def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
-    """Call a rule of ``function`` with ``args``; if it fails because it closes over a tracer, the error says so."""
+    """Return ``rule(*args)``, the result of a rule of ``function``.
+
+    If the call fails because the rule or the function closes over a tracer, raise an error that says so.
+    """
     # Operations of the rule have the source lines of the rule, not the line of the call.
     outer, state.source_loc = state.source_loc, None
     try:
@@ -34,7 +37,10 @@ def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
 
 
 def _closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
-    """The error for a tracer that a function or one of its rules closes over; None if ``error`` has another cause."""
+    """Return an error which says that ``function`` or one of its rules closes over the tracer that ``error`` is about.
+
+    Return None if ``error`` has another cause.
+    """
     trace: Any = error.trace
     if trace is None or isinstance(error, CustomRuleError):
         return None

@@ -26,15 +26,15 @@ R = TypeVar("R")
 
 @api_boundary
 def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Callable[..., R], list[Array]]:
-    """Turn the arrays that a function closes over into arguments, as rules need them.
+    """Turn the arrays that a function closes over into arguments, so that custom derivative rules apply to them.
 
     Args:
       fun: takes and returns trees of arrays; it is traced by this call.
       example_args: arguments, or objects with ``shape`` and ``dtype``, of the types of later calls.
 
     Returns:
-      A pair of a function ``converted(*args, *hoisted)`` and the list ``hoisted`` of the captured real and complex
-      arrays. ``converted`` still closes over other values.
+      A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the real and complex arrays that
+      ``fun`` closes over. ``converted`` still closes over other values.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad
@@ -76,7 +76,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
     Args:
       fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` returns a tuple of one cotangent for each
-        argument (or that cotangent, for a single argument); it may close over intermediate values.
+        argument, or for a single argument its cotangent alone. ``vjp_function`` may close over intermediate values.
 
     Returns:
       A function of the same arguments that returns ``out``.
@@ -127,13 +127,15 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Trace a backward function; return a function that takes the captured values as arguments, and these values.
-
-    The caller makes these values residuals, since they may be tracers of ``vmap`` or staging.
+    """Trace a backward function, so that the values that it closes over become arguments.
 
     Args:
-      pull: the backward function.
-      out: the result, a tree of arrays like the cotangent.
+      pull: the backward function, which takes a cotangent.
+      out: the result of the forward function, a tree of arrays like the cotangent.
+
+    Returns:
+      A function of the cotangent and the captured values, and the list of captured values. These may be tracers of
+      ``vmap`` or staging, so that the caller has to make them residuals.
     """
     leaves, out_tree = tree.flatten(out)
     avals = [typeof(x) for x in leaves]

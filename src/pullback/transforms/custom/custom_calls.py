@@ -51,12 +51,12 @@ class CustomCall(HoldsFunction):
 
     Attributes:
       run: takes flat operands, and returns the list of results.
-      captured: the number of operands, at the end, that the function closed over when it was staged.
+      captured: how many of the last operands are values that the function closed over when it was staged.
       recorded: whether the call is in a jaxpr.
       in_own_rule: whether a backward rule of the function itself made the call.
       rules: an object that is equal for calls of the same function with the same rules; None if it is not comparable.
       equation: the primitive of the call in a jaxpr.
-      equal_by_key: True: two calls are equal as parts of programs if their keys are equal, and not None.
+      equal_by_key: True: two calls in programs are equal if their keys are equal and not None.
     """
 
     equal_by_key = True
@@ -72,22 +72,22 @@ class CustomCall(HoldsFunction):
         return (self.rules, self.captured, self.in_own_rule) if self.recorded and self.rules is not None else None
 
     def like(self, **changes: Any) -> Self:
-        """Copy the call, with some attributes replaced."""
+        """Return a copy of the call with some attributes replaced."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the results and their tangents; a tangent may be ``ZERO``.
+        """Return the results and their tangents, by the rules of the call; a tangent may be ``ZERO``.
 
-        The current trace is the one under which rules for tangents run.
+        The call is made under the trace that operations on tangents run under.
         """
         raise NotImplementedError
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Return the results for a batch, and the position of the mapped axis in each.
+        """Return the results for a batch of operands, and the position of the mapped axis, or None, in each result.
 
-        The current trace is the parent of ``trace``.
+        ``dims`` has the position of the mapped axis in each operand. The current trace is the parent of ``trace``.
         """
         raise NotImplementedError
 
@@ -96,24 +96,24 @@ class CustomCall(HoldsFunction):
         return self.run(*operands)
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-        """Return the function's results for operands that a tape, the current trace, records.
+        """Return the function's results for ``operands``, while the current trace is a tape that records operations.
 
-        By default, call ``run``, the function, so that the tape records each of its operations.
+        By default, call the function, ``run``, so that the tape records each of its operations.
         """
         return run(*operands)
 
     def repeats(self, earlier: CustomCall) -> bool:
-        """Whether this call has the same function and rules as ``earlier``, so that its results can be reused."""
+        """Whether this call has the same function and rules as ``earlier``, so that it may reuse those results."""
         return False
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
-        """The operands that the user passed: all except the captured values at the end."""
+        """Return the operands that the user passed: all except the captured values at the end."""
         return operands[: len(operands) - self.captured] if self.captured else operands
 
     def own_pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The primals and tangents of the operands that the user passed.
+        """Return the primals and the tangents of the operands that the user passed, without those of captured values.
 
-        Raise if a value that the function closes over has a tangent.
+        Raise if a captured value has a tangent: rules have no derivative for it.
         """
         if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
             raise ClosedOverError(
@@ -136,7 +136,10 @@ call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
 
 @call_p.stage
 def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Record a call as an equation with the jaxpr of the function; captured tracers become operands."""
+    """Record a call as an equation that holds the jaxpr of the function; return tracers for its results.
+
+    Tracers that the function closes over become operands of the equation.
+    """
     call: CustomCall = params["call"]
     outer, state.trace = state.trace, trace
     try:
@@ -151,7 +154,7 @@ def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> An
 
 
 def equation(name: str) -> Primitive:
-    """Make the primitive called ``name``, which represents the calls of one subclass of ``CustomCall`` in jaxprs."""
+    """Make the primitive called ``name`` that represents calls of a subclass of ``CustomCall`` in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
     p.abstract_eval(lambda *avals, call_jaxpr, rules: call_jaxpr.out_avals)
@@ -185,10 +188,11 @@ def equation(name: str) -> Primitive:
 class OutDims:
     """The position of the mapped axis in each result of a batched call: 0, or None.
 
-    The function and its rules must agree on the positions. Whichever runs first determines them. If any operand
-    is mapped, all results are mapped, since the backward rule takes the cotangents of one example. A result that is
-    equal for all examples then has the position ``UnmappedResult(0)``: only its cotangents may differ. If no operand is
-    mapped, a result is mapped only if it depends on a mapped value that the function closes over.
+    The function and its rules must agree on the positions, so the first of them to run determines the positions.
+
+    If any operand is mapped, all results are mapped, since the backward rule takes the cotangents of one example. The
+    position is ``UnmappedResult(0)`` for a result that is equal for all examples, whose cotangents may still differ.
+    If no operand is mapped, a result is mapped only if it depends on a mapped value that the function closes over.
     """
 
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
@@ -197,12 +201,12 @@ class OutDims:
         self.dims: list[int | None] = []
 
     def fix(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
-        """Determine the position of the mapped axis in each result, unless an earlier call has done so.
+        """Determine the position of the mapped axis in each result; do nothing if it is determined already.
 
         Args:
-          groups: lists of a value for each result: the results themselves, and their tangents if they are known.
-          residuals: the positions of the mapped axis in the residuals. If any is mapped, all results are mapped, since
-            the backward rule runs for each example, and needs its cotangents.
+          groups: lists with a value for each result: the results themselves, and their tangents if they are known.
+          residuals: the positions of the mapped axis in the residuals. If any residual is mapped, all results are
+            mapped, since the backward rule then runs for each example, and needs the cotangents of each.
         """
         if not self.dims:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]  # the position in each result
@@ -215,10 +219,10 @@ class OutDims:
                 self.trace.tag.has_uniform = True
 
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
-        """Move the mapped axes of several lists of values to the positions that are determined for the results.
+        """Move the mapped axes of values to the positions that are determined for the results; return the moved values.
 
-        Each of ``groups`` is a list with a value, such as a tangent, for each result. Return the lists of the moved
-        values. If the positions are not determined yet, determine them first, from ``groups``.
+        Each of ``groups`` is a list with a value for each result, such as a tangent. If the positions are not
+        determined yet, they are first determined from ``groups``.
         """
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]
@@ -230,11 +234,12 @@ ForwardRule = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[An
 
 
 class DerivativeCall(CustomCall):
-    """A call with derivative rules.
+    """A call of a function with derivative rules.
 
     Attributes:
-      jvp: None, or ``(primals, tangents) -> (results, tangents)``.
-      forward: None, or ``(primals, perturbed) -> (results, residuals, backward)``, the forward rule of reverse mode.
+      jvp: the jvp rule ``(primals, tangents) -> (results, tangents)``, or None.
+      forward: the forward rule of reverse mode ``(primals, perturbed) -> (results, residuals, backward)``, or None. The
+        flags ``perturbed`` say which primals have a tangent; ``backward`` is a linear map.
     """
 
     def __init__(
@@ -298,8 +303,8 @@ class DerivativeCall(CustomCall):
     ) -> tuple[list[Any], list[Any]]:
         """Apply the jvp rule; return the results and their tangents.
 
-        In linearisation, ``rules`` is the tape that records operations on tangents. Raise if an operation of the rule
-        is not linear, or uses a tracer of another trace.
+        ``rules`` is the current trace. If it is the tape of a linearisation, raise if the rule records an operation
+        that is not linear in the tangents, or that uses a tracer of another trace.
         """
         assert self.jvp is not None
         if not isinstance(rules, LinearTrace):

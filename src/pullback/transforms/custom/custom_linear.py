@@ -40,13 +40,13 @@ Flat = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 class LinearCall(LinearMap):
-    """A call of a linear function with a rule for its transpose.
+    """A call of a linear function with a custom transpose.
 
     Attributes:
       rule: the transpose.
-      residuals, values: the leaves of residual and linear arguments, as arrays.
-      residual_tree, linear_tree: their trees.
-      out_tree: the tree of the result, or None for a single array; set together with ``out_avals``.
+      residuals, values: the leaves of the residual arguments and of the linear arguments, as arrays.
+      residual_tree, linear_tree: the trees of these arguments.
+      out_tree: the tree of the result, or None for a single array; it is set together with ``out_avals``.
     """
 
     def __init__(self, who: str, function: Any, rule: Any, residual_args: Any, linear_args: Any) -> None:
@@ -66,19 +66,19 @@ class LinearCall(LinearMap):
 
     @property
     def out_avals(self) -> list[ShapedArray]:  # type: ignore[override]
-        """The types of the results; if they are unknown, the function is traced."""
+        """The types of the results. If they are not known yet, trace the function to find them."""
         if self._out_avals is None:
             self.staged(self.apply, self.linear_avals)
         assert self._out_avals is not None
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Set the tree and the types of the result to those of ``out``, so that the function need not be traced."""
+        """Set the tree and the types of the result to those of ``out``, to avoid tracing the function for them."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Apply the function."""
+        """Apply the function to residuals and linear arguments ``tangents``; return the leaves of its result."""
         return with_masked_zeros(self._apply, residuals, tangents)
 
     def _apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
@@ -89,7 +89,10 @@ class LinearCall(LinearMap):
         return outs
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Apply the transpose, and check its result."""
+        """Apply the transpose to residuals and cotangents of the result; return the cotangents of the linear arguments.
+
+        Raise if their tree or types are wrong.
+        """
         return with_masked_zeros(self._transpose, residuals, cts)
 
     def _transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -111,14 +114,14 @@ class LinearCall(LinearMap):
         return results
 
     def staged(self, run: Flat, avals: Sequence[ShapedArray]) -> tuple[Callable[..., list[Any]], list[Any]]:
-        """Trace ``run``, which is ``apply`` or ``transpose``, so that it closes over no tracers.
+        """Trace ``run``, which is ``apply`` or ``transpose``, so that the result closes over no tracers.
 
         Args:
-          run: the function of residuals and linear operands.
+          run: takes residuals and linear operands.
           avals: the types of the linear operands.
 
         Returns:
-          A function of residuals, linear operands and captured tracers; and the captured tracers.
+          A function of residuals, linear operands and captured tracers; and the list of captured tracers.
         """
         count = self.count
         closed = stage_flat(self.function, lambda *xs: run(xs[:count], xs[count:]), [*self.residual_avals, *avals])
@@ -127,12 +130,13 @@ class LinearCall(LinearMap):
 
 
 class CoupledLinearMap(LinearMap):
-    """A linear map that is a user's linear function and its transpose. To transpose it is to exchange the two.
+    """A linear map made of a user's linear function and its transpose. The transpose of the map exchanges these two.
 
     Attributes:
-      run, back: the function and its transpose, from a list of residuals and a list of operands to a list of results.
-      call: the call, which has the types of both.
-      turned: whether the two are exchanged: ``run`` is the transpose of the user's function.
+      run, back: the function and its transpose. Both take a list of residuals and a list of operands, and return a
+        list.
+      call: the call of the function, which has the types of its operands and results.
+      turned: whether the two are exchanged, so that ``run`` is the transpose of the user's function.
     """
 
     def __init__(self, call: LinearCall, run: Flat, back: Flat, count: int, turned: bool = False) -> None:
@@ -157,11 +161,11 @@ class CoupledLinearMap(LinearMap):
 
 
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
-    """Whether a user's functions must be traced when they are called, since they may close over traced values.
+    """Whether a user's function must be traced when it is called, since it may close over traced values.
 
-    True if ``trace`` or a trace below it is of ``vmap`` or the forward Laplacian, or while operations are staged.
-    With ``recorded``, also within a checkpointed function: the backward pass runs it again, when the values that it
-    closed over are gone.
+    This is so if ``trace`` or one of its parents is a trace of ``vmap`` or of the forward Laplacian, and while
+    operations are staged. With ``recorded``, it is also so within a checkpointed function, which runs again in the
+    backward pass, when the values that it closes over are gone.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):
@@ -182,8 +186,8 @@ def linear_call(
       residual_args, linear_args: trees of arrays.
 
     Returns:
-      The result of ``fun``. The transpose of the call is ``linear_call`` with the two functions exchanged, so that its
-      transpose is the original call. Whether they are transposes of each other is not checked.
+      The result of ``fun``. Transposed, the call becomes a ``linear_call`` with the two functions exchanged; transposed
+      twice, it is the original call. Whether the functions are transposes of each other is not checked.
 
     Raises:
       CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` has (a TypeError).
@@ -200,11 +204,11 @@ def linear_call(
 
 
 def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
-    """Apply a call under the current trace.
+    """Apply a call of a linear function under the current trace, and return its result.
 
     Args:
       call: the function and its arguments.
-      transposable: whether the user gave a transpose; if not, transposing the call raises.
+      transposable: whether the user passed a transpose; if False, transposing the call raises.
     """
     run: Flat = call.apply
     back: Flat = call.transpose

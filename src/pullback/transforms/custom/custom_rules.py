@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class FunctionWithRules(OwnsPrograms):
-    """A user's function with custom rules; it has the name of the original."""
+    """A user's function with custom rules. It has the name of the original function."""
 
     _transformation: str
     _setter: str  # the method that sets the rule which a call needs
@@ -54,7 +54,7 @@ class FunctionWithRules(OwnsPrograms):
         return name_of(self.fun)
 
     def _without_rule(self) -> MissingCustomRuleError:
-        """The error for a call before the rule was set."""
+        """Return the error for a call of a function whose rule is not set."""
         return MissingCustomRuleError(
             f"{self.described} was called, but it is a {self._transformation} function without a rule; give it one "
             f"with {self._setter}"
@@ -117,7 +117,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``, or None if that is zero.
+        """Set a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``.
+
+        The tangent of the result is the sum of what the rules return. A rule is None for an argument whose derivative
+        is zero.
 
         Raises:
           ArgumentError: the function has arguments that are not differentiated (a TypeError).
@@ -168,12 +171,13 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         Args:
           fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is a tree of values that the backward rule needs.
           bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
-            arguments, of the same tree and shapes; real numbers of another dtype are converted. None is zero, instead
-            of a cotangent or of a tree of cotangents. Under ``vmap`` it returns the cotangents of one example, which
-            are summed for an argument that is not mapped. If no argument is mapped, a single call takes the sum of the
-            cotangents of all examples.
+            arguments, of the same tree and shapes; real numbers of another dtype are converted. None stands for a zero
+            cotangent, or a tree of zeros. Under ``vmap`` the rule returns the cotangents of one example; the cotangents
+            of an argument that is not mapped are summed over the examples. If no argument is mapped, the rule is called
+            once, with the sum of the cotangents of all examples.
           symbolic_zeros: whether ``fwd`` receives a ``CustomVJPPrimal`` for each array, which says whether derivatives
-            with respect to it are needed, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
+            with respect to the array are needed, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be
+            zero.
           optimize_remat: accepted for compatibility.
 
         >>> import pullback.numpy as pnp
@@ -193,7 +197,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         self.symbolic_cotangents = symbolic_zeros
 
     def _forget_programs(self) -> None:
-        """Clear all caches if the function was staged: programs may hold the rules that are replaced."""
+        """Clear all caches if the function was staged, since programs in them may hold rules that are replaced."""
         if self._staged:
             from pullback.transforms.jit.jit import clear_caches
 
@@ -201,9 +205,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """Return ``value``, which is argument ``i`` of a call and is not differentiated, as the rules receive it.
+        """Return ``value``, argument ``i`` of a call, which is not differentiated, in the form that rules receive.
 
-        Raise if a derivative with respect to it is taken, or for ``custom_vjp``, if it is traced.
+        Raise if a derivative with respect to the value is being taken; for ``custom_vjp``, raise if the value is
+        traced.
         """
         raise NotImplementedError
 
@@ -358,9 +363,10 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Return all arguments of a call by position, with defaults, for rules, which take no keyword arguments.
+    """Return all arguments of a call by position, with defaults; rules take no keyword arguments.
 
-    Raise if that is impossible; ``who`` is the decorator, for error messages.
+    Raise if that is impossible, as for a keyword-only argument. ``who`` is the name of the decorator, for error
+    messages.
     """
     try:
         signature = _signature(fun)
@@ -386,9 +392,15 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
-    """The sorted positions of the arguments that are not differentiated, from positions and names.
+    """Return the positions of the arguments that are not differentiated, each once.
 
-    Raise if one is not an argument of the function; ``who`` is the decorator, for the message.
+    Args:
+      fun: the function.
+      nums, names: the positions and the names that the user passed.
+      who: the name of the decorator, for error messages.
+
+    Raises:
+      ArgumentError: a position or a name is not that of an argument of the function.
     """
     found = list(nums) if isinstance(nums, Sequence) else [nums]
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -407,17 +419,18 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
 
 
 def _signature(fun: Any) -> inspect.Signature:
-    """The signature of a function. Raise ValueError for a ufunc, whose signature has NumPy's own parameters."""
+    """Return the signature of a function; raise ValueError for a ufunc, whose signature has NumPy's own parameters."""
     if isinstance(fun, np.ufunc):
         raise ValueError("a ufunc")
     return source.signature(fun)
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The smallest and largest number of positional arguments with which a call of ``fun`` sets all parameters.
+    """Return the smallest and the largest number of positional arguments that set all parameters of ``fun``.
 
-    A call without defaults need not be bound to the signature, which is slow. If ``fun`` has keyword-only parameters
-    or ``**kwargs``, return the empty range (1, 0).
+    A call with such a number need not be bound to the signature, which is slow. Examples: ``f(x, y=0)`` -> (2, 2),
+    ``f(x, *ys)`` -> (1, ``sys.maxsize``). With keyword-only parameters or ``**kwargs``, return the empty range (1, 0);
+    without a known signature, (0, ``sys.maxsize``).
     """
     try:
         parameters = _signature(fun).parameters.values()

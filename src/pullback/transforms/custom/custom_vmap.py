@@ -52,21 +52,23 @@ Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool
 
 
 class VmapCall(CustomCall):
-    """A call with a batching rule.
+    """A call of a function with a batching rule.
 
-    The derivative of a call is another ``VmapCall``, whose batching rule is the derivative of the user's rule; the
-    transpose of the derivative likewise. So differentiation keeps the rule, in both modes and to any order. The
-    residuals are the operands, from which the backward pass computes the function's values again.
+    The derivative of a call is another ``VmapCall``, whose batching rule is the derivative of the user's rule; so is
+    the transpose of the derivative. Thus differentiation keeps the rule, in both modes and to any order. The residuals
+    are the operands, from which the backward pass computes the function's values again.
 
-    In forward mode, as in JAX, the user's rule sees an operand as mapped only if both its value and its tangent are
-    mapped. If no operand is, the rule is traced without mapped operands, and its operations are then batched.
+    In forward mode, the user's rule receives mapped operands only if some operand has both a mapped value and a mapped
+    tangent. Otherwise the rule is traced without mapped operands, and its operations are then batched.
 
     Attributes:
-      rule: the user's rule, flat.
+      function: the user's function.
+      run: the user's function, from flat operands to a list of results.
+      rule: the user's rule, for flat operands.
       order: how many times the call was differentiated in forward mode.
       linear: how many of the last operands are linear inputs: cotangents, or tangents after a second transposition; 0
-        in pure forward mode. If only these are mapped, as by ``jacrev``, the user's rule is not called, and the
-        derivative is batched by the rules of its operations.
+        in pure forward mode. If only linear inputs are mapped, as by ``jacrev``, the user's rule is not called, and the
+        operations of the derivative are batched.
     """
 
     equation = custom_vmap_call_p
@@ -87,10 +89,10 @@ class VmapCall(CustomCall):
         return outs, [0 if m else None for m in mapped]
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Batch a call in which tangents or cotangents are mapped, but no argument of the user's function.
+        """Batch a call without the user's rule: batch the operations of the function instead.
 
-        For this axis, batch the operations of the function instead of calling the user's rule. A further ``vmap`` of
-        the batched call uses the rule again. Return the results, and the position of the mapped axis in each.
+        This is for a call in which only tangents or cotangents are mapped. A further ``vmap`` of the batched call uses
+        the rule again. Return the results, and the position of the mapped axis in each.
         """
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
@@ -128,9 +130,11 @@ class VmapCall(CustomCall):
 
 
 def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
-    """Add 1 to the position of an axis (an entry of ``dims``) in each value that ``mapped`` flags; None is unchanged.
+    """Add 1 to the position of an axis in each value that has a new first axis: [0, None, 2] -> [1, None, 2].
 
-    These values have a new first axis.
+    Args:
+      dims: the position of the axis in each value, or None.
+      mapped: for each value whether it has the new axis; in the example, [True, True, False].
     """
     return [d if d is None else d + m for d, m in zip(dims, mapped, strict=True)]
 
@@ -138,8 +142,8 @@ def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
 def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[int]]:
     """Return the derivative of a call, itself a call with a batching rule.
 
-    It takes the operands, and the tangents of the operands that ``active`` flags; it returns results, and the tangents
-    of the inexact results.
+    The derivative takes the operands, and the tangents of the operands that ``active`` flags. It returns the results,
+    and the tangents of the inexact results.
 
     Returns:
       The derivative; and a list of one number, which a run of the derivative sets to the number of results.
@@ -179,17 +183,20 @@ _unmapped = threading.local()
 def _by_example(
     call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
 ) -> tuple[list[Any], list[bool]]:
-    """Compute a batch of results and tangents by a call of the user's rule for each example, with no operand mapped.
+    """Compute a batch of results and tangents by the user's rule, without telling the rule that operands are mapped.
 
-    This is for a batch in which no operand has both a mapped value and a mapped tangent. Return the results and
-    tangents, and for each whether it has the mapped axis, which is first.
+    The rule is traced for one example, and its operations are batched. This is for a batch in which no operand has both
+    a mapped value and a mapped tangent.
 
     Args:
       call: the call.
-      size: the size of the axis.
-      mapped: which operands have the mapped axis, which is first.
-      operands: the operands of the call, and the tangents of some.
-      both: ``both(run, operands)`` returns the results and tangents of the function ``run`` of one example.
+      size: the size of the mapped axis.
+      mapped: for each of ``operands`` whether it has the mapped axis, as its first axis.
+      operands: the operands of the call, followed by the tangents of some operands.
+      both: ``both(run, operands)`` returns the results and tangents of the function ``run`` for one example.
+
+    Returns:
+      The results and tangents; and for each whether it has the mapped axis, as its first axis.
     """
     active: list[Any] = _unmapped.__dict__.setdefault("functions", [])
     own = call.function, call.order
@@ -220,7 +227,7 @@ def _by_example(
 
 
 def _element(x: Any, index: Any) -> Any:
-    """The element at an index along the first axis."""
+    """Return ``x[index]``, for an index that may be traced."""
     zero = np.int32(0)
     starts = [index, *[zero] * (len(x.shape) - 1)]
     return squeeze(dynamic_slice(x, list(map(as_array, starts)), (1, *x.shape[1:])), (0,))
@@ -229,8 +236,8 @@ def _element(x: Any, index: Any) -> Any:
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
     """Return the transpose of the derivative of a call, itself a call with a batching rule.
 
-    It takes the operands, and the cotangents of the results of an inexact dtype (``inexact`` is their number). It
-    returns the cotangents of the operands that ``active`` flags.
+    The transpose takes the operands, and the cotangents of the inexact results. It returns the cotangents of the
+    operands that ``active`` flags. ``inexact`` is the number of inexact results.
     """
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -253,20 +260,20 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
-    """Broadcast the values that lack the mapped axis, but must have it, along a new first axis.
+    """Return ``values``, with some of them broadcast along a new first axis, the mapped axis.
 
     Args:
       size: the size of the axis.
       values: the values.
-      mapped: which values have the mapped axis already.
-      wanted: which values must have it.
+      mapped: for each value whether it has the axis already.
+      wanted: for each value whether it must have the axis.
     """
     axis = MappedAxis(None, size)
     return [front(x, None, axis) if w and not m else x for x, m, w in zip(values, mapped, wanted, strict=True)]
 
 
 class VmapLinearMap(LinearMap):
-    """The derivative of a call with a batching rule, as a linear map whose residuals are the operands."""
+    """The derivative of a call with a batching rule, as a linear map. Its residuals are the operands of the call."""
 
     def __init__(self, call: VmapCall, active: Sequence[bool], outs: Sequence[Any]) -> None:
         self.call = call
@@ -290,10 +297,11 @@ class custom_vmap(FunctionWithRules):
     Args:
       fun: takes and returns trees of arrays.
 
-    The method ``def_vmap`` sets the rule. Differentiation keeps it, in both modes and to any order: the derivative of a
-    mapped call is the derivative of the rule. In reverse mode the function's values are computed a second time. In
-    forward mode an operand counts as mapped for the rule if its value and its tangent are mapped, as in JAX. So if only
-    values or only tangents are mapped, as by ``jacfwd``, the rule is called with no operand mapped.
+    The method ``def_vmap`` sets the rule. Differentiation keeps the rule, in both modes and to any order: the
+    derivative of a mapped call is the derivative of the rule. In reverse mode the function's values are computed a
+    second time. In forward mode the rule is called with mapped operands only if both the value and the tangent of some
+    operand are mapped. So if only values or only tangents are mapped, as by ``jacfwd``, it is called with no operand
+    mapped.
 
     Raises:
       MissingCustomRuleError: from a call before the rule was set (an AttributeError).
@@ -318,11 +326,11 @@ class custom_vmap(FunctionWithRules):
         self.vmap_rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: F) -> F:
-        """Set the rule.
+        """Set the batching rule.
 
         Args:
           vmap_rule: ``rule(axis_size, in_batched, *args) -> (out, out_batched)``. ``in_batched`` is a list of trees of
-            booleans like the arguments: whether each array has the mapped axis, which is first. ``out_batched`` is a
+            booleans like the arguments: whether each array has the mapped axis, as its first axis. ``out_batched`` is a
             tree of booleans like ``out``.
 
         Returns:
@@ -358,11 +366,12 @@ class custom_vmap(FunctionWithRules):
         Args:
           size: the size of the mapped axis.
           in_tree: the tree of the arguments.
-          mapped: which leaves of the arguments have the mapped axis.
+          mapped: for each leaf of the arguments whether it has the mapped axis.
           values: the leaves.
 
         Returns:
-          The leaves of the result, its tree, and which leaves have the mapped axis.
+          The leaves of the result; the tree of the result, or None for a single array; and for each leaf of the result
+          whether it has the mapped axis.
         """
         rule = self.vmap_rule
         assert rule is not None

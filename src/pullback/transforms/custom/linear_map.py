@@ -35,11 +35,11 @@ JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
 class HoldsFunction:
-    """An object in a program that holds a user's function; it has the function's name, and is compared by its key.
+    """An object in a program that holds a user's function. It has the function's name.
 
     Attributes:
       function: the user's function.
-      key: equal for objects that have the same effect in a program; None if they are compared by identity.
+      key: equal for objects that have the same effect in a program; None if objects are compared by identity.
     """
 
     function: Any
@@ -53,7 +53,10 @@ class HoldsFunction:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def __eq__(self, other: object) -> bool:
-        """Compare keys, so that equal programs with equal objects can share derivatives and compiled code."""
+        """Whether types and keys are equal; objects whose key is None are equal only to themselves.
+
+        Equal programs with equal objects can share derivatives and compiled code.
+        """
         if self is other or type(self) is not type(other) or self.key is None:
             return self is other
         return hash(self) == hash(other) and bool(self.key == other.key)
@@ -67,9 +70,9 @@ class HoldsFunction:
 
 
 class LinearMap(HoldsFunction):
-    """A linear map from tangents to tangents, and its transpose, from cotangents to cotangents.
+    """A linear map from tangents to tangents, with its transpose, from cotangents to cotangents.
 
-    Both take the residuals on which the map depends. A user's backward rule is the transpose of a linear map.
+    Both take residuals, the values that the map depends on. A user's backward rule is the transpose of a linear map.
 
     Attributes:
       count: the number of residuals.
@@ -80,11 +83,14 @@ class LinearMap(HoldsFunction):
     out_avals: Sequence[ShapedArray]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Return the cotangents of the operands for cotangents of the results; either may be ``ZERO``."""
+        """Return the cotangents of the operands, from the cotangents ``cts`` of the results; all may be ``ZERO``."""
         raise NotImplementedError
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Apply the map under the current trace. The default is to transpose the method ``transpose``."""
+        """Apply the map to ``tangents`` under the current trace, and return the tangents of the results.
+
+        By default, record the method ``transpose`` as a linear program, and run the transpose of this program.
+        """
         trace = checked_trace(self.function)
         try:
             _, program = refused_if_affine(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals)
@@ -96,10 +102,15 @@ class LinearMap(HoldsFunction):
         return densify(outs, self.out_avals)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Apply the map; return the results, and their tangents along ``tangents``, with operands held constant.
+        """Apply the map, and differentiate it with respect to its residuals.
 
-        ``p`` is the primitive that applies the map; ``primals`` are its residuals, followed by its operands;
-        ``tangents`` has a tangent for each residual.
+        Args:
+          p: the primitive that applies the map.
+          primals: the residuals, followed by the operands.
+          tangents: the tangent of each residual.
+
+        Returns:
+          The results, and their tangents for constant operands.
         """
         rest: list[Any] = [ZERO] * (len(primals) - self.count)
         return jvp_flat(self.function, partial(_apply, linear_map=self), primals, [*tangents, *rest])
@@ -107,14 +118,18 @@ class LinearMap(HoldsFunction):
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         """Apply the map to a batch; return the results, and the position of the mapped axis in each.
 
-        ``p`` is the primitive that applies the map; ``dims`` has the mapped axis of each operand, or None.
+        Args:
+          p: the primitive that applies the map.
+          trace: the trace of ``vmap``.
+          args: the residuals and the operands.
+          dims: the position of the mapped axis in each of ``args``, or None.
         """
         out_dims = [0] * len(self.out_avals)
         mapped = BatchedLinearMap(self, trace, dims[: self.count], dims[self.count :], out_dims)
         return p.bind(*args, linear_map=mapped), out_dims
 
     def _not_linear(self, error: PullbackError) -> NotLinearError:
-        """The error for a backward rule that cannot be transposed."""
+        """Return the error for a backward rule that cannot be transposed, because of ``error``."""
         return NotLinearError(
             f"forward mode differentiates {name_of(self.function)} by transposing its backward rule, which must be "
             "linear in the cotangent for that, and is not. Give the function a jvp rule as well, with "
@@ -123,9 +138,10 @@ class LinearMap(HoldsFunction):
 
 
 class WithJvpRule(LinearMap):
-    """The linear map of a function that has both rules: ``transpose`` uses the backward rule, ``apply`` the jvp rule.
+    """The derivative of a function that has both a backward rule and a jvp rule.
 
-    Its residuals are those of the backward rule, followed by the primals, which the jvp rule takes.
+    The method ``transpose`` uses the backward rule, and ``apply`` the jvp rule. The residuals are those of the backward
+    rule, followed by the primals, which the jvp rule takes.
     """
 
     def __init__(self, linear_map: LinearMap, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
@@ -145,7 +161,7 @@ class WithJvpRule(LinearMap):
 
 
 class BatchedLinearMap(LinearMap):
-    """A linear map that is mapped over an axis.
+    """A linear map of a batch: another linear map, mapped over an axis by ``vmap``.
 
     Attributes:
       linear_map: the linear map of one example.
@@ -181,7 +197,7 @@ class BatchedLinearMap(LinearMap):
 def run_batched(
     trace: BatchTrace, function: Any, primals: Sequence[Any], primal_dims: Dims, tangents: Sequence[Any], dims: Dims
 ) -> Any:
-    """Run a function of primals and tangents, mapped by the trace ``trace`` of ``vmap``; return its result.
+    """Run a function of primals and tangents under the trace ``trace`` of ``vmap``; return its result, with tracers.
 
     Args:
       trace: the trace.
@@ -189,7 +205,7 @@ def run_batched(
       primals: the primals.
       primal_dims: the mapped axis of each primal, or None.
       tangents: the tangents, which may be ``ZERO``.
-      dims: the mapped axes of the tangents that are not ``ZERO``.
+      dims: the mapped axis of each tangent, or None; entries for ``ZERO`` are ignored.
     """
     nonzero = [t is not ZERO for t in tangents]
     count = len(primals)
@@ -201,17 +217,20 @@ def run_batched(
 
 
 def of_inexact(values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-    """Select from ``values``, one for each result, the values for results of an inexact dtype.
+    """Return the entries of ``values`` for those results ``outs`` that have an inexact dtype.
 
-    ``outs`` are the results.
+    ``values`` has an entry for each result.
     """
     return [t for t, x in zip(values, outs, strict=True) if dtypes.is_inexact(x.dtype)]
 
 
 def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
-    """Move the mapped axis of a result of a batched function to ``wanted``; return the batch.
+    """Return the batch of a result of a batched function, with the mapped axis at position ``wanted``.
 
-    A result without the axis is broadcast. If ``wanted`` is None, raise if the result has the axis.
+    Args:
+      trace: the trace of ``vmap``.
+      x: the result. If it does not vary along the mapped axis, it is broadcast.
+      wanted: the position; None to return ``x`` without the axis, and to raise if ``x`` varies along it.
     """
     value, dim = trace.value_of(x)
     if wanted is None:
@@ -228,7 +247,7 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
 
 
 def with_batch_axes(trace: BatchTrace, xs: Sequence[Any], wanted: Dims) -> list[Any]:
-    """Move the mapped axes of several results to the positions ``wanted``; return the batches.
+    """Return the batches of several results, with the mapped axes at the positions ``wanted``; see ``with_batch_axis``.
 
     ``ZERO`` among the results is returned unchanged.
     """
@@ -236,12 +255,12 @@ def with_batch_axes(trace: BatchTrace, xs: Sequence[Any], wanted: Dims) -> list[
 
 
 def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
-    """The cotangent of an operand, from the cotangent for each example.
+    """Return the cotangent of an operand of a batched function, from the cotangents of all examples.
 
     Args:
       trace: the trace of ``vmap``.
-      x: the cotangents of the examples.
-      dim: the mapped axis of the operand; None if all examples share it, and then the cotangents are summed.
+      x: the cotangents of the examples: a tracer of ``trace``, or a single value if all are equal.
+      dim: the mapped axis of the operand. If it is None, all examples share the operand, and cotangents are summed.
     """
     if x is ZERO:
         return ZERO
@@ -252,7 +271,7 @@ def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
 
 
 def repeated(value: Any, count: int) -> Any:
-    """The sum of ``count`` values that are all equal to ``value``."""
+    """Return the sum of ``count`` cotangents that are all equal to ``value``; ``ZERO`` if ``count`` is 0."""
     if count == 0:
         return ZERO
     if value.dtype.itemsize >= 4:
@@ -264,13 +283,13 @@ def repeated(value: Any, count: int) -> Any:
 def pull_back(
     function: Any, run: Callable[..., list[Any]], primals: Sequence[Any], active: Sequence[bool], cts: Sequence[Any]
 ) -> list[Any]:
-    """Return the cotangents of some arguments of a function, by linearising and transposing it.
+    """Return the cotangents of some arguments of a function, by linearising and transposing the function.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       primals: the point.
-      active: which arguments to differentiate with respect to.
+      active: for each argument whether to differentiate with respect to it.
       cts: the cotangents of the results of an inexact dtype.
     """
     outs, program = linearize_flat(function, run, primals, active)
@@ -283,13 +302,14 @@ def pull_back(
 
 
 def linear_operation(name: str, linear_in: Any = None) -> Primitive:
-    """Make a primitive that applies linear maps: to residuals and tangents, with the map as a parameter.
+    """Make a primitive that applies a linear map, its parameter ``linear_map``, to residuals and tangents.
 
-    It becomes a second primitive of the same name in jaxprs, where maps may not close over values of active traces.
+    In jaxprs, a second primitive of the same name represents it. A map in a jaxpr must not close over values of active
+    traces.
 
     Args:
       name: the name of both primitives.
-      linear_in: the positions of the operands in which it is linear; None if the user's map may be affine.
+      linear_in: the positions of the operands in which the primitive is linear; None if the user's map may be affine.
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):
@@ -329,16 +349,22 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
 
 
 def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
-    """Apply a linear map to residuals and tangents."""
+    """Apply a linear map to ``args``, its residuals followed by tangents; return the tangents of the results."""
     count = linear_map.count
     return run_rule(linear_map.function, linear_map.apply, args[:count], args[count:])  # type: ignore[no-any-return]
 
 
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
-    """The jvp rule of the primitive ``p``, which applies ``linear_map`` to residuals and operands, the ``primals``.
+    """Differentiate an application of ``linear_map`` by the primitive ``p``; return the results and their tangents.
 
-    A result's tangent is the sum of two terms: the derivative of the map along the tangents of the residuals, and the
-    map of the operands' tangents.
+    A tangent is the sum of two terms: the derivative of the map along the tangents of the residuals, and the map
+    applied to the tangents of the operands.
+
+    Args:
+      p: the primitive.
+      primals: the residuals of the map, followed by its operands.
+      tangents: the tangents of ``primals``.
+      linear_map: the map.
     """
     count = linear_map.count
     terms: list[list[Any]] = []
@@ -367,7 +393,10 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
 
 
 def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Apply a linear map under ``checkify``: check its results for NaNs, and collect failures of checks within it."""
+    """Apply a linear map under ``checkify``; check its results for NaNs, and collect the failures of checks within it.
+
+    Return the results. ``trace`` is the trace of ``checkify``, and ``p`` the primitive that applies the map.
+    """
     return trace.linear(p, args, params["linear_map"], _apply)  # type: ignore[no-any-return]
 
 

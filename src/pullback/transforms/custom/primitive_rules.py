@@ -18,10 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def vjp_rule(primitive: Primitive) -> Callable[[F], F]:
     """Decorate a function to register it as the backward rule of a primitive, instead of a jvp rule.
 
-    The rule is ``rule(ct, ans, *operands, **params) -> cotangents``: ``ct`` is the cotangent of the result ``ans``, and
-    the cotangents are a tuple with an entry for each operand, None if it has no cotangent. For a primitive with several
-    results ``ct`` and ``ans`` are lists. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp`` does; for
-    this it must be linear in ``ct``, and consist of operations with transposition rules. Reverse mode needs neither.
+    The rule is ``rule(ct, ans, *operands, **params) -> cotangents``. It takes the cotangent ``ct`` of the result
+    ``ans``, and returns a tuple with a cotangent for each operand, or None for no cotangent. For a primitive with
+    several results, ``ct`` and ``ans`` are lists. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp``
+    does; for this the rule must be linear in ``ct``, and consist of operations with transposition rules. Reverse mode
+    does not require that.
 
     Args:
       primitive: an ``extend.Primitive``. Its jvp rule is replaced.

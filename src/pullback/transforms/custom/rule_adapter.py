@@ -31,10 +31,10 @@ from pullback.transforms.traces.linearize import is_tape
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is zero, for rules with ``symbolic_zeros``.
+    """A tangent or cotangent that is zero, without elements; rules with ``symbolic_zeros`` receive and return it.
 
     Attributes:
-      aval: its type.
+      aval: the type of the tangent or cotangent.
     """
 
     __slots__ = ("aval",)
@@ -52,11 +52,11 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument of a forward rule with ``symbolic_zeros``.
+    """An argument as a forward rule with ``symbolic_zeros`` receives it: a value with a flag.
 
     Attributes:
-      value: the argument.
-      perturbed: whether derivatives with respect to it are needed.
+      value: the value.
+      perturbed: whether derivatives with respect to the argument are needed.
     """
 
     __slots__ = ("perturbed", "value")
@@ -70,10 +70,10 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
-    """Return the plain arguments of a forward rule with ``symbolic_zeros``, without their flags.
+    """Return the values in a tree of :class:`CustomVJPPrimal`, the arguments of a forward rule with ``symbolic_zeros``.
 
     Args:
-      tree_of_primals: a tree of ``CustomVJPPrimal``.
+      tree_of_primals: the tree.
 
     >>> print(custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True)}))
     {'x': 1.0}
@@ -101,7 +101,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def _primal_type(x: Any) -> ShapedArray:
-    """The type of a leaf of the argument of :func:`zero_from_primal`."""
+    """Return the type of ``x``, a leaf that :func:`zero_from_primal` was called with; errors mention this function."""
     try:
         return abstractify(x)
     except OperandError as error:
@@ -109,14 +109,14 @@ def _primal_type(x: Any) -> ShapedArray:
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
-    """The zero tangent of a value of type ``aval``, for a rule: a :class:`SymbolicZero`, or an array."""
+    """Return the zero tangent of a value of type ``aval``: a :class:`SymbolicZero` if ``symbolic``, else an array."""
     if symbolic:
         return SymbolicZero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
     return zero_cotangent(aval)
 
 
 class HasRules:
-    """The attributes that a function with derivative rules has: the rules and their options."""
+    """The attributes of a function with derivative rules: its rules, None if they are not set, and their options."""
 
     fun: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
@@ -127,7 +127,7 @@ class HasRules:
 
 
 class _Running(threading.local):
-    """The functions whose backward rules are running in this thread."""
+    """The functions, in the attribute ``owners``, whose backward rules are running in this thread."""
 
     owners: tuple[HasRules, ...] = ()
 
@@ -136,7 +136,7 @@ running = _Running()
 
 
 class RuleAdapter(FlatFunction):
-    """A call of a function with derivative rules: the function and its rules as functions of flat lists of arrays.
+    """A call of a function with derivative rules. It adapts the function and its rules to flat lists of arrays.
 
     Attributes:
       owner: the function with rules.
@@ -166,7 +166,10 @@ class RuleAdapter(FlatFunction):
     # Forward mode
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Apply the jvp rule; return results and tangents, or ``ZERO``. Raise if the rule's result has a wrong form."""
+        """Apply the jvp rule; return the results and their tangents, where ``ZERO`` stands for a zero tangent.
+
+        Raise if the rule returns something of a wrong form.
+        """
         rule = self.owner.jvp
         assert rule is not None
         symbolic = self.owner.symbolic_zeros
@@ -205,20 +208,20 @@ class RuleAdapter(FlatFunction):
         return outs, ts
 
     def _differentiated(self, primals: Sequence[Any]) -> Any:
-        """Rebuild the trees of the differentiated arguments from ``primals``, except leaves that are references.
+        """Return the trees of the differentiated arguments, with the leaves ``primals``.
 
-        These leaves are the references that the user passed, instead of the arrays in ``primals``.
+        A leaf for which the user passed a reference is this reference instead.
         """
         if self.opaque is not None:
             primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
         return tree.unflatten(self.in_tree, primals)
 
     def _named(self, what: str, rule: Any) -> str:
-        """Name ``rule``, of the kind ``what``, such as "jvp rule", and its function, for error messages."""
+        """Return the name of a rule and its function, for error messages; ``what`` is its kind, such as "jvp rule"."""
         return f"the {what} {name_of(rule)} of {name_of(self.fun)}"
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
-        """The error for a jvp rule that cannot be transposed."""
+        """Return the error for a jvp rule that cannot be transposed, because of ``error``."""
         return NotLinearError(
             f"{self._named('jvp rule', rule)} must return a tangent that is linear in those that it is given, since "
             f"reverse mode transposes it, but it does not: {error}"
@@ -227,7 +230,11 @@ class RuleAdapter(FlatFunction):
     def _pair(self, pair: Any, what: str, rule: Any, form: str) -> Any:
         """Return ``pair``, the result of a rule; raise unless it is a pair.
 
-        ``what`` names the rule, and ``form`` describes the pair that it must return, for the message.
+        Args:
+          pair: the result.
+          what: the kind of the rule, such as "jvp rule", for the message.
+          rule: the rule.
+          form: the pair that the rule must return, such as "(out, residuals)", for the message.
         """
         if isinstance(pair, (tuple, list)):
             if len(pair) == 2:
@@ -240,7 +247,7 @@ class RuleAdapter(FlatFunction):
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
         """Raise unless ``out_tree``, the tree of a rule's result, is the tree of the function's result.
 
-        If the function's tree is unknown, set it to ``out_tree``. ``what`` and ``rule`` name the rule in the message.
+        If the function's tree is unknown, set it to ``out_tree``. ``what`` is the kind of the rule, for the message.
         """
         if self.out_tree is _UNKNOWN:
             self.out_tree = out_tree
@@ -253,10 +260,11 @@ class RuleAdapter(FlatFunction):
     # Reverse mode
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
-        """Apply the forward rule of reverse mode.
+        """Apply the forward rule of reverse mode; ``perturbed`` says for each primal whether it has a tangent.
 
-        ``perturbed`` says which primals have a tangent. Return the results; the residuals that are arrays; and the
-        backward rule as a linear map, which takes these residuals.
+        Returns:
+          The results; the residuals that are arrays; and the backward rule as a linear map, which takes these
+          residuals.
         """
         owner = self.owner
         rule = owner.fwd
@@ -282,17 +290,17 @@ class RuleAdapter(FlatFunction):
 
 
 class UserLinearMap(LinearMap):
-    """A user's backward rule as the transpose of a linear map, on flat lists of arrays.
+    """A user's backward rule as the transpose of a linear map, for flat lists of arrays.
 
     Attributes:
       owner: the function with the rule.
       nondiff: the positions and values of the arguments that are not differentiated.
       in_tree: the tree of the other arguments.
-      in_avals: the types of the arguments.
-      perturbed: which arguments have a tangent.
+      in_avals: the types of the leaves of these arguments.
+      perturbed: for each of these leaves whether it has a tangent.
       out_tree, result_avals: the tree and the types of the results.
       residual_tree: the tree of the residuals.
-      fixed: the leaves of the residuals that are no arrays, and ``AN_ARRAY`` in the positions of arrays.
+      fixed: the leaves of the residuals, with ``AN_ARRAY`` instead of each array.
     """
 
     def __init__(
@@ -331,9 +339,9 @@ class UserLinearMap(LinearMap):
         return with_masked_zeros(self._by_rule, residuals, cts)
 
     def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Apply the backward rule to cotangents of the inexact results; return the perturbed arguments' cotangents.
+        """Apply the backward rule; return the cotangents of the perturbed arguments.
 
-        Raise if a cotangent that the rule returns has a wrong type.
+        ``cts`` are the cotangents of the inexact results. Raise if the rule returns a cotangent of a wrong type.
         """
         rule = self.owner.bwd
         assert rule is not None
@@ -378,7 +386,10 @@ class UserLinearMap(LinearMap):
         return list(compress(leaves, self.perturbed))
 
     def _flat_cotangents(self, results: Any) -> list[Any]:
-        """Flatten the result of the backward rule to cotangents, ``ZERO`` for None; raise if its tree is wrong."""
+        """Return the leaves of ``results``, the cotangents that the backward rule returned, with ``ZERO`` for None.
+
+        Raise if the tree of ``results`` is wrong.
+        """
         rule = self.owner.bwd
         if type(results) is list:
             results = tuple(results)
@@ -422,7 +433,7 @@ class UserLinearMap(LinearMap):
         )
 
     def _argument(self, i: int) -> str:
-        """Name the argument that leaf ``i`` belongs to, with the path, for error messages."""
+        """Return a name for leaf ``i`` of the differentiated arguments, such as "argument 0['w']", for errors."""
         path = _paths(self.in_tree)[i]
         position = path[0].idx
         for k, _ in self.nondiff:
@@ -434,7 +445,7 @@ _UNKNOWN: Any = object()
 
 
 class _AnArray:
-    """The placeholder for an array among the leaves of residuals."""
+    """The class of ``AN_ARRAY``, a placeholder for an array among the leaves of residuals."""
 
     def __repr__(self) -> str:
         return "an array"
@@ -444,40 +455,43 @@ AN_ARRAY = _AnArray()
 
 
 def _is_none(x: Any) -> bool:
-    """Whether ``x`` is None, which is a leaf among cotangents."""
+    """Whether ``x`` is None; passed as ``is_leaf``, since None is a leaf among cotangents."""
     return x is None
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cotangent of dtype ``dtype`` may be converted to ``wanted``, at most with a loss of precision."""
+    """Whether a cotangent of dtype ``dtype`` may be converted to ``wanted``.
+
+    It may from a real, integer or boolean dtype to any, and from a complex dtype to another.
+    """
     is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
     return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
 
 
 def _short(x: Any) -> str:
-    """The repr of an object, truncated to 100 characters."""
+    """Return the repr of an object, truncated to 100 characters."""
     text = repr(x)
     return text if len(text) <= 100 else text[:97] + "..."
 
 
 def _show(treedef: Any) -> str:
-    """Format a tree, which is None for a single array."""
+    """Format a tree definition for an error message; None is the tree of a single array."""
     return "that of one array" if treedef is None else str(treedef)
 
 
 def _paths(treedef: Any) -> list[Any]:
-    """The paths of the leaves of a tree."""
+    """Return the path of each leaf of a tree definition; None is the tree of a single array."""
     return [path for path, _ in tree.leaves_with_path(_outline(treedef))]
 
 
 def _outline(treedef: Any) -> Any:
-    """A tree of the structure ``treedef`` (None: a single leaf), whose leaves are the numbers 0, 1, 2, ..."""
+    """Return a tree of the structure ``treedef`` whose leaves are 0, 1, 2, ...; for None, the single leaf 0."""
     structure = structure_of(treedef)
     return tree.unflatten(structure, range(structure.num_leaves))
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """Convert a tangent or cotangent that ``rule`` returned to an array; a symbolic or ``float0`` zero is unchanged."""
+    """Convert a tangent or cotangent that ``rule`` returned to an array, but not a symbolic or ``float0`` zero."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)

@@ -22,7 +22,10 @@ from pullback.transforms.functions import api_boundary
 
 
 def _evaluate_concrete(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation on concrete arrays; pass an operation on tracers to the parent."""
+    """Evaluate an operation immediately if no operand is a tracer; otherwise pass it to the parent of ``trace``.
+
+    Return the results.
+    """
     current = state.trace  # not always ``trace``: a trace on top of it may pass operations down while it is current
     state.trace = trace.parent if any(isinstance(x, Tracer) for x in args) else state.bottom
     try:
@@ -33,9 +36,9 @@ def _evaluate_concrete(trace: Trace, primitive: Primitive, args: tuple[Any, ...]
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """A block in which operations on concrete arrays are evaluated immediately, even while a function is traced.
+    """Return a context manager in which operations on concrete arrays run immediately, even while a function is traced.
 
-    Python code can read their values; operations on tracers are recorded as usual.
+    Python code can read their values. Operations on tracers are recorded as usual.
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -65,7 +68,7 @@ _known: dict[int, weakref.ref[Tracer]] = {}
 
 
 class _Depth(threading.local):
-    """The number of transformed functions that are running in this thread."""
+    """The number, in the attribute ``value``, of transformed functions that are running in this thread."""
 
     value = 0
 
@@ -74,9 +77,10 @@ _depth = _Depth()
 
 
 def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a transformed function; if no other is running in this thread, then raise if a tracer has leaked.
+    """Return ``call(*args, **kwargs)``, the result of a transformed function; then raise if a tracer has leaked.
 
-    The API boundary uses it for each call of a public function.
+    Only the outermost call of a thread looks for leaked tracers. The API boundary runs each public function by this
+    hook.
     """
     if not config.check_tracer_leaks:
         return call(*args, **kwargs)
@@ -91,12 +95,12 @@ def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _ended() -> list[Tracer]:
-    """All tracers whose transformations have ended."""
+    """Return all tracers in this process whose transformations have ended."""
     return [x for x in gc.get_objects() if isinstance(x, Tracer) and not x._trace.live]
 
 
 def _new() -> list[Tracer]:
-    """The tracers that have outlived their transformations, except those that were reported before."""
+    """Return the tracers that have outlived their transformations, except those in ``_known``."""
     return [x for x in _ended() if id(x) not in _known or _known[id(x)]() is not x]
 
 

@@ -33,14 +33,14 @@ _KINDS = {"NaN": np.isnan, "an infinity": np.isinf}
 
 
 def checking() -> bool:
-    """Whether this thread checks for NaNs or infinities."""
+    """Whether the switch ``debug_nans`` or the switch ``debug_infs`` is on in this thread."""
     return config.debug_nans or config.debug_infs
 
 
 def _found(value: Any) -> tuple[str, int] | None:
-    """Look for the kinds of values that this thread checks for: NaNs, infinities or both.
+    """Look for NaNs or infinities in the array ``value``, whichever the switches of this thread ask for.
 
-    Return the kind that occurs in an array, and the number of elements; None if there are none.
+    Return a pair: ``NaN`` or ``an infinity``, and the number of such elements. Return None if there are none.
     """
     if dtypes.is_inexact(value.dtype):
         for wanted, (name, test) in zip((config.debug_nans, config.debug_infs), _KINDS.items(), strict=True):
@@ -51,7 +51,14 @@ def _found(value: Any) -> tuple[str, int] | None:
 
 
 def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: str, count: int) -> NonFiniteError:
-    """The error for ``out``, result ``i`` of an operation; ``count`` of its elements are ``name``, such as ``NaN``."""
+    """Return the error for a result of an operation with NaNs or infinities.
+
+    Args:
+      primitive, args: the operation and its operands.
+      i, out: the index of the result, and the result.
+      name: ``NaN`` or ``an infinity``.
+      count: the number of such elements in the result.
+    """
     aval = typeof(out)
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""
@@ -64,7 +71,7 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
 
 
 def _not_finite(value: Any) -> list[str]:
-    """The kinds of values in an array that are not finite: ``NaN``, ``an infinity``."""
+    """Return those of ``NaN`` and ``an infinity`` that occur in the array ``value``."""
     return [name for name, test in _KINDS.items() if dtypes.is_inexact(value.dtype) and test(value).any()]
 
 
@@ -72,7 +79,10 @@ def _not_finite(value: Any) -> list[str]:
 
 
 def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation; raise if a result has NaNs or infinities, whichever this thread checks for."""
+    """Evaluate an operation, and return its results; raise if a result has a NaN or an infinity.
+
+    The switches ``debug_nans`` and ``debug_infs`` of this thread say for which of the two to check.
+    """
     out = evaluate.process(primitive, args, params)
     for i, x in enumerate(out if primitive.multiple_results else (out,)):
         found = _found(x._value)
@@ -94,7 +104,8 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
     """Return a function that runs a compiled program, and raises if a result has NaNs or infinities.
 
     Args:
-      program: the program. It donates no input, since a second run finds the operation that is to blame.
+      program: the compiled program. It must not donate inputs: a second run on them finds the operation that is to
+        blame.
     """
     closed: ClosedJaxpr = program.lowered.closed
     placements = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
@@ -116,10 +127,16 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
-    """Run a compiled program again, one operation after the other, to find the operation that produced a NaN.
+    """Run a compiled program again, operation by operation, to find the operation that produced a NaN or infinity.
 
-    Return the error, which names the operation if it was found. ``name`` is the name of the compiled function, and
-    ``what`` is ``NaN`` or ``an infinity``.
+    Args:
+      closed: the program.
+      args: its inputs.
+      name: the name of the compiled function, for the error.
+      what: ``NaN`` or ``an infinity``.
+
+    Returns:
+      The error to raise. It names the operation if the operation was found.
     """
     returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom

@@ -13,11 +13,11 @@ _logger = logging.getLogger("pullback")
 
 
 def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
-    """Log why a function is traced: how the cache key of a call differs from the most similar known key.
+    """Log why ``jit`` traces a function: how the cache key of a call differs from the most similar earlier key.
 
     Args:
       function: the function.
-      call: the arguments, which name their leaves.
+      call: the call, which names the leaves of its arguments.
       key: the cache key of the call.
       known: the keys of earlier calls.
     """
@@ -34,9 +34,12 @@ def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
 
 
 def _differences(key: Any, other: Any, call: Any) -> list[str]:
-    """Describe how the cache key of a call differs from another key, an item for each difference.
+    """Describe the differences of two cache keys, as a list with a text for each.
 
-    ``call`` names the leaves of the arguments.
+    Args:
+      key: the key of the current call.
+      other: the key of an earlier call.
+      call: the current call, which names the leaves of its arguments.
     """
     (context, treedef, avals, axes), (old_context, old_treedef, old_avals, old_axes) = key, other
     out = []
@@ -64,12 +67,12 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
 
 
 def _tree(treedef: Any) -> str:
-    """Format the tree of the arguments; an int is the number of arguments, all of which are arrays."""
+    """Format the tree of the arguments; an int instead of a tree stands for that many arguments, all of them arrays."""
     return f"{treedef} array{'s' * (treedef != 1)}" if isinstance(treedef, int) else str(treedef)
 
 
 def _kind(aval: ShapedArray, other: ShapedArray) -> str:
-    """Format the type ``aval``. If ``other`` differs only in weak typing, say whether ``aval`` is weakly typed."""
+    """Format the type ``aval``; if only weak typing distinguishes ``other``, say whether ``aval`` is weakly typed."""
     if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
         return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
     return str(aval)

@@ -16,10 +16,10 @@ R = TypeVar("R")
 
 
 def named_scope(name: str) -> AbstractContextManager[None]:
-    """A context manager, or a decorator, that names operations, for the compiler and in profiles.
+    """Return a context manager, also usable as a decorator, that names operations for the compiler and in profiles.
 
     Args:
-      name: the name; within another scope it is appended, as in ``encoder/attention``.
+      name: the name. Within another scope, it is appended to the name of that scope, as in ``encoder/attention``.
 
     Raises:
       ArgumentError: the name is no nonempty string (a TypeError and ValueError).
@@ -40,7 +40,7 @@ def named_scope(name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _scope(name: str) -> Iterator[None]:
-    """A context manager that puts the operations of its block in the named scope ``name``."""
+    """Return a context manager that puts the operations of its block in the named scope ``name``."""
     outer = state.scope
     state.scope = Scope(name).within(outer)
     try:

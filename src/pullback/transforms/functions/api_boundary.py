@@ -20,17 +20,18 @@ watching: list[Callable[..., Any]] = []
 
 
 class Transformed(OwnsPrograms):
-    """A transformed function, with the name and signature of the original.
+    """A transformed function, with the name and signature of the original function.
 
-    Tracebacks of its errors omit Pullback's own frames. It can be pickled where the original can: by reference if its
-    module has it under its own name (a decorated function), and otherwise as ``maker``, ``fun`` and ``options``.
+    Tracebacks of its errors omit Pullback's own frames. If the original can be pickled, so can the transformed
+    function: by its name, if its module has it under this name (a decorated function), and otherwise as ``maker``,
+    ``fun`` and ``options``.
 
     Args:
-      fun: the original.
+      fun: the original function.
       call: the implementation: ``call(args, kwargs)``.
-      maker: the transformation: ``maker(fun, *options)`` makes an equal function, which unpickling does. None if the
-        function is for one use.
-      options: see ``maker``.
+      maker: the transformation: unpickling calls ``maker(fun, *options)``, which returns an equal function. None if the
+        function is not pickled.
+      options: the further arguments of ``maker``.
     """
 
     def __init__(
@@ -87,9 +88,9 @@ tree.register_leaf_type(Transformed)
 
 
 def qualified_name(x: Any) -> str | None:
-    """The qualified name of an object, by which ``pickle`` refers to it.
+    """Return the qualified name of an object, by which ``pickle`` refers to the object.
 
-    None if the module of the object has another object under that name.
+    Return None if the module of the object does not have the object under this name.
     """
     name = getattr(x, "__qualname__", None)
     found: Any = sys.modules.get(x.__module__)

@@ -40,18 +40,21 @@ Argnums = int | Sequence[int]
 
 
 def name_of(fun: Any) -> str:
-    """The name of a function in an error message."""
+    """Return the name of a function for an error message."""
     return source.describe_function(fun)
 
 
 def check_callable(fun: Any, transformation: str) -> None:
-    """Raise unless ``fun`` is callable."""
+    """Raise unless ``fun`` is callable; ``transformation`` is the name of the function that takes it, for errors."""
     if not callable(fun):
         raise ArgumentError(f"{transformation} takes a function, got {fun!r} of type {type(fun).__name__}")
 
 
 def check_argnums(argnums: Any, transformation: str, option: str = "argnums") -> int | tuple[int, ...]:
-    """Return ``argnums`` as an int or a tuple of ints; raise if it is neither."""
+    """Return ``argnums`` as an int or a tuple of ints; raise unless it is an int, or a tuple or list of ints.
+
+    ``transformation`` and ``option`` name the function and its option in the error message.
+    """
     if type(argnums) is int:
         return argnums
     many = isinstance(argnums, (tuple, list))
@@ -69,7 +72,16 @@ def check_argnums(argnums: Any, transformation: str, option: str = "argnums") ->
 
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
-    """Resolve ``argnums`` to distinct non-negative positions among ``count`` arguments; raise if that fails."""
+    """Return the positions ``argnums`` as a tuple of nonnegative ints; negative ones count from the end.
+
+    Args:
+      argnums: a position, or several.
+      count: the number of arguments.
+      transformation, fun: the name of the transformation, and the function, for error messages.
+
+    Raises:
+      ArgumentError: a position is out of range, or occurs twice.
+    """
     nums = (argnums,) if isinstance(argnums, int) else argnums
     for i in nums:
         if not -count <= i < count:
@@ -115,7 +127,7 @@ def argument_name(
 
 
 def _parameters(fun: Any) -> list[str]:
-    """The names of a function's positional parameters; empty if it has no signature."""
+    """Return the names of a function's positional parameters; empty if the function has no signature."""
     try:
         parameters = source.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -131,9 +143,14 @@ def to_arrays(
     where: Sequence[int] | None = None,
     kwargs: Any = None,
 ) -> list[Any]:
-    """Convert leaves of arguments to arrays; an error names the argument that is no array.
+    """Convert leaves of arguments to arrays; raise an error that names the argument if a leaf is no array.
 
-    The leaves are those of the arguments ``args`` at the positions ``where`` (by default all), and of ``kwargs``.
+    Args:
+      leaves: the leaves of the positional arguments at ``where``, followed by those of ``kwargs``.
+      transformation, fun: the name of the transformation, and the function, for error messages.
+      args: all positional arguments.
+      where: the positions in ``args`` of the arguments whose leaves are converted; None for all.
+      kwargs: the keyword arguments.
     """
     try:
         return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
@@ -148,7 +165,7 @@ def to_arrays(
 
 
 def abstractify(x: Any) -> ShapedArray:
-    """The abstract value of an array, a number, or any object with a shape and a dtype."""
+    """Return the type of an array, a number, or any object with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
         try:
@@ -162,9 +179,14 @@ def abstractify(x: Any) -> ShapedArray:
 def check_differentiable(
     aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, describe: Callable[[], str]
 ) -> None:
-    """Raise unless an input of type ``aval`` can be differentiated; ``describe`` names it for the message.
+    """Raise unless an input of type ``aval`` can be differentiated.
 
-    It must be complex if ``holomorphic``, and otherwise real or complex; with ``allow_int`` any other dtype will do.
+    Args:
+      aval: the type.
+      transformation, fun: the name of the transformation, and the function, for the error message.
+      holomorphic: whether the input must be complex; otherwise it must be real or complex.
+      allow_int: whether inputs of other dtypes are allowed, unless ``holomorphic``.
+      describe: returns the name of the input, for the error message.
     """
     dtype = aval.dtype
     if holomorphic:
@@ -204,7 +226,10 @@ def out_leaf(x: Any, fun: Any) -> Any:
 
 
 def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
-    """Split the result of a function with ``has_aux=True`` into ``out`` and ``aux``; raise if it is no pair."""
+    """Split the result of a function with ``has_aux=True`` into output and auxiliary data; raise if it is no pair.
+
+    ``fun`` is the function, for the error message.
+    """
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ArgumentError(f"with has_aux=True {name_of(fun)} must return a pair (out, aux), but it returned {what}")
@@ -212,7 +237,10 @@ def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
 
 
 def zero_cotangent(aval: ShapedArray) -> Any:
-    """Return a dense zero gradient for an input of type ``aval``: a float0 array if its dtype is not differentiable."""
+    """Return an array of zeros, the gradient of an input of type ``aval``.
+
+    Its dtype is float0 if the input is not real or complex.
+    """
     dtype = dtypes.tangent_dtype(aval.dtype)
     if dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
@@ -220,14 +248,17 @@ def zero_cotangent(aval: ShapedArray) -> Any:
 
 
 def dense(ct: Any, primal: Any) -> Any:
-    """Return a tangent or cotangent as a dense array (not ``ZERO``) with the weak type of its primal value."""
+    """Return the tangent or cotangent ``ct`` as an array, also if it is ``ZERO``.
+
+    The array has the weak type of the primal value; ``primal`` is this value or its type.
+    """
     if ct is ZERO:
         return zero_cotangent(primal if isinstance(primal, ShapedArray) else typeof(primal))
     return ct if ct.weak_type == primal.weak_type else as_weak(ct, primal.weak_type)
 
 
 def as_weak(x: Any, weak_type: bool) -> Any:
-    """Return the array ``x`` with the given ``weak_type``."""
+    """Return the array ``x``, with ``weak_type`` as its weak type."""
     if is_on_host(x):
         return scalar_array(x._host_value, weak_type) if is_literal(x) else ArrayImpl(x._host_value, weak_type)
     if isinstance(x, ArrayImpl):  # not on the host, perhaps not computed yet: change the type without waiting
@@ -246,13 +277,15 @@ def is_float0(x: Any) -> bool:
 
 
 def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]) -> Any:
-    """Convert a user's tangent or cotangent to an array, checked against its primal value; ``ZERO`` if it is float0.
+    """Convert a tangent or cotangent from the user to an array; return ``ZERO`` if it is an array of dtype float0.
+
+    Raise unless its shape and dtype fit the primal value.
 
     Args:
       t: the tangent or cotangent.
       aval: the type of the primal value.
       what: ``"tangent"`` or ``"cotangent"``, for errors.
-      describe: names the argument, for errors.
+      describe: returns the name of the argument, for errors.
     """
     expected = dtypes.tangent_dtype(aval.dtype)
     if not isinstance(t, Array) and not is_float0(t):
@@ -272,23 +305,33 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]
 
 
 def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:
-    """Describe, for an error message, how the type of ``t`` differs from the tangent type of ``aval``.
+    """Describe, for an error message, that ``t`` does not have the tangent type of a primal value.
 
-    ``value`` names the primal value, of type ``aval``; ``what`` is ``"tangent"`` or ``"cotangent"``.
+    Args:
+      value: the name of the primal value.
+      aval: the type of the primal value.
+      what: ``"tangent"`` or ``"cotangent"``.
+      t: the tangent or cotangent.
     """
     wanted, got = aval.update(dtype=dtypes.tangent_dtype(aval.dtype)), aval.update(shape=t.shape, dtype=t.dtype)
     return f"{value} is {aval}, so its {what} must be {wanted}, but it is {got}"
 
 
 def flatten_one(x: Any) -> tuple[list[Any], Any]:
-    """Flatten ``x`` as ``tree.flatten`` does, with None for the tree of a single array, which is faster."""
+    """Flatten ``x``: return its leaves and its tree, or None instead of the tree if ``x`` is a single array or number.
+
+    For a single array, this is faster than ``tree.flatten``.
+    """
     if type(x) is ArrayImpl or type(x) in SCALARS or isinstance(x, Array):
         return [x], None
     return tree.flatten(x)
 
 
 def structure_of(treedef: Any) -> Any:
-    """Convert a tree as :func:`flatten_one` returns it, where None is a single leaf, to a tree structure."""
+    """Return ``treedef``, or for None the tree structure of a single leaf.
+
+    :func:`flatten_one` returns None instead of the tree of a single array.
+    """
     return tree.structure(0) if treedef is None else treedef
 
 

@@ -21,7 +21,10 @@ from pullback.transforms.functions.arguments import (
 
 
 def flat_result(out: Any, fun: Any) -> tuple[list[Any], Any]:
-    """Flatten a result of ``fun``: its leaves as arrays, and its tree, which is None for a single array."""
+    """Flatten ``out``, a result of ``fun``: return its leaves as arrays, and its tree, or None for a single array.
+
+    Raise if a leaf is no array.
+    """
     if isinstance(out, Array):
         return [out], None
     leaves, out_tree = flatten_one(out)
@@ -31,8 +34,8 @@ def flat_result(out: Any, fun: Any) -> tuple[list[Any], Any]:
 class FlatFunction:
     """A user's function of trees as a function of flat arrays. It records the tree of its last result.
 
-    Called with leaves, it rebuilds the arguments, calls the function, and returns the leaves of the result as arrays,
-    followed by the unchanged leaves of the auxiliary output.
+    A call takes leaves, rebuilds the arguments, and calls the user's function. It returns the leaves of the result as
+    arrays, followed by the unchanged leaves of the auxiliary output.
 
     Attributes:
       fun: the function.
@@ -40,13 +43,13 @@ class FlatFunction:
       in_tree: the tree of a tuple or list of the arguments that are passed as leaves; None if each leaf is an argument.
       keywords: whether ``in_tree`` is the tree of a pair of positional arguments and keyword arguments.
       args: all positional arguments, if some are fixed; a call replaces those at ``where``.
-      where: the positions of the arguments that are passed as leaves; None if all are.
+      where: the positions of the arguments that are passed as leaves; None if all arguments are.
       kwargs: fixed keyword arguments.
-      opaque: leaves that are not arrays, by index: they replace the leaves of the call. None if there are none.
+      opaque: leaves that are not arrays, by index, which replace the leaves of a call; None if there are none.
       has_aux: whether the function returns a pair of an output and auxiliary data.
-      out_tree: the tree of the result, None for a single array. It is set by a call, as are the next two.
-      count: the number of leaves of the result.
-      aux_tree: the tree of the auxiliary output.
+      out_tree: the tree of the last result, None for a single array.
+      count: the number of leaves of the last result.
+      aux_tree: the tree of the last auxiliary output.
     """
 
     __slots__ = (
@@ -121,7 +124,7 @@ class FlatFunction:
         return args, kwargs
 
     def result_leaves(self, out: Any) -> list[Any]:
-        """Flatten a result to arrays, and record its tree."""
+        """Return the leaves of ``out``, a result of the function, as arrays, and record its tree."""
         outs, self.out_tree = flat_result(out, self.described)
         return outs
 
@@ -131,11 +134,11 @@ class FlatFunction:
         return structure_of(self.out_tree)
 
     def result(self, outs: Sequence[Any]) -> Any:
-        """Rebuild the result of the function from the flat results ``outs``."""
+        """Rebuild the result of the function from ``outs``, the list that a call returned."""
         return outs[0] if self.out_tree is None else tree.unflatten(self.out_tree, outs[: self.count])
 
     def aux(self, outs: Sequence[Any]) -> Any:
-        """Rebuild the auxiliary output from the flat results ``outs``, where its leaves follow those of the result."""
+        """Rebuild the auxiliary output from ``outs``, the list that a call returned."""
         return tree.unflatten(self.aux_tree, outs[self.count :])
 
 
@@ -152,16 +155,19 @@ class DerivativeOptions(NamedTuple):
 def differentiable(
     kind: type[FlatFunction], fun: Any, options: DerivativeOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, list[Any]]:
-    """Make a flat function of the arguments that are differentiated.
+    """Make a flat function of those arguments of a function that are differentiated.
 
     Args:
       kind: the class of the flat function.
       fun: the user's function.
-      options: the options, with ``argnums``, the positions of these arguments.
+      options: the options of the transformation; ``argnums`` has the positions of the differentiated arguments.
       args, kwargs: all arguments.
 
     Returns:
-      The flat function, and the leaves of these arguments as arrays. Raise if a leaf cannot be differentiated.
+      The flat function, and the leaves of the differentiated arguments as arrays.
+
+    Raises:
+      NotDifferentiableError: a leaf cannot be differentiated.
     """
     name, argnums, has_aux, holomorphic, allow_int = options
     if type(argnums) is int and 0 <= argnums < len(args):
@@ -188,6 +194,9 @@ def differentiable(
 
 
 def unflatten_arguments(argnums: int | tuple[int, ...], in_tree: Any, leaves: Sequence[Any]) -> Any:
-    """Unflatten leaves to the structure of the arguments at ``argnums``: one tree, or a tuple of trees."""
+    """Rebuild trees like the arguments at ``argnums`` from their leaves: one tree for an int, else a tuple of trees.
+
+    ``in_tree`` is the tree of the tuple of these arguments; None if each leaf is an argument.
+    """
     trees = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
     return trees[0] if type(argnums) is int else trees

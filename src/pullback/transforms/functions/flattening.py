@@ -27,9 +27,9 @@ Argnums = int | Sequence[int]
 def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
     """Turn a function of trees into a function from leaves to a list of leaves.
 
-    Called as ``flatten_fun(fun, in_tree)``, where ``fun`` is a ``WrappedFun``, and ``in_tree`` the tree of a pair of
-    positional and keyword arguments. It returns the flat function and a function without arguments, which returns the
-    tree of the results after the flat function has run.
+    Call it as ``flatten_fun(fun, in_tree)``, where ``fun`` is a ``WrappedFun``, and ``in_tree`` is the tree of a pair
+    of positional and keyword arguments. It then returns a pair: the flat function, and a function without arguments
+    that returns the tree of the results, after the flat function has run.
 
     >>> from pullback import tree
     >>> from pullback.extend.linear_util import wrap_init
@@ -48,8 +48,9 @@ def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any)
 def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
     """Turn a function of trees, without keyword arguments, into a function from leaves to a list of leaves.
 
-    Called as ``flatten_fun_nokwargs(fun, in_tree)``, where ``in_tree`` is the tree of the tuple of arguments. It
-    returns the flat function, and a function that returns the tree of its last results.
+    Call it as ``flatten_fun_nokwargs(fun, in_tree)``, where ``fun`` is a ``WrappedFun``, and ``in_tree`` is the tree of
+    the tuple of arguments. It then returns a pair: the flat function, and a function without arguments that returns the
+    tree of the results, after the flat function has run.
 
     >>> from pullback import tree
     >>> from pullback.extend.linear_util import wrap_init
@@ -64,7 +65,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *lea
 
 
 class _Fixed:
-    """A static argument that is not hashable, compared by identity."""
+    """A wrapper of a static argument that is not hashable; two wrappers are compared by identity."""
 
     __slots__ = ("value",)
 
@@ -76,7 +77,7 @@ class _Fixed:
 def _with_fixed(
     f: Callable[..., Any], where: tuple[int, ...], fixed: tuple[Any, ...], *args: Any, **kwargs: Any
 ) -> Any:
-    """Call ``f`` with the arguments ``fixed``, where ``args`` replace those at the positions ``where``."""
+    """Call ``f`` with the arguments ``fixed``, in which ``args`` replace those at the positions ``where``."""
     full = [x.value if isinstance(x, _Fixed) else x for x in fixed]
     for i, x in zip(where, args, strict=True):
         full[i] = x
@@ -92,8 +93,8 @@ def argnums_partial(
       f: the function.
       dyn_argnums: the positions of the arguments that are not fixed; a negative one counts from the end.
       args: all arguments.
-      require_static_args_hashable: whether fixed arguments must be hashable. A function with an unhashable one is equal
-        to itself only.
+      require_static_args_hashable: whether to raise for a fixed argument that is not hashable. Otherwise a function
+        with such an argument is equal to itself only.
 
     Returns:
       The function, and the arguments that are not fixed, in the order of ``dyn_argnums``.
@@ -128,7 +129,7 @@ def argnums_partial(
 
 
 def _hashable(x: Any) -> bool:
-    """Whether ``x`` has a hash; a tuple of lists, for example, has none."""
+    """Whether ``x`` has a hash. A tuple of lists, for example, does not."""
     try:
         hash(x)
     except TypeError:
@@ -139,17 +140,17 @@ def _hashable(x: Any) -> bool:
 def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Return a flag for each leaf of the arguments: whether it is donated.
+    """Return a flag for each leaf of the arguments: whether the leaf is donated.
 
     Args:
-      donate_argnums: positions of arguments.
-      donate_argnames: names of keyword arguments.
-      in_tree: the tree of a pair of positional arguments and keyword arguments; with ``kws=False``, of positional
-        arguments alone.
+      donate_argnums: the positions of donated arguments.
+      donate_argnames: the names of donated keyword arguments.
+      in_tree: the tree of a pair of positional arguments and keyword arguments; with ``kws=False``, the tree of the
+        positional arguments alone.
       kws: whether there are keyword arguments.
 
     Returns:
-      A flag for each leaf; with ``kws=False`` there is one more, False, as in JAX.
+      A flag for each leaf; with ``kws=False``, a last flag False follows, as in JAX.
 
     >>> from pullback import tree
     >>> donation_vector((0,), ("b",), tree.structure((((1, 2), 3), {"a": 4, "b": 5})))
@@ -169,14 +170,14 @@ def donation_vector(
 
 
 def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequence[int]) -> tuple[int, ...]:
-    """Return the positions of donated arguments among the arguments that are not static.
+    """Return the positions of the donated arguments in the list of arguments without the static ones, in order.
 
     Args:
-      donate_argnums: positions among all arguments.
-      static_argnums: positions of static arguments.
+      donate_argnums: the positions of donated arguments among all arguments.
+      static_argnums: the positions of static arguments among all arguments.
 
     Raises:
-      ArgumentError: an argument is both (a ValueError).
+      ArgumentError: an argument is both donated and static (a ValueError).
 
     >>> rebase_donate_argnums((0, 3), (1, 2))
     (0, 1)
@@ -191,18 +192,18 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
     """Broadcast a prefix tree, in which None is a leaf, to a list with an entry for each leaf of the full tree.
 
     Args:
-      name: what the prefix is called in messages, such as ``"in_axes"``.
-      treedef: the tree.
+      name: the name of the prefix in messages, such as ``"in_axes"``.
+      treedef: the full tree.
       axis_tree: the prefix.
-      kws: whether the tree is of a pair of positional arguments, to which the prefix applies, and keyword arguments,
-        whose entries are 0.
-      tupled_args: whether the tree is of a tuple of arguments; the error message then says so.
+      kws: whether ``treedef`` is the tree of a pair of positional and keyword arguments. The prefix then applies to the
+        positional arguments, and the entries of keyword arguments are 0.
+      tupled_args: whether ``treedef`` is the tree of a tuple of arguments; the error message then says so.
 
     Returns:
-      A list with an entry for each leaf.
+      The list.
 
     Raises:
-      ArgumentError: ``axis_tree`` is not a prefix (a ValueError).
+      ArgumentError: ``axis_tree`` is not a prefix of the tree (a ValueError).
 
     >>> from pullback import tree
     >>> flatten_axes("in_axes", tree.structure((1, (2, 3))), (None, 0))
@@ -218,13 +219,13 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
-    """The type of an array, a number, or anything with a shape and a dtype.
+    """Return the type of an array, a number, or an object with a shape and a dtype.
 
     Args:
       x: the value.
 
     Raises:
-      OperandError: it is none of these (a TypeError).
+      OperandError: ``x`` is none of these (a TypeError).
 
     >>> shaped_abstractify(1.0)
     ShapedArray(f32[], weak_type=True)
@@ -237,10 +238,10 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
 
     Args:
       f: the function.
-      args: at least one sequence; all of one length.
+      args: at least one sequence; all have the same length.
 
     Raises:
-      ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
+      ArgumentError: the lengths differ, or there is no sequence (a ValueError and TypeError).
 
     >>> safe_map(max, [1, 5], [3, 4])
     [3, 5]
@@ -258,10 +259,10 @@ class DebugInfo:
     """Names and source location of a traced function, for messages.
 
     Attributes:
-      traced_for: the transformation that traces it, such as ``"jit"``.
-      func_src_info: its name, file and line, as one text.
-      arg_names: a name for each leaf of its arguments that is not static, such as ``x['w']``.
-      result_paths: the paths of its results, or a function that returns them; None if they are unknown.
+      traced_for: the transformation that traces the function, such as ``"jit"``.
+      func_src_info: the name, file and line of the function, as in ``f at file.py:3``.
+      arg_names: a name for each leaf of the arguments that are not static, such as ``x['w']``.
+      result_paths: the paths of the results, or a function that returns them; None if they are unknown.
     """
 
     traced_for: str
@@ -276,19 +277,19 @@ class DebugInfo:
 
     @cached_property
     def func_filename(self) -> str | None:
-        """The file that defines the function; None if it is unknown."""
+        """The file that defines the function; None if the file is unknown."""
         _, at, location = self.func_src_info.partition(" at ")
         return location.rpartition(":")[0] if at else None
 
     @cached_property
     def func_lineno(self) -> int | None:
-        """The line where the function begins; None if it is unknown."""
+        """The line where the function begins; None if the line is unknown."""
         line = self.func_src_info.rpartition(":")[2]
         return int(line) if line.isdigit() else None
 
 
 def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of a function; None if it has none that Python knows."""
+    """Return the signature of a function; None if Python does not know it."""
     try:
         return inspect.signature(fun)
     except (ValueError, TypeError):
@@ -296,7 +297,10 @@ def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def fun_sourceinfo(fun: Callable[..., Any]) -> str:
-    """The name, file and line of a function, as ``name at file:line``; only the name if it has no Python code."""
+    """Return the name, file and line of a function, as ``name at file:line``.
+
+    Return the name alone if the function has no Python code.
+    """
     while hasattr(fun, "func"):  # a ``partial``
         fun = fun.func
     code = getattr(inspect.unwrap(fun), "__code__", None)
@@ -319,13 +323,13 @@ def debug_info(
     """Describe a function and its arguments, for messages.
 
     Args:
-      traced_for: the transformation that traces it.
+      traced_for: the transformation that traces the function.
       fun: the function.
-      args, kwargs: its arguments.
+      args, kwargs: the arguments.
       static_argnums, static_argnames: the positions and names of static arguments.
-      result_paths_thunk: a function that returns the paths of its results.
-      sourceinfo: its source location, by default :func:`fun_sourceinfo`'s.
-      signature: its signature, by default :func:`fun_signature`'s.
+      result_paths_thunk: a function that returns the paths of the results.
+      sourceinfo: the source location of the function; by default :func:`fun_sourceinfo` finds it.
+      signature: the signature of the function; by default :func:`fun_signature` finds it.
 
     Returns:
       A :class:`DebugInfo`.
@@ -349,7 +353,7 @@ def debug_info(
 
 
 def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """Name each of ``args`` after its parameter, as in ``x`` or ``xs[0]``; ``args[i]`` if its parameter is unknown."""
+    """Return a name for each of ``args``: of its parameter, as in ``x`` or ``xs[0]``, or ``args[i]`` if unknown."""
     names: list[str] = []
     for p in () if signature is None else signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL:
@@ -360,5 +364,5 @@ def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dic
 
 
 def _leaf_names(name: str, x: Any) -> list[str]:
-    """Name each leaf of the argument ``name``, as in ``x['w']``."""
+    """Return a name for each leaf of the argument ``x``, whose name is ``name``, as in ``x['w']``."""
     return [name + tree.keystr(path) for path, _ in tree.flatten_with_path(x)[0]]

@@ -20,7 +20,7 @@ Getter = Callable[[], Any]
 
 
 class Store:
-    """A container for one value, which is filled while a function runs.
+    """A container for one value, which a function puts into it while it runs.
 
     >>> store = Store()
     >>> store.store(3)
@@ -32,25 +32,25 @@ class Store:
         self._val: Any = _EMPTY
 
     def store(self, val: Any) -> None:
-        """Fill the store.
+        """Put a value into the store.
 
         Args:
           val: the value.
 
         Raises:
-          StoreException: the store is full.
+          StoreException: the store has a value already.
         """
         if self:
             raise StoreException("this Store holds a value already: a function with auxiliary results runs only once")
         self._val = val
 
     def reset(self) -> None:
-        """Empty the store."""
+        """Remove the value from the store."""
         self._val = _EMPTY
 
     @property
     def val(self) -> Any:
-        """The value. Raise :class:`StoreException` if the store is empty."""
+        """The value in the store. Raise :class:`StoreException` if the store is empty."""
         if not self:
             raise StoreException("this Store is empty: the function that fills it has not run")
         return self._val
@@ -64,9 +64,9 @@ class WrappedFun:
 
     Attributes:
       f: the function.
-      f_transformed: the function with all transformations.
+      f_transformed: the function with all transformations applied.
       transforms: pairs of a transformation and its static arguments, the outermost first.
-      stores: for each transformation its store, or None.
+      stores: the :class:`Store` of each transformation, or None.
       params: fixed keyword arguments of the function, as pairs of a name and a value.
       in_type: the types of the arguments, or None; see :func:`annotate`.
       debug_info: a description of the function for messages, or None.
@@ -99,7 +99,7 @@ class WrappedFun:
     def wrap(
         self, gen: Callable[..., Any], gen_static_args: tuple[Hashable, ...], out_store: Store | None
     ) -> WrappedFun:
-        """Wrap the function in one more transformation.
+        """Return the function wrapped in one more transformation.
 
         Args:
           gen: the transformation: takes the function, the store if there is one, the static arguments, and the
@@ -114,11 +114,11 @@ class WrappedFun:
         return WrappedFun(self.f, outer, transforms, stores, self.params, None, self.debug_info)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function with all its transformations."""
+        """Call the function with all its transformations, and return the result."""
         return self.f_transformed(*args, **kwargs)
 
     def populate_stores(self, stores: tuple[Store | None, ...]) -> None:
-        """Copy the values of ``stores``, those of an equal function that has run, into this function's stores."""
+        """Copy values into the stores of this function from ``stores``, those of an equal function that has run."""
         for own, other in zip(self.stores, stores):
             if own is not None and other is not None:
                 own.store(other.val)
@@ -157,10 +157,10 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, de
 
 
 def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call ``f`` with arguments that a generator yields; return the second value that the generator yields.
+    """Call ``f`` with arguments from the generator ``gen(*args, **kwargs)``; return the last value that it yields.
 
-    The generator ``gen(*args, **kwargs)`` first yields the arguments, a tuple and a dictionary. It receives the result
-    of ``f`` by ``send``, and then yields the second value.
+    The generator first yields the arguments for ``f``: a tuple and a dictionary. Then it receives the result of ``f``
+    by ``send``, and yields the value to return.
     """
     running = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(running)
@@ -170,10 +170,10 @@ def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **
 
 
 def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call ``f`` with arguments from a generator; return ``out``, and put ``aux`` into ``store``.
+    """Call ``f`` with arguments from the generator ``gen(*args, **kwargs)``; return a result, and fill ``store``.
 
-    The generator ``gen(*args, **kwargs)`` first yields the arguments, a tuple and a dictionary. It receives the result
-    of ``f`` by ``send``, and yields the pair ``(out, aux)``.
+    The generator first yields the arguments for ``f``: a tuple and a dictionary. Then it receives the result of ``f``
+    by ``send``, and yields a pair: the result to return, and the value to put into ``store``.
     """
     out, aux = _by_generator(f, gen, *args, **kwargs)
     store.store(aux)
@@ -181,11 +181,11 @@ def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args:
 
 
 def transformation2(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
-    """Make a transformation from a function that calls the function to transform.
+    """Make a transformation of wrapped functions from ``gen``, which calls the function to transform.
 
     Args:
       gen: takes the function to call, the static arguments and the arguments of the call; returns the result.
-      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the transformation is returned.
       gen_static_args: hashable arguments of the transformation.
 
     Returns:
@@ -209,19 +209,19 @@ def transformation_with_aux2(
     use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> Any:
-    """Make a transformation that also records a value, from a function that calls the function to transform.
+    """Make a transformation of wrapped functions from ``gen``, which calls the function and also records a value.
 
     Args:
       gen: takes the function to call, a :class:`Store`, the static arguments and the arguments of the call; fills the
         store and returns the result.
-      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the transformation is returned.
       gen_static_args: hashable arguments of the transformation.
       use_eq_store: whether the store may be filled more than once, with equal values.
       unk_names: accepted for compatibility with JAX; without effect.
 
     Returns:
-      A pair: a :class:`WrappedFun`, and a function without arguments that returns the value in the store; or the
-      transformation.
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns the value in the store. Without
+      ``fun``: the transformation.
 
     >>> @transformation_with_aux2
     ... def counted(f, store, *args):
@@ -238,7 +238,7 @@ def transformation_with_aux2(
 
 
 class _EqualStore(Store):
-    """A store that may be filled again with an equal value."""
+    """A store that may be filled again, with a value equal to its own."""
 
     def store(self, val: Any) -> None:
         if self and self.val != val:
@@ -247,12 +247,12 @@ class _EqualStore(Store):
 
 
 def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
-    """Make a transformation from a generator.
+    """Make a transformation of wrapped functions from a generator.
 
     Args:
       gen: takes the static arguments and the arguments of the call. It yields the arguments for the function, as a pair
         of a tuple and a dictionary, receives the function's result by ``send``, and yields the final result.
-      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the transformation is returned.
       gen_static_args: hashable arguments of the transformation.
 
     Returns:
@@ -273,17 +273,17 @@ def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args:
 def transformation_with_aux(
     gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable, use_eq_store: bool = False
 ) -> Any:
-    """Make a transformation that also records a value, from a generator.
+    """Make a transformation of wrapped functions, which also records a value, from a generator.
 
     Args:
       gen: as in :func:`transformation`, but at the end it yields a pair of the result and the value to record.
-      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the transformation is returned.
       gen_static_args: hashable arguments of the transformation.
-      use_eq_store: whether the function may run more than once, if it records the same value each time.
+      use_eq_store: whether the function may run more than once, if it records an equal value each time.
 
     Returns:
-      A pair: a :class:`WrappedFun`, and a function without arguments that returns the recorded value; or the
-      transformation.
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns the recorded value. Without ``fun``:
+      the transformation.
 
     >>> @transformation_with_aux
     ... def counted(*args):
@@ -300,13 +300,13 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
-    """Return the value of the one store of two that is full.
+    """Return the value of that one of two stores which is full.
 
     Args:
-      aux1, aux2: functions without arguments that return the value of a store.
+      aux1, aux2: functions without arguments that return the value of a store, or raise if it is empty.
 
     Returns:
-      A pair: whether the first store is the full one, and its value.
+      A pair: True if the first store is full, False if the second is; and its value.
 
     Raises:
       StoreException: both stores are full, or neither is.
@@ -323,11 +323,13 @@ def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
 
 
 def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
-    """Return the function with the types of its arguments attached; functions of different types are not equal.
+    """Return a copy of a wrapped function with the types of its arguments attached.
+
+    Copies with different types are not equal.
 
     Args:
       f: the function.
-      in_type: the types, as a hashable object; None to return ``f`` unchanged.
+      in_type: the types, as a hashable object; None to return ``f`` itself.
     """
     if in_type is None:
         return f
@@ -337,13 +339,13 @@ def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
     """Memoize a function of a :class:`WrappedFun` and hashable arguments.
 
-    An equal :class:`WrappedFun` gets the same result, and its stores are filled as those of the first were. Results
-    live as long as the innermost function. Different settings of the configuration have different results.
+    A call with an equal :class:`WrappedFun` returns the same result, and fills its stores with the same values. Results
+    live as long as the innermost function. They are separate for different settings of the configuration.
 
     Args:
       call: takes a :class:`WrappedFun` and other arguments.
-      explain: None, or a function that is called at each miss: with the function, whether it had no entries, its
-        entries, the key, and the time, which is 0.
+      explain: None, or a function to call at each miss. It takes the wrapped function, whether there were no entries
+        for it, these entries, the key, and the number 0 (in JAX, a time).
 
     Returns:
       The memoized function, with the methods ``cache_clear()`` and ``evict_function(f)``.

@@ -22,13 +22,13 @@ _adding = lock(globals(), "_adding")
 
 
 class Cache(dict[Any, Any]):
-    """A cache of programs, by key. It is compared by identity, so that it can be in a set."""
+    """A cache of programs, by key. Caches are compared by identity, so that a set can hold them."""
 
     __slots__ = ("__weakref__",)
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def keep(self, key: Any, value: Any) -> None:
-        """Add an entry, and drop the oldest entries beyond the limit."""
+        """Add an entry; if the cache is full, drop the oldest entries."""
         with _adding:
             while len(self) >= MOST_KINDS:
                 del self[next(iter(self))]
@@ -36,11 +36,15 @@ class Cache(dict[Any, Any]):
 
 
 class _FunctionCaches:
-    """The caches of a function, stored as an attribute of it.
+    """The caches of a function, stored as an attribute of the function.
 
-    A cached program may refer to its function, so that a weak dictionary from functions to programs would keep the
-    function alive. An attribute makes a reference cycle instead, which the garbage collector finds. Since
-    ``functools.wraps`` copies attributes, ``owner`` says which function the caches belong to.
+    A cached program may refer to its function. A weak dictionary from functions to programs would then keep the
+    function alive; an attribute makes a reference cycle, which the garbage collector finds.
+
+    Attributes:
+      owner: a weak reference to the function. ``functools.wraps`` copies the attribute to other functions, which must
+        not use it.
+      caches: from the key of the options of ``jit`` to a pair: the compiled and the traced programs.
     """
 
     __slots__ = ("caches", "owner")
@@ -59,7 +63,7 @@ _by_object: weakref.WeakKeyDictionary[Any, dict[Any, Pair]] = weakref.WeakKeyDic
 
 
 def _caches_by_options(fun: Any) -> dict[Any, Pair]:
-    """The caches of a function, by the options of ``jit``; created at the first call."""
+    """Return the caches of a function, by the key of the options of ``jit``; create them at the first call."""
     if not isinstance(fun, (FunctionType, functools.partial, OwnsPrograms)):
         return _by_object.setdefault(fun, {})
     attributes = vars(fun)
@@ -70,7 +74,10 @@ def _caches_by_options(fun: Any) -> dict[Any, Pair]:
 
 
 def caches_of(fun: Any, options: Options) -> Pair:
-    """The caches of compiled and of traced programs, which ``jit`` calls with equal ``fun`` and options share."""
+    """Return the cache of compiled programs and the cache of traced programs of ``fun`` under ``jit`` with ``options``.
+
+    Calls with equal ``fun`` and equal options return the same caches.
+    """
     pair = Cache(), Cache()
     try:
         key = options.key()

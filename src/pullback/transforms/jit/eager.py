@@ -21,13 +21,13 @@ from pullback.transforms.traces.inlining import flattened, programs_in_step
 
 
 class Instruction(NamedTuple):
-    """An equation, with indices into the list of values for its variables.
+    """An equation of a program, whose variables are indices into a list of values.
 
     Attributes:
-      rule: its host rule, or None if the current trace has to evaluate the equation.
-      params: its parameters.
+      rule: the host rule of the primitive; None if the current trace has to evaluate the equation.
+      params: the parameters.
       operands, results: the indices of operands and results.
-      ends: the indices of values that are dead afterwards.
+      ends: the indices of values that are not used afterwards.
       several: whether the rule returns a list of results.
       eqn: the equation.
     """
@@ -42,9 +42,9 @@ class Instruction(NamedTuple):
 
 
 class EagerProgram:
-    """Runs a program operation by operation on the host, and frees values after their last use.
+    """A program that runs operation by operation on the host, and frees values after their last use.
 
-    Callbacks are called once each, in program order, and raise the errors that they raise in a compiled program. Loops
+    Each callback is called once, in program order, and raises the errors that it raises in a compiled program. Loops
     run step by step.
 
     Args:
@@ -81,7 +81,7 @@ class EagerProgram:
         ]  # fmt: skip
 
     def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
-        """Run the program on arrays; the results are new arrays, even if a result is an argument."""
+        """Run the program on arrays, and return the results as new arrays, even for an argument that is returned."""
         values = [*[x._value for x in (*args, *self._consts)], *self._literals]
         values += [None] * (self._count - len(values))
         steps = self._steps
@@ -100,17 +100,18 @@ class EagerProgram:
 
 
 def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
-    """Run steps of a program by their host rules, without a trace, until a step has none or its rule raises.
+    """Run steps of a program by their host rules, without a trace, as far as possible.
 
-    This takes half of the time of a trace for small operations.
+    Stop at a step that has no host rule, or whose rule raises. For small operations, a rule takes half as long as
+    evaluation by a trace.
 
     Args:
-      steps: the equations.
-      values: the values of all variables, which are updated.
-      start: the index of the first step.
+      steps: the steps of the program.
+      values: the values of all variables, updated in place.
+      start: the index of the first step to run.
 
     Returns:
-      The index of the first step that did not run.
+      The index of the step that did not run; the number of steps if all ran.
     """
     try:
         return state.silently(_run_host_rules, steps, values, start)  # type: ignore[no-any-return]
@@ -119,7 +120,10 @@ def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
 
 
 def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> int:
-    """Run steps by host rules from ``start`` on, updating ``values``; return the index of the first that cannot run."""
+    """Run steps by their host rules, from index ``start`` on, and update ``values``, the values of all variables.
+
+    Stop at a step that has no host rule, or whose rule raises; return its index, or the number of steps if all ran.
+    """
     for k in range(start, len(steps)):
         rule, params, operands, results, ends, several, _ = steps[k]
         if rule is None:
@@ -139,7 +143,7 @@ def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> 
 
 
 def _bind(step: Instruction, values: list[Any]) -> None:
-    """Evaluate a step under the current trace: read its operands from ``values``, and write its results there."""
+    """Evaluate a step under the current trace; take its operands from ``values``, and put its results there."""
     eqn = step.eqn
     operands = [ArrayImpl(values[i], bool(a.aval.weak_type)) for i, a in zip(step.operands, eqn.invars, strict=True)]
     found = eqn.primitive.bind(*operands, **eqn.params)
@@ -151,7 +155,7 @@ def _bind(step: Instruction, values: list[Any]) -> None:
 
 @contextmanager
 def _without_compiler() -> Iterator[None]:
-    """A block in which no operation is compiled."""
+    """Return a context manager in which no operation is compiled."""
     with override("disable_jit", True), override("compile_large_operations", False):
         yield
 
@@ -174,15 +178,15 @@ UNKNOWN = math.inf
 
 
 def expected_seconds(jaxpr: Jaxpr) -> float:
-    """Predict the time of a program on the host, operation by operation; infinite if it is unknown.
+    """Predict the time of a program that runs operation by operation on the host, in seconds; infinity if unknown.
 
-    It is unknown for loops of unknown length, very large arrays, and operations without a host rule.
+    The time is unknown for loops of unknown length, very large arrays, and operations without a host rule.
     """
     return sum(map(_seconds, jaxpr.eqns))
 
 
 def _seconds(eqn: Eqn) -> float:
-    """Predict the time of an equation."""
+    """Predict the time of an equation on the host, in seconds; infinity if unknown."""
     primitive = eqn.primitive
     inner = list(subjaxprs(eqn))
     if inner:
@@ -211,7 +215,7 @@ def _seconds(eqn: Eqn) -> float:
 
 
 def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
-    """Whether it is known how often an operation runs the programs among its parameters, as for a scan or a branch."""
+    """Whether it is known how often an operation runs the programs in ``params``: for a scan, but not for a while."""
     if programs_in_step(primitive, params):
         return "length" in params or "branches" in params
     return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None

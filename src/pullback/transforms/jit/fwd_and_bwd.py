@@ -19,18 +19,20 @@ R = TypeVar("R")
 def fwd_and_bwd(
     fun: Callable[..., R], argnums: Argnums, has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., tuple[R, PyTree]], Callable[..., PyTree]]:
-    """Make separate functions for the forward and the backward pass of a function, each of which may be called often.
+    """Make separate functions for the forward and the backward pass of a function.
 
     Args:
-      fun: takes arrays or trees of them, and returns a tree of arrays, or with ``has_aux`` a pair of it and other data.
+      fun: takes arrays or trees of them, and returns a tree of arrays; with ``has_aux``, a pair of this tree and other
+        data.
       argnums: the positional arguments to differentiate with respect to.
       has_aux: whether ``fun`` returns a pair, whose second element ``fwd`` returns as well.
       jitted: whether to compile both functions.
 
     Returns:
-      ``fwd`` and ``bwd``. ``fwd(*args)`` returns the result of ``fun``, and the residuals: a tree of arrays, which may
-      be stored, and passed to compiled functions; then, with ``has_aux``, the other data. ``bwd`` takes the residuals
-      and a cotangent like the result, and returns the cotangent of the argument, or a tuple for several argnums.
+      A pair ``fwd, bwd``. Each may be called many times. ``fwd(*args)`` returns ``(out, residuals)``, or with
+      ``has_aux`` ``(out, residuals, aux)``. The residuals are a tree of arrays, which may be stored, or passed to
+      compiled functions. ``bwd(residuals, ct)`` takes a cotangent like ``out``, and returns the cotangent of the
+      argument, or a tuple of cotangents for several argnums.
 
     Raises:
       ArgumentError: ``argnums`` is invalid (a TypeError and ValueError).

@@ -49,9 +49,9 @@ _frees = itertools.cycle([False] * 1023 + [True])
 
 
 class JitFunction(OwnsPrograms, Generic[P, R]):
-    """A function under ``jit``. It is called like the original.
+    """A function under ``jit``. It is called like the original function.
 
-    ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` give access to its programs.
+    The methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` access its traced and compiled programs.
     """
 
     __name__: str
@@ -120,7 +120,11 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             raise
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function: run a compiled program, or bind the traced program within a transformation."""
+        """Call the function for any arguments; ``__call__`` handles only the fast case.
+
+        Run a compiled program; within a transformation, apply the traced program under the current trace. Under
+        ``disable_jit``, call the original function.
+        """
         if config.disable_jit:
             forks.warn_eager()
             return self._fun(*args, **kwargs)
@@ -166,9 +170,10 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
-        """The cache key of the compiled program for a call; ``__call__`` computes an equal key for simple calls.
+        """Return the cache key of the compiled program for a call.
 
-        ``signatures`` are the types and placements of the leaves of the arguments.
+        For simple calls, ``__call__`` computes the same key itself. ``signatures`` are the types and placements of the
+        leaves of the arguments.
         """
         if call.refs:  # which the fast path does not support
             return (config.trace_context, call.treedef, tuple(call.refs), *signatures)
@@ -187,7 +192,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
     # Tracing and compiling
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
-        """Return the traced program for arguments of some types, from the cache or by tracing the function."""
+        """Return the traced program for a call whose leaves have the types ``avals``: from the cache, or by tracing."""
         key = (config.trace_context, call.treedef, _marked(avals, call.refs), tuple(state.axes.items()))
         found: Traced | None = self._traced.get(key)
         if found is not None:
@@ -238,7 +243,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
+        """Return the types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
@@ -264,7 +269,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
 
 
 def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:
-    """Rebuild a ``jit`` function when it is unpickled, from the original function and the values of its options."""
+    """Rebuild a ``jit`` function from the original function and the values of its options, for unpickling."""
     options = object.__new__(Options)
     for name, value in zip(Options.__slots__, key, strict=True):
         setattr(options, name, value)
@@ -275,7 +280,10 @@ tree.register_leaf_type(JitFunction)
 
 
 def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
-    """Trace a function for the arguments of a call, whose leaves have the types ``avals``."""
+    """Trace a function for the arguments of a call; return the traced program.
+
+    ``avals`` are the types of the leaves of the arguments.
+    """
     flat = FlatFunction(fun, call.in_tree, keywords=True)
     if call.static:
         flat.kwargs = {k: x for k, x in call.static.items() if isinstance(k, str)}
@@ -294,7 +302,10 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
 
 
 def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
-    """The types of the leaves of arguments for a cache key; the leaves in ``refs`` get a reference type."""
+    """Return the types ``avals`` of the leaves of arguments, for a cache key, with reference types for references.
+
+    The keys of ``refs`` are the indices of the leaves that are references.
+    """
     if not refs:
         return tuple(avals)
     return tuple([AbstractRef(a) if i in refs else a for i, a in enumerate(avals)])
@@ -313,7 +324,7 @@ def clear_caches() -> None:
 
 
 class JitDecorator(Protocol):
-    """``jit`` with options: a decorator."""
+    """The type of ``jit`` with options but without a function: a decorator."""
 
     def __call__(self, fun: Callable[P, R], /) -> JitFunction[P, R]: ...
 
@@ -392,7 +403,7 @@ def jit(
         another placement are moved. A single sharding applies to all arguments.
       out_shardings: the shardings of the results, a prefix tree; None leaves the choice to the compiler.
       tiered: whether calls run operation by operation while another thread compiles: ``"off"``, ``"on"``, or
-        ``"auto"``: if compilation is expected to take more than a second, and a call less. Results of the two may
+        ``"auto"``: if compilation is expected to take more than a second, and a call less. Results of both ways may
         differ by rounding. By default the switch ``tiered`` decides, which is ``"off"``.
 
     Returns:
@@ -458,7 +469,7 @@ def _options(
 
 
 def _compiler_options(options: Any) -> tuple[tuple[str, Any], ...]:
-    """Check options of the compiler, and return them as a sorted tuple of pairs, which is hashable."""
+    """Check options of the compiler, and return them as a hashable object: a tuple of pairs, sorted by name."""
     if options is None:
         return ()
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
