@@ -81,7 +81,7 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
 
 
 def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
-    """Raise unless the integer type ``dtype`` can hold the last index of an axis.
+    """Raise unless the integer type ``dtype`` can hold ``last``, the last index of an axis.
 
     Raises:
       IndexRangeError: ``dtype`` cannot hold it (an OverflowError and a ValueError).
