@@ -24,7 +24,7 @@ or None."""
 
 
 class ZeroTangents:
-    """The jvp rule of an operation that is constant almost everywhere, or whose results have no derivative."""
+    """The jvp rule of an operation whose tangents are zero: it is constant almost everywhere or not differentiable."""
 
     __slots__ = ("primitive",)
 
@@ -40,7 +40,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """Make the jvp rule of an operation that is linear in its single operand: apply it to the tangent."""
+    """Make the jvp rule of ``p``, an operation that is linear in its only operand: the tangent of ``p(x)`` is ``p(t)``."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
@@ -49,7 +49,7 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
-    """Make the jvp rule of an operation that is jointly linear in the operands at ``positions``; by default in all.
+    """Make the jvp rule of ``p``, which is jointly linear in the operands at ``positions``; by default in all.
 
     The other operands must not have tangents.
     """

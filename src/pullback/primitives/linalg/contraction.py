@@ -83,7 +83,7 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 
 def _contract_wide(x: Any, y: Any, plan: _Plan) -> Any:
-    """Contract ``x`` and ``y`` as ``plan`` says; compute in a wider dtype if theirs is narrow, and convert the result back."""
+    """Contract ``x`` and ``y`` as ``plan`` says; compute narrow dtypes in a wider one, and convert the result back."""
     wide = _wide(x.dtype)
     return _contract(x, y, plan) if wide is None else _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
 

@@ -123,7 +123,7 @@ def _cofactors(x: Any) -> Any:
 
 
 def _rolled(x: Any, rows: int, columns: int) -> Any:
-    """Move the first ``rows`` rows of matrices behind the last row, and the first ``columns`` columns behind the last."""
+    """Move the first ``rows`` rows of matrices below the last row, and the first ``columns`` columns to the end."""
     rank = len(x.shape)
     for axis, count in ((rank - 2, rows), (rank - 1, columns)):
         x = concatenate(

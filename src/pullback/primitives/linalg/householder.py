@@ -35,7 +35,7 @@ from pullback.primitives.linalg.lapack import (
 
 
 class _Block(NamedTuple):
-    """A product of Householder reflections, written as 1 - V T V* with matrices V and T, and the tangents of V and T."""
+    """A product of Householder reflections, written as 1 - V T V*: the matrices V and T, and the tangents of both."""
 
     v: Any
     t: Any

@@ -172,7 +172,10 @@ def cholesky(x: Any) -> Any:
 
 
 def factor(x: Any, symmetrize: bool) -> Any:
-    """Check ``x``, the matrices of a user, and return their Cholesky factors (of their Hermitian parts if ``symmetrize``)."""
+    """Check a user's matrices ``x``, and return their Cholesky factors, or those of their Hermitian parts.
+
+    ``symmetrize`` selects the Hermitian parts.
+    """
     cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error does not come from the sum
     return cholesky(hermitian_part(x) if symmetrize else x)
 

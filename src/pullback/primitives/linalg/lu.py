@@ -61,7 +61,7 @@ def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]
 
 
 def element(x: Any, i: Any, axis: int) -> Any:
-    """The slice of ``x`` at index ``i`` along ``axis``; the axis stays, with size one."""
+    """Return the slice of ``x`` at index ``i`` along ``axis``, which keeps the axis, with size one."""
     starts = [i if k == axis else 0 for k in range(len(x.shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(x.shape)]
     return dynamic_slice(x, starts, sizes)
@@ -189,7 +189,7 @@ def _lu_of_one(x: Any) -> Any:
 
 
 def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
-    """Decompose many small matrices ``x``, one column of all at a time; write to the arrays ``factors`` and ``pivots``."""
+    """Decompose many small matrices ``x``, one column of all at a time, and write ``factors`` and ``pivots``."""
     factors[...] = x
     every = np.arange(len(x))
     for i in range(pivots.shape[-1]):

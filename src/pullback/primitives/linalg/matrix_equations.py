@@ -80,10 +80,10 @@ _equation = matrix_equation_p.bind
 
 
 def _is_regular(r: Any, s: Any, is_stein: bool, tolerance: float) -> Any:
-    """Return, for each matrix of a batch, whether R Y + Y S = F (or, if ``is_stein``, R Y S - Y = F) has one solution Y.
+    """Return, for each matrix of a batch, whether the equation R Y + Y S = F has a unique solution Y.
 
-    R and S are triangular, with eigenvalues r_i and s_j. The solution is unique if all sums r_i + s_j (or, for a Stein
-    equation, all r_i s_j - 1) exceed ``tolerance`` in modulus.
+    If ``is_stein``, the equation is R Y S - Y = F. R and S are triangular, with eigenvalues r_i and s_j. The solution
+    is unique if all sums r_i + s_j (for a Stein equation, all r_i s_j - 1) exceed ``tolerance`` in modulus.
     """
     left, right = shapes.expand_dims(diagonal(r), (-1,)), shapes.expand_dims(diagonal(s), (-2,))
     distance = ops.sub(ops.mul(left, right), 1) if is_stein else ops.add(left, right)

@@ -239,7 +239,7 @@ def _powers(second: Jet, count: int) -> list[Jet]:
 
 
 def _quotient(odd: Jet, even: Jet) -> list[Any]:
-    """Return the Padé approximant ``(even - odd)⁻¹ (even + odd)``, and its derivative if the operands have derivatives."""
+    """Return the Padé approximant ``(even - odd)⁻¹ (even + odd)``, and its derivative if the operands have one."""
     above = [ops.add(e, o) for e, o in zip(even, odd, strict=True)]
     below = [ops.sub(e, o) for e, o in zip(even, odd, strict=True)]
     first = linear_solve(below[0], above[0])
@@ -304,7 +304,7 @@ def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
 
 
 def _expm_lowering(hlo: Any, *jet: Any) -> Any:
-    """Emit the exponential of the first matrix of ``jet``, and its derivative along the second matrix if there is one."""
+    """Emit the exponential of the first matrix of ``jet``, and its derivative along the second matrix, if any."""
     if 0 in jet[0].shape:
         return jet[-1]
     degrees = _DEGREES[dtypes.to_real(jet[0].dtype).char]
@@ -411,7 +411,7 @@ def _complex_type(name: str, x: ShapedArray) -> ShapedArray:
 
 
 def _by_schur_form(function: Callable[[Any], Any], x: Any) -> Any:
-    """Apply a function of triangular matrices to the matrices ``x``: decompose x = Z T Z*, and return Z function(T) Z*."""
+    """Apply ``function``, of triangular matrices, to x: decompose x = Z T Z*, and return Z function(T) Z*."""
 
     def of_one(a: Any) -> list[Any]:
         t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)
@@ -460,8 +460,8 @@ def _root_column(k: Any, x: Any, t: Any) -> list[Any]:
     """Compute column k of the square root X of upper triangular matrices T, as a loop step; return X and T.
 
     The columns of X are zero until they are computed. Column k solves (X + x_kk I) x_k = t_k above the diagonal: Bjorck
-    and Hammarling 1983, "A Schur method for the square root of a matrix". If X + x_kk I has a zero on the diagonal
-    where t_k requires another value, there is no root: then the column is NaN.
+    and Hammarling 1983, "A Schur method for the square root of a matrix". A row with a zero on the diagonal of X + x_kk
+    I has a solution only if its right side is zero too; otherwise there is no root, and the column gets NaN.
     """
     last = len(t.shape) - 1
     n = t.shape[-1]

@@ -130,7 +130,11 @@ def _jvp(p: Primitive, primals: Any, tangents: Any) -> Any:
 
 
 def _batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any) -> Any:
-    """Apply ``p`` to a batch, by merging the mapped axis with the batch axis; return the result, and 0, its mapped axis."""
+    """Apply ``p`` to a batch: merge the mapped axis with the batch axis, and split the result again.
+
+    Returns:
+      The result, and 0, the position of its mapped axis.
+    """
     moved = mapped_to_front(axis, args, dims)
     out = p.bind(*[shapes.reshape(a, (axis.size * a.shape[1], *a.shape[2:])) for a in moved])
     return shapes.reshape(out, (axis.size, out.shape[0] // axis.size, *out.shape[1:])), 0
