@@ -40,7 +40,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """Make the jvp rule of ``p``, an operation that is linear in its only operand: the tangent of ``p(x)`` is ``p(t)``."""
+    """Make the jvp rule of ``p``, an operation that is linear in its only operand: it applies ``p`` to the tangent."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
@@ -49,9 +49,9 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
-    """Make the jvp rule of ``p``, which is jointly linear in the operands at ``positions``; by default in all.
+    """Make the jvp rule of ``p``, an operation that is jointly linear in some operands: it replaces them by tangents.
 
-    The other operands must not have tangents.
+    ``positions`` holds the positions of these operands, by default all. The other operands must not have tangents.
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -71,7 +71,7 @@ def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
 
 
 def batch_unary(p: Primitive) -> Callable[..., Any]:
-    """Make the batching rule of an elementwise operation with one operand."""
+    """Make the batching rule of ``p``, an elementwise operation with one operand: the mapped axis stays where it is."""
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         return p.bind(*args, **params), dims[0]

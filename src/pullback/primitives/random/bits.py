@@ -478,10 +478,11 @@ def _few_counters(count: int) -> tuple[int, int]:
 
 
 def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
-    """Return the first and the second half of ``count`` random words of a key, as JAX draws them without partitioning.
+    """Return the first and the second half of ``count`` random words of a key.
 
-    With n words in a half, words i and n + i are the hash of the counters i and n + i. If ``count`` is odd, the second
-    half has an extra word, and its last counter is 0.
+    They are the words that JAX draws without ``jax_threefry_partitionable``. With n words in a half, the words i and n
+    + i are the hash of the counters i and n + i. If ``count`` is odd, the second half has an extra word, whose counter
+    is 0.
     """
     half = -(-count // 2)
     lower = _counters((half,))

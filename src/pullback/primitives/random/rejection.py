@@ -114,7 +114,7 @@ def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: 
 
 
 def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionable: bool) -> Arrays:
-    """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that it would draw.
+    """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that a key draws.
 
     One hash computes the bits of all keys. ``partitionable`` is JAX's option ``jax_threefry_partitionable``.
     """
@@ -157,7 +157,7 @@ class Generator(NamedTuple):
         return list(split_lanes(k0, k1, count, self.partitionable))
 
     def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
-        """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that it would draw."""
+        """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that a key draws."""
         if self.width == 2:
             return _uniform(keys, index, size, dtype, self.partitionable)
         return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
