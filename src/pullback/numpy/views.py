@@ -64,7 +64,10 @@ def _bits(dtype: np.dtype[Any]) -> int:
 
 
 def _read(x: Any, new: np.dtype[Any]) -> Any:
-    """Reinterpret the bits of ``x`` as dtype ``new``; the size of the last axis changes with the width."""
+    """Reinterpret the bits of ``x`` as dtype ``new``; the size of the last axis changes with the width.
+
+    For example, 4 numbers of float32 along the last axis become 2 numbers of float64.
+    """
     old = x.dtype
     if old == new:
         return x

@@ -100,14 +100,17 @@ def rows(x: Any, table: Any) -> Any:
 
 
 def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Gather the rows of ``x`` by group: an array of shape (groups, size of a group, ...)."""
+    """Gather the rows of ``x`` by group; return an array of shape (groups, size of a group, ...).
+
+    ``groups`` lists the indices of the rows in each group.
+    """
     return rows(x, np.array(groups))
 
 
 def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Reshape rows in groups, of shape (groups, size of a group, ...), to rows in the order of their indices.
+    """Invert :func:`_in_groups`: reshape (groups, size of a group, ...) to rows in the order of their indices.
 
-    ``groups`` lists the indices in each group.
+    ``groups`` lists the indices of the rows in each group.
     """
     flat = shapes.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
     return rows(flat, np.argsort(np.concatenate(groups)))
@@ -117,7 +120,7 @@ def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
 
 
 def psum(x: Any, names: Names, groups: Groups = None) -> Any:
-    """The sum over the named axes ``names``, within each group if there are ``groups``."""
+    """Return the sum of ``x`` over the named axes ``names``; with ``groups``, the sum within each group of indices."""
     return psum_p.bind(x, axes=tuple(names), groups=groups) if names else x
 
 
@@ -259,7 +262,7 @@ def _merged(x: Any, axis: int) -> Any:
 
 
 def _divided(x: Any, axis: int, count: int) -> Any:
-    """Reshape ``x`` to split ``axis`` in two, the first of size ``count``."""
+    """Reshape ``x`` to split ``axis`` in two axes: the first has size ``count``."""
     return shapes.reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :]))
 
 
@@ -275,12 +278,12 @@ def _scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> S
 
 
 def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
-    """Return the position in a batch of axis number ``axis`` of one example.
+    """Return the position, in a batch, of the axis that is axis ``axis`` of an example.
 
     Args:
       axis: an axis of the example.
       dim: the position of the mapped axis in the batch; None if there is no mapped axis.
-      grows: whether a new axis is to be inserted at ``axis``; it goes before a mapped axis at the same position.
+      grows: whether ``axis`` is a new axis that is inserted; it goes before a mapped axis at the same position.
     """
     return axis + (dim is not None and (dim < axis if grows else dim <= axis))
 
@@ -524,11 +527,11 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Return ``ct`` summed over those axes in ``reduced`` along which it may differ but its operand may not.
+    """Return the cotangent ``ct``, summed over axes along which it may differ but the operand that it is of may not.
 
     Args:
       ct: the cotangent of an operand.
-      wanted: the keys of the axes along which that operand may differ.
+      wanted: the keys of the axes along which the operand may differ.
       reduced: the axes to consider.
     """
     varying = typeof(ct).varying
@@ -546,11 +549,11 @@ operand does not vary; None if no sum is needed."""
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
     """Transpose ``dot_general`` for its linear operand, ``x`` or ``y``, and sum the cotangent over named axes.
 
-    The cotangent is summed over the axes in ``reduced`` along which the linear operand has equal values. One
-    contraction computes products and sums, and stores no product for each index.
+    The sum is over the axes in ``reduced`` along which the linear operand has equal values. One contraction computes
+    products and sums, and stores no product for each index.
 
     Returns:
-      The cotangents of ``x`` and ``y``; None in total if there are no axes to sum over.
+      The cotangents of ``x`` and ``y``; or None instead of the pair if there are no axes to sum over.
     """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying

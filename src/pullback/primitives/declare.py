@@ -63,19 +63,19 @@ def elementwise(
 
     Args:
       name: the name in jaxprs and errors.
-      of: a predicate on dtypes, from ``checks``: the dtypes it accepts.
+      of: a predicate on dtypes, from ``checks``: the dtypes that the operation accepts.
       host: the NumPy function.
-      jvp: for one operand ``rule(t, x, ans) -> tangent``; for several, a rule ``rule(t, *operands, ans) -> tangent``
-        for each, with the shape of ``ans``, or None where that derivative is zero. None for an operation that is
-        constant almost everywhere.
+      jvp: for one operand a rule ``rule(t, x, ans) -> tangent``; for several, a sequence with a rule ``rule(t,
+        *operands, ans) -> tangent`` for each operand, or None where that derivative is zero. Tangents have the shape of
+        ``ans``. None instead of rules for an operation that is constant almost everywhere.
       out: maps the dtype of the operands to the dtype of the result; by default they are equal.
       arity: the number of operands.
       hlo: the name of an operation of StableHLO, or of another dialect as in ``chlo.asin``; or ``rule(hlo, *operands)
         -> value`` for operands of one shape; or ``COMPOSED`` if ``primitives.special.compositions`` registers that
         rule.
       hlo_complex: the same for complex operands; by default ``hlo``.
-      doc: makes the operation public, with a function of that name in ``pullback.lax``: a sentence on the operation,
-        with operands ``x`` and ``y``; the operands of an example; its output.
+      doc: makes the operation public, with a function in ``pullback.lax``, and documents it: a sentence on the
+        operation, with operands ``x`` and ``y``; the operands of an example; the output of the example.
       lax: the name of that function, if it differs from ``name``.
       cost: the cost of one element; by default the cost of a sine.
       **traits: further traits, by their names in ``core.traits``.
@@ -208,9 +208,9 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
 
 
 def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
-    """Make the rule for the tangent of a result: the sum of the terms that the rules ``each``, one per operand, return.
+    """Make the rule for the tangent of a result, which is a sum with a term for each operand.
 
-    A rule that is None has no term.
+    ``each`` holds, for each operand, the rule that computes its term, or None if the term is zero.
     """
 
     def rule(ans: Any, primals: Any, tangents: Any) -> Any:

@@ -171,9 +171,9 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False
 
 @bitcast_convert_type_p.jvp
 def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Return the results of a bitcast and its tangent: unchanged for the same dtype, zero for a discrete new dtype.
+    """Return the result of a bitcast and its tangent: unchanged for the same dtype, zero for a discrete new dtype.
 
-    It raises for any other float or complex dtype, since the derivative would be lost.
+    Raise for a different float or complex dtype, since the derivative would be lost.
     """
     (x,), (t,) = primals, tangents
     if x.dtype == new_dtype:

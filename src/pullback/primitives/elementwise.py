@@ -214,7 +214,7 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @taylor(div_p)
 def _div_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    """The coefficients of the quotient, from ``ans * y = x``."""
+    """Return the function that computes the Taylor coefficients of the quotient ``ans``, from ``ans * y = x``."""
 
     def coefficient(k: int) -> Any:
         rest = difference(x[k], of_product(y, ans, k, first=1))
@@ -324,7 +324,7 @@ def _expm1_taylor(ans: Series, x: Series) -> Coefficient:
 
 @taylor(sqrt_p)
 def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
-    """The coefficients of the square root, from ``ans * ans = x``."""
+    """Return the function that computes the Taylor coefficients of the square root ``ans``, from ``ans * ans = x``."""
     half = div(0.5, ans[0])
 
     def coefficient(k: int) -> Any:
@@ -349,7 +349,7 @@ compiled_from(integer_pow_p, 1_000_000)  # fifth power, 1,000,000: 1007 / 358
 
 @integer_pow_p.lowering
 def _integer_pow_lowering(hlo: Any, x: Any, *, y: int) -> Any:
-    """Emit the power by repeated squaring, as on the host."""
+    """Emit ``x**y`` by repeated squaring."""
     if y < 0:
         return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
     result, power = None, x
@@ -379,7 +379,10 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
 
 @taylor(integer_pow_p)
 def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
-    """The coefficients of an integer power, by products: the recurrence for powers would divide by zero at zero."""
+    """Return the function that computes the Taylor coefficients of ``x**y``, for an integer ``y``, by products.
+
+    The recurrence for other powers would divide by zero where ``x`` is zero.
+    """
     if y >= 0:
         power = _integer_power(x, y)
         return lambda k: power[k]
@@ -387,7 +390,7 @@ def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
 
 
 def _integer_power(x: Series, exponent: int) -> Series:
-    """The series of an integer power of ``x``, by repeated squaring."""
+    """Return the Taylor series of ``x**exponent``, by repeated squaring."""
     result, power = None, x
     while exponent:
         if exponent & 1:
@@ -466,7 +469,10 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 
 
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
-    """The coefficients of ``y = x**exponent``, from ``x y' = exponent y x'`` and a series of the slope ``y' / x'``."""
+    """Return the function that computes the Taylor coefficients of ``y = x**exponent``, for a number ``exponent``.
+
+    They follow from ``x y' = exponent y x'``, by a series of the slope ``y' / x'``.
+    """
 
     slope = Series([mul(exponent, pow(x[0], exponent - 1))])
     at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
@@ -492,12 +498,12 @@ def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divis
     The coefficients follow from x s = exponent y.
 
     Args:
-      slope: the series s, which is changed in place.
-      powers: the series y.
-      x: the series x.
+      slope: the series of s, which is changed in place.
+      powers: the series of y.
+      x: the series of x.
       exponent: the exponent.
-      divisor: the value of x, or a replacement where that is zero.
-      count: the number of coefficients.
+      divisor: the value of x, or another number where that is zero.
+      count: the number of coefficients that ``slope`` has in the end.
     """
     for k in range(len(slope.known), count):
         rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
@@ -545,8 +551,7 @@ def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
 
     Returns:
       The exponents, with 0 for those that are not small integers; the mask of the small integers; and the number of
-        bits of
-      the largest small integer.
+      bits of the largest small integer.
     """
     exponent_re = real_part(exponent)
     is_small = and_p.bind(ge_p.bind(exponent_re, 0), lt(exponent_re, 1 << _BITS))
@@ -668,8 +673,8 @@ compiled_from(hypot_p, 200_000)  # 1,000,000: 3651 / 562
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
     """Return ``t exp(x) / (exp(x) + exp(y))`` without overflow: the term of ``x`` in the tangent of ``logaddexp``.
 
-    For equal operands, even infinite ones, the factor of ``t`` is 1/2. Its error comes from the rounding of ``x - y``:
-    up to half a unit in the last place of that difference.
+    For equal operands, even infinite ones, the result is t / 2. Its error comes from the rounding of ``x - y``: up to
+    half a unit in the last place of that difference.
     """
     d = sub(x, y)
     return mul(t, logistic(where(and_p.bind(eq(x, y), ne_p.bind(d, d)), 0, d)))
@@ -1112,7 +1117,10 @@ def where(which: Any, x: Any, y: Any) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """Return, for each element, the element of ``cases[i]``, where i is the element of ``which``, booleans or int32."""
+    """Select each element of the result from one of ``cases``: ``which`` holds the index of the case for each element.
+
+    The indices are int32, or booleans for two cases.
+    """
     if which.dtype.kind != "b" and all(typeof(x).weak_type for x in cases):
         which = convert_element_type(which, which.dtype, True)  # so that it does not affect the type of the result
     return select_n_p.bind(which, *cases)
@@ -1187,11 +1195,11 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 
 def indicator(x: Any, dtype: Any) -> Any:
-    """Convert a mask ``x`` to numbers of ``dtype`` to multiply by: 1 where it is true, and 0 where it is false.
+    """Convert a mask ``x`` to factors of ``dtype``: 1 where the mask is true, and 0 where it is false.
 
-    The numbers come from a selection between constants. After a plain conversion the compiler would turn the product
-    into a selection, which loses a NaN, and would move the other factor into the loop over the product: a Jacobian by
-    columns of ``cos(x)`` then takes five times as long.
+    The factors come from a selection between constants. After a plain conversion the compiler would turn a product with
+    them into a selection, which loses a NaN, and would move the other factor into the loop over the product: a Jacobian
+    by columns of ``cos(x)`` then takes five times as long.
     """
     if dtypes.is_bool(dtype):
         return x

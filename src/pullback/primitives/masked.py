@@ -133,7 +133,7 @@ as long with a test, and 2.2 times without.
 def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -> Primitive:
     """Declare the masked primitive of a sum of products, such as a contraction.
 
-    In it, zeros of marked operands times infinity or NaN are 0.
+    In the masked primitive, a zero of a marked operand times infinity or NaN is 0.
 
     Args:
       base: the operation.
@@ -202,9 +202,9 @@ def _is_finite(x: Any) -> Any:
 
 
 def masked_by_amending(base: Primitive, amend: Callable[..., Any]) -> Primitive:
-    """Declare the masked primitive of ``base``, which corrects the results of ``base``.
+    """Declare the masked primitive of ``base``, which computes ``base`` and then corrects the results.
 
-    In it, zeros of marked operands times infinity or NaN are 0.
+    In the masked primitive, a zero of a marked operand times infinity or NaN is 0.
 
     Args:
       base: the operation, which is linear in an operand.

@@ -157,7 +157,7 @@ for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 
 def is_extreme(x: Any, extreme: Any) -> Any:
-    """1 where an element of ``x`` equals ``extreme`` or is NaN, else 0; in the dtype of ``x``."""
+    """Return 1 where an element of ``x`` equals ``extreme`` or is NaN, and 0 elsewhere, in the dtype of ``x``."""
     hit = ops.or_p.bind(ops.eq(x, extreme), ops.ne_p.bind(x, x))
     return ops.convert_element_type(hit, x.dtype)
 
@@ -517,7 +517,7 @@ def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) 
 
 
 def _exp_of_difference(x: Any, y: Any) -> Any:
-    """``exp(x - y)``, and 1 where both are the same infinity."""
+    """Return ``exp(x - y)``, and 1 where ``x`` and ``y`` are the same infinity."""
     d = ops.sub(x, y)
     return ops.exp(ops.where(ops.and_p.bind(ops.eq(x, y), ops.ne_p.bind(d, d)), 0, d))
 

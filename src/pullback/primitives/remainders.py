@@ -20,9 +20,9 @@ from pullback.primitives.elementwise import abs, and_p, div, eq_p, floor_p, lt, 
 
 
 def is_above(rest: Any, y: Any) -> Any:
-    """Return whether the truncated quotient of a division is greater, by one, than the rounded down quotient.
+    """Return whether the truncated quotient of a division is one above the floor of the quotient.
 
-    ``rest`` is the remainder for the truncated quotient, and ``y`` is the divisor.
+    ``rest`` is the remainder of the truncated division, and ``y`` is the divisor.
     """
     return and_p.bind(ne_p.bind(lt(rest, 0), lt(y, 0)), ne_p.bind(rest, 0))
 

@@ -40,7 +40,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """Make the jvp rule of ``p``, an operation that is linear in its only operand: it applies ``p`` to the tangent."""
+    """Make the jvp rule of ``p``, an operation that is linear in its only operand; the rule applies ``p`` to tangents."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
@@ -49,9 +49,9 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
-    """Make the jvp rule of ``p``, an operation that is jointly linear in some operands: it replaces them by tangents.
+    """Make the jvp rule of ``p``, an operation that is jointly linear in the operands at ``positions`` (default: all).
 
-    ``positions`` holds the positions of these operands, by default all. The other operands must not have tangents.
+    The rule applies ``p`` to the tangents of these operands. The other operands must not have tangents.
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -90,10 +90,9 @@ def as_weak_as(x: Any, read: Any) -> Any:
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
-    """Gather windows of ``x`` with an array without axes as fill value.
+    """Gather windows of ``x``, with an array without axes as the fill value.
 
-    The fill value may be a tracer. A selection then inserts it into the windows out of bounds, so that it has
-    derivatives.
+    If the fill value is a tracer, a selection inserts it into the windows out of bounds, so that it has derivatives.
     """
     if fill_value.shape:
         raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
@@ -129,7 +128,11 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """Return the default fill value: NaN, True, the least signed or the greatest unsigned integer, by ``dtype``."""
+    """Return the default fill value of a dtype.
+
+    It is NaN for floats and complex numbers, True for booleans, the least value for signed and the greatest for
+    unsigned integers.
+    """
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):

@@ -40,9 +40,9 @@ def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
 
 
 def wide_enough(positions: Any, size: int) -> Any:
-    """Convert indices to an integer dtype that can hold ``size``, the size of the axis; a wide dtype stays.
+    """Convert indices to an integer dtype that can hold ``size``; a dtype that can hold it already stays.
 
-    The caller adds ``size`` to negative indices, which must not overflow.
+    The caller adds ``size``, the size of the axis, to negative indices, which must not overflow.
     """
     if size <= int(dtypes.iinfo(positions.dtype).max):
         return positions
@@ -71,7 +71,7 @@ def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size:
 def dynamic_slice(x: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     """Slice a block of ``slice_sizes`` from ``x``, which starts at ``start_indices``, a scalar for each axis.
 
-    A start that would put the block out of bounds is moved to the nearest one that does not.
+    If the block would be out of bounds, it moves inside.
     """
     return as_weak_as(x, dynamic_slice_p.bind(x, *scalar_indices(start_indices), slice_sizes=tuple(slice_sizes)))
 
@@ -79,7 +79,7 @@ def dynamic_slice(x: Any, start_indices: Sequence[Any], slice_sizes: Sequence[in
 def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     """Return ``x`` with ``update`` in place of the block that starts at ``start_indices``, a scalar for each axis.
 
-    A start that would put the block out of bounds is moved to the nearest one that does not.
+    If the block would be out of bounds, it moves inside.
     """
     return dynamic_update_slice_p.bind(x, update, *scalar_indices(start_indices))
 

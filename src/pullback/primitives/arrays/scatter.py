@@ -59,9 +59,9 @@ def _keeps(
 ) -> int | None:  # fmt: skip
     """Return the result axis that corresponds to axis ``axis`` of an operand; None if no result axis does.
 
-    ``operand`` is 0 for the array and 2 for the updates. The array and the result have the same axes. An axis of the
-    array corresponds to its result axis if every window covers it entirely, and so does the window axis of the updates
-    for it.
+    ``operand`` is 0 for the array and 2 for the updates. If every window covers an axis of the array entirely, this
+    axis corresponds to the same axis of the result. The window axis of the updates along it corresponds to that result
+    axis too.
     """
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)

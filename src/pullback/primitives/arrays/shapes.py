@@ -94,7 +94,10 @@ def _broadcast_keeps(axis: int, operand: int, x: Shape, *, shape: Shape, broadca
 
 
 def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """Return an array filled with ``value``; while a program is traced, an operation and not a constant."""
+    """Return an array filled with ``value``.
+
+    While a program is traced, an operation makes the array, so that the program holds no constant.
+    """
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
@@ -109,7 +112,10 @@ def zeros_like(x: Any) -> Any:
 
 @provides
 def zeros(aval: ShapedArray) -> Any:
-    """Return zeros of the type ``aval``; while a program is traced, an operation and not a constant."""
+    """Return zeros of the type ``aval``.
+
+    While a program is traced, an operation makes them, so that the program holds no constant.
+    """
     return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 

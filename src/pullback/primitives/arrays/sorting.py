@@ -141,9 +141,10 @@ def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
 
 
 def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
-    """Count, for each value, the elements of the sorted ``x`` that are less (``side="left"``) or not greater.
+    """Count, for each value, elements of the sorted ``x`` below it (``side="left"``), or not above it (``"right"``).
 
-    ``x`` and ``values`` have the same leading axes: the values in a row are compared with the same row of ``x``.
+    ``x`` and ``values`` have the same leading axes: the values in a row are compared with the same row of ``x``. The
+    counts have the dtype ``index_dtype``.
     """
     check_positions("searchsorted", x.shape[-1], index_dtype := np.dtype(index_dtype))
     return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
@@ -199,10 +200,10 @@ def take_along_axis(x: Any, indices: Any, axis: int, unique: bool = False) -> An
 
 
 def add_along_axis(x: Any, indices: Any, axis: int, size: int, unique: bool = False) -> Any:
-    """Scatter along ``axis`` into zeros: add each element of ``x`` to the result element at its index.
+    """Scatter along ``axis`` into zeros: add each element of ``x`` to the result element that ``indices`` says.
 
-    The result has size ``size`` along ``axis``. It is the transpose of ``take_along_axis``: the other axes of ``x`` and
-    ``indices`` broadcast. ``unique`` promises that no index occurs twice.
+    The result has size ``size`` along ``axis``. The operation is the transpose of ``take_along_axis``: the other axes
+    of ``x`` and ``indices`` broadcast. ``unique`` promises that no index occurs twice.
     """
     return add_along_axis_p.bind(x, indices, axis=axis, size=size, unique=unique)
 

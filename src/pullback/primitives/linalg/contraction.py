@@ -372,7 +372,7 @@ def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: 
       x: the operand.
       first: the position of the first contracted axis.
       count: the number of contracted axes.
-      mapped: the batch axes of the operand.
+      mapped: the positions of the batch axes of the operand.
 
     Returns:
       The reshaped operand, the position of its contracted axis as a tuple, and the positions of its batch axes.

@@ -50,11 +50,11 @@ def check_matrices(name: str, x: ShapedArray) -> None:
 
 
 def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
-    """Apply a routine to a batch of matrices; return NaN for matrices that are not finite, or for which it fails.
+    """Apply a routine to a batch of matrices; return NaN for each matrix that is not finite, or for which it fails.
 
     Args:
       routine: takes matrices (..., m, n), and returns arrays with the same leading axes. It raises ``LinAlgError`` if
-        its iteration does not converge for one of them.
+        it fails for one of them, since its iteration does not converge.
       x: the matrices.
 
     Returns:
@@ -216,10 +216,8 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
 
     Returns:
       ``values``, and ``x`` with NaN where the mask is true. In reverse mode the cotangents of these angles become 0 if
-        only
-      the vectors are used: a smooth function of the vectors then depends only on the spaces that they span. The
-        cotangents
-      are NaN if the eigenvalues of these vectors are used too.
+      only the vectors are used: a smooth function of the vectors then depends only on the spaces that they span. The
+      cotangents are NaN if the eigenvalues of these vectors are used too.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out

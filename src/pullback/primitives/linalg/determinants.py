@@ -41,7 +41,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _sign_of_pivots(pivots: Any, dtype: Any) -> Any:
-    """Return the sign of the row permutation of an LU decomposition: -1 to the number of swaps of different rows.
+    """Return the sign of the row permutation of an LU decomposition: -1 for an odd number of row swaps, else 1.
 
     ``pivots`` holds, for each row, the row that it is swapped with; ``dtype`` is the dtype of the result.
     """

@@ -221,11 +221,11 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
-    """Return rotations of eigenvectors with equal eigenvalues, after which a direction of change is diagonal on them.
+    """Return rotations, among the vectors of equal values, that make a direction of change diagonal on these vectors.
 
     Args:
       values: sorted eigenvalues or singular values (..., n).
-      inner: the direction of change: Hermitian matrices (..., n, n), in the basis of the vectors.
+      inner: the direction of change of the matrices: Hermitian matrices (..., n, n), in the basis of the vectors.
       size: the number of rows or columns of the matrices that have these values.
 
     Returns:

@@ -57,7 +57,7 @@ def hermitian_part(x: Any) -> Any:
 def product(x: Any, y: Any, x_contracted: int = -1, y_contracted: int = -2) -> Any:
     """Return the matrix products of ``x`` and ``y``, contracted over axis ``x_contracted`` and axis ``y_contracted``.
 
-    Both positions count from the end: -1 or -2. All other axes are batch axes.
+    Both positions count from the end: -1 or -2. All axes before the last two are batch axes.
     """
     rank = len(x.shape)
     batch = range(rank - 2)

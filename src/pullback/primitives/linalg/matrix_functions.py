@@ -276,7 +276,7 @@ def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
     Args:
       theta: the norm up to which the approximant is accurate.
       fourth, sixth: X⁴ and X⁶.
-      squarings: the number of squarings that the norm of X requires.
+      squarings: the number of squarings that the norm requires; X was halved as often.
     """
     size = ops.max_p.bind(ops.pow_p.bind(_norm(fourth), 0.25), ops.pow_p.bind(_norm(sixth), 1 / 6))
     spare = ops.floor_p.bind(_log2(ops.div(theta, ops.where(ops.gt_p.bind(size, 0), size, 1))))
@@ -358,7 +358,7 @@ def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequenc
       m: the degree.
       theta: the norm up to which the approximant is accurate.
       squarings: the number of squarings that the norm requires.
-      values: the matrix X and its square, each followed by its derivative if there is one.
+      values: the matrix X, which was halved as often, and its square, each followed by its derivative if there is one.
 
     Returns:
       The number of squarings that remain, then the odd and the even part of the numerator of the approximant.

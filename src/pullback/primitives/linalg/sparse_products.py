@@ -300,7 +300,8 @@ def _all_in_one(
       indices: the row and column of each block, (e, 2) for each example.
       dim: the position of the mapped axis in ``indices``; None if all examples have the same indices.
       limits: the numbers of rows and columns of one example; indices out of range become -1.
-      moved: two flags, for rows and columns: whether each example has its own, after those of the examples before it.
+      moved: two flags, for rows and for columns: whether each example has its own in the large matrix, after those of
+        the examples before it. Otherwise the examples share them.
 
     Returns:
       Indices (batch * e, 2).
@@ -379,10 +380,10 @@ def _rows_at(x: Any, i: Any) -> Any:
 
 
 def _products(x: Any, y: Any, numbers: Any) -> Any:
-    """Multiply each matrix of ``x`` by the matrix of ``y`` with the same index, as ``dot_general`` does.
+    """Multiply each matrix of ``x`` by the matrix of ``y`` with the same index; return the products.
 
-    ``numbers`` is its dimension numbers. Products of vectors or numbers are computed by multiplication and sum, which
-    is faster than a batched contraction.
+    ``numbers`` are the dimension numbers for ``dot_general``. Products of vectors or numbers are computed by
+    multiplication and sum, which is faster than a batched contraction.
     """
     (((a,), (b,)), _) = numbers
     if x.shape[3 - a] == y.shape[3 - b] == 1:

@@ -355,8 +355,8 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     """Return singular vectors for the zero singular values, chosen to fit a direction in which the matrices change.
 
-    The vectors of zero singular values are arbitrary. These are the limits of the vectors of the changed matrices, as
-    the change in the direction goes to zero.
+    The vectors of zero singular values are arbitrary. The chosen ones are the limits of the vectors of the changed
+    matrices, as the change in the direction goes to zero.
 
     Args:
       zero: a mask of the descending singular values that are zero (..., n).
@@ -366,8 +366,7 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
     Returns:
       Two arrays without derivatives: ``left``, with the left singular vectors of ``beyond`` in the columns of zeros;
-        and
-      unitary matrices (..., n, n) to multiply the right vectors by. The vectors are orthonormal even if the rank of
+      and unitary matrices (..., n, n) to multiply the right vectors by. The vectors are orthonormal even if the rank of
       ``beyond`` is less than the number of zeros.
     """
     out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)

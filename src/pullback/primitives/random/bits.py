@@ -239,7 +239,7 @@ _HALF_KEY = np.dtype(np.float64)
 
 @random_wrap_p.lowering
 def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Emit the conversion of words to keys: two words to a 64-bit integer, four to a complex number with their bits."""
+    """Emit the conversion of words to keys: two words become a 64-bit integer, four the bits of a complex number."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
         return hlo.bitcast(words, shape, dtype)

@@ -82,7 +82,7 @@ def _stack(xs: Sequence[Any]) -> Any:
 
 
 def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: bool) -> Any:
-    """Return the elements at ``index`` of the array of random integers that ``random_bits`` would draw, only these.
+    """Return the elements at ``index`` of the random integers that ``random_bits`` would draw, and draw no others.
 
     Args:
       k0, k1: the two words of the keys.
@@ -395,7 +395,7 @@ def _gamma_lowering(hlo: Any, *operands: Any, log_space: bool, generator: Genera
 
 @random_gamma_p.jvp
 def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Generator) -> Any:
-    """Return gamma samples and their tangents: each sample follows its quantile (Figurnov, Mohamed and Mnih 2018)."""
+    """Return gamma samples and their tangents, for samples at fixed quantiles (Figurnov, Mohamed and Mnih 2018)."""
     a, t = primals[-1], tangents[-1]
     out = random_gamma_p.bind(*primals, log_space=log_space, generator=generator)
     if t is ZERO:
@@ -424,14 +424,15 @@ _SMALL = -36.0
 
 
 def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
-    """Declare a primitive that draws samples from keys, several from each key, with parameters for each sample.
+    """Declare a primitive that draws samples, several from each key.
 
-    It takes the words of the keys, arrays of a shape ``S``, and parameters of a shape that begins with ``S``.
+    It takes the words of the keys, arrays of a shape ``S``, and the parameters of the samples, such as means, of a
+    shape that begins with ``S``.
 
     Args:
       name: the name in jaxprs and errors.
-      evaluate: ``evaluate(draws, *parameters)`` returns the samples. The parameters are reshaped to two axes: keys,
-        then samples of a key.
+      evaluate: ``evaluate(draws, *parameters)`` returns the samples. ``draws`` is a source of random numbers
+        (``_Draws``); the parameters are reshaped to two axes: keys, then samples of a key.
     """
     p = Primitive(name, keeps_weak_type=False)
     p.jvp_rule = jvp_zero(p)
@@ -490,7 +491,7 @@ def _loop_lowering(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, i
 
 
 class _Draws:
-    """Draw random numbers from ``count`` keys, ``size`` numbers from each, and repeat this in loops."""
+    """A source of random numbers for one draw: ``size`` numbers from each of ``count`` keys, in loops until accepted."""
 
     def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
         self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator

@@ -222,7 +222,7 @@ def _check_specs(numbers: ConvDimensionNumbers, rank: int) -> None:
 
 
 def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
-    """Raise unless ``geometry`` has ``rank`` positive strides, ``rank`` positive dilations, and ``rank`` padding pairs."""
+    """Raise unless ``geometry`` has ``rank`` strides and dilations, all positive, and ``rank`` pairs of padding."""
     strides, padding, lhs_dilation, rhs_dilation = geometry
     for what, values in (("strides", strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
         if len(values) != rank or any(v < 1 for v in values):
@@ -400,7 +400,7 @@ def _conv_batch(
 
 
 def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
-    """Merge the mapped axis into an axis of g groups of a elements: that axis (g, a) becomes (g, mapped, a).
+    """Merge the mapped axis into an axis of g groups with size a each: that axis (g, a) becomes (g, mapped, a).
 
     Args:
       x: the array.
