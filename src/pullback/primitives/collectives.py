@@ -257,7 +257,7 @@ def _axis_index_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) ->
 
 
 def _merged(x: Any, axis: int) -> Any:
-    """Reshape ``x`` to merge ``axis`` with the next axis."""
+    """Reshape ``x`` to merge ``axis`` with the axis after it."""
     return shapes.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
 
 
@@ -527,10 +527,10 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Return the cotangent ``ct``, summed over axes along which it may differ but the operand that it is of may not.
+    """Return the cotangent ``ct`` of an operand, summed over the named axes along which the operand has equal values.
 
     Args:
-      ct: the cotangent of an operand.
+      ct: the cotangent; an axis along which it has equal values too is not summed.
       wanted: the keys of the axes along which the operand may differ.
       reduced: the axes to consider.
     """

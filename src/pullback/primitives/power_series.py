@@ -269,7 +269,7 @@ _FEW, _SMALL = 3, 4096
 def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) -> Any:
     """Return ``scale`` times the sum of ``x[j] * y[k - j]`` for j from ``first`` to ``last``, by one NumPy call.
 
-    Return None unless all coefficients are small host arrays, for which the overhead of calls dominates.
+    Return None if the sum is short, or if the coefficients are not small host arrays: other ways are then faster.
     """
     if last - first < _FEW or not state.trace.quick:
         return None

@@ -40,7 +40,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """Make the jvp rule of ``p``, an operation that is linear in its only operand; the rule applies ``p`` to tangents."""
+    """Make the jvp rule of ``p``, an operation that is linear in its only operand: apply ``p`` to the tangent too."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)

@@ -56,8 +56,8 @@ def gather(
       unique_indices: a promise that the windows do not overlap.
       indices_are_sorted: a promise that the index vectors are in order.
       mode: how to treat windows that are out of bounds.
-      fill_value: the value of these windows with ``FILL_OR_DROP``, a number or an array without axes; by default NaN,
-        the least signed or greatest unsigned integer, or True.
+      fill_value: the value of windows out of bounds with ``FILL_OR_DROP``, a number or an array without axes; by
+        default NaN, the least signed or greatest unsigned integer, or True.
 
     Returns:
       The windows, in an array with the batch axes of the indices and the axes of a window.

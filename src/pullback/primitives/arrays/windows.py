@@ -214,5 +214,5 @@ _LARGEST = np.uint64(2**63 - 1)
 
 
 def counting(start: int, stop: int, dtype: np.dtype[Any]) -> ArrayImpl:
-    """The constant array ``start``, ``start + 1``, ..., ``stop - 1``."""
+    """Return the constant array ``start``, ``start + 1``, ..., ``stop - 1``."""
     return ArrayImpl(np.arange(start, stop, dtype=dtype))

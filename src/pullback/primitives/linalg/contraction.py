@@ -204,16 +204,16 @@ def _inverse(order: Sequence[int]) -> Shape | None:
 
 @lru_cache(maxsize=4096)
 def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers with which ``dot_general(ct, y)`` yields a cotangent of x, up to a permutation of axes.
+    """Return the dimension numbers with which ``dot_general(ct, y)`` is the cotangent of x, up to the order of axes.
 
     Args:
-      ct_rank: the rank of the cotangent of the result.
+      ct_rank: the rank of ct, the cotangent of the result.
       y_rank: the rank of y.
       dims: the dimension numbers of the contraction of x and y.
 
     Returns:
-      The dimension numbers, which contract the free axes of y, and the permutation to apply to the result; None for the
-      identity.
+      The dimension numbers, which contract the free axes of y; and the permutation of axes to apply to the result, or
+      None for the identity.
     """
     (xc, yc), (xb, yb) = dims
     y_free = _free(y_rank, yc, yb)
@@ -224,15 +224,16 @@ def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape 
 
 @lru_cache(maxsize=4096)
 def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers with which ``dot_general(x, ct)`` yields a cotangent of y, up to a permutation of axes.
+    """Return the dimension numbers with which ``dot_general(x, ct)`` is the cotangent of y, up to the order of axes.
 
     Args:
-      ct_rank: the rank of the cotangent of the result.
+      ct_rank: the rank of ct, the cotangent of the result.
       x_rank: the rank of x.
       dims: the dimension numbers of the contraction of x and y.
 
     Returns:
-      The dimension numbers, and the permutation to apply to the result; None for the identity.
+      The dimension numbers, which contract the free axes of x; and the permutation of axes to apply to the result, or
+      None for the identity.
     """
     (xc, yc), (xb, yb) = dims
     x_free = _free(x_rank, xc, xb)

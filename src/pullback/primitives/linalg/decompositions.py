@@ -196,7 +196,7 @@ def hermitian_part_twice(x: Any) -> Any:
 
 
 def without(t: Any, q: Any) -> Any:
-    """Return the columns of ``t``, minus their projections onto the span of the orthonormal columns of ``q``."""
+    """Return the columns of ``t``, minus their projections to the space of the orthonormal columns of ``q``."""
     return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
 
 

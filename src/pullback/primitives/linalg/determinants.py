@@ -250,7 +250,7 @@ def _minors(s: Any, directions: Sequence[Any]) -> Any:
 
 
 def _signed_permutations(m: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the permutations of m numbers, each with its sign."""
+    """Yield the permutations of m numbers, each as a pair of the permutation and its sign, 1 or -1."""
     for columns in permutations(range(m)):
         inversions = sum(columns[i] > columns[j] for j in range(m) for i in range(j))
         yield columns, -1 if inversions % 2 else 1

@@ -273,7 +273,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """Solve op(A) X = B, or X op(A) = B, for X, with triangular matrices A.
+    """Solve op(A) X = B, or X op(A) = B, for X, with triangular matrices A, where op may transpose and conjugate.
 
     Args:
       a: the matrices A; only one triangle is read.
@@ -331,7 +331,7 @@ works_on_last(triangular_solve_p, 2)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in, since LAPACK has no routines for floats of 16 bits and fewer."""
+    """Return the dtype to compute in: ``dtype``, or a wider one for floats of at most 16 bits, which LAPACK lacks."""
     return dtype if dtype.char in _PREFIXES else np.dtype(np.float32)
 
 
@@ -373,10 +373,10 @@ def _triangular_solve_host(
 
 
 def are_many_small(count: int, steps: int, size: int) -> bool:
-    """Whether ``steps`` NumPy steps over a batch of ``count`` matrices are faster than ``count`` LAPACK calls.
+    """Return whether ``steps`` NumPy steps over all matrices are faster than ``count`` LAPACK calls, one per matrix.
 
-    A call for one matrix takes 1 to 2 µs. A step for all takes 4 to 14 µs, and 1 ns for each element; ``size`` is the
-    number of elements of a matrix that a step changes.
+    A call takes 1 to 2 µs. A step for all matrices takes 4 to 14 µs, and 1 ns for each element that it changes.
+    ``size`` is the number of elements of one matrix that a step changes.
     """
     return count >= 8 * steps and steps * size <= 1000
 

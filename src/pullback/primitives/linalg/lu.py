@@ -308,7 +308,7 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
 
 
 def _size(x: Any) -> Any:
-    """The absolute values by which LAPACK selects a pivot: abs(real) + abs(imag) for complex numbers."""
+    """Return the sizes of numbers by which LAPACK selects a pivot: abs(x), or abs(real) + abs(imag) if complex."""
     return ops.add(ops.abs(ops.real(x)), ops.abs(ops.imag(x))) if dtypes.is_complex(x.dtype) else ops.abs(x)
 
 
@@ -327,7 +327,7 @@ def unpermuted(x: Any, permutation: Any) -> Any:
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, *, transpose: bool = False, conjugate: bool = False) -> Any:
-    """Solve op(A) X = B for X, by the LU factors of the matrices A.
+    """Solve op(A) X = B for X, by the LU factors of the matrices A, where op may transpose and conjugate.
 
     Args:
       factors: the factors of the square matrices A, from :func:`lu`.

@@ -259,9 +259,9 @@ def _log2(x: Any) -> Any:
 
 
 def _squarings_of_norm(theta: float, norm: Any) -> Any:
-    """Return how often a matrix of norm ``norm`` must be halved, until the norm is at most ``theta``.
+    """Return how often a matrix with norm ``norm`` must be halved until its norm is at most ``theta``.
 
-    The exponential of the halved matrix is squared as often.
+    The exponential of the halved matrix must be squared as often.
     """
     count = ops.ceil_p.bind(_log2(ops.div(norm, theta)))
     return ops.where(ops.gt_p.bind(count, 0), ops.min_p.bind(count, _MOST_SQUARINGS), 0)

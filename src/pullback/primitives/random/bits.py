@@ -190,9 +190,10 @@ def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """Emit the Threefry hash of the counters ``x0, x1`` with the keys ``k0, k1``; return its two words, of ``shape``.
+    """Emit the Threefry hash of the counters ``x0, x1`` with the keys ``k0, k1``; return the two words of the hash.
 
-    All rounds are unrolled: they run in a third of the time of a loop, and compile in half of it.
+    The words have the shape ``shape``. All rounds are unrolled: they run in a third of the time of a loop, and compile
+    in half of the time.
     """
 
     def constant(number: int) -> Any:
@@ -343,7 +344,7 @@ def random_seed(seed: Any) -> Any:
 
 
 def key_from(key: Words, words: Any) -> Words:
-    """Make a key of the same generator as ``key`` from words of shape (n,)."""
+    """Make a key for drawing, of the same generator as ``key``, from its words, of shape (n,)."""
     return BlockKey(words, key.unsafe) if isinstance(key, BlockKey) else words_at(words)
 
 
@@ -384,7 +385,7 @@ def word_arrays(words: Any) -> tuple[Any, ...]:
 
 
 def subkeys(key: Words, count: int) -> list[Words]:
-    """Return ``count`` new keys to draw from."""
+    """Split ``key`` into ``count`` new keys, and return them in the form in which numbers are drawn from them."""
     words = random_split(key, (count,))
     if isinstance(key, BlockKey):
         return [
@@ -554,7 +555,7 @@ def above(u: Any, dtype: np.dtype[Any], low: float) -> Any:
 
 @lru_cache
 def _range(dtype: np.dtype[Any], low: float) -> tuple[float, float]:
-    """Return two numbers: ``low`` rounded to ``dtype``, and 1 minus that, computed in ``dtype``."""
+    """Return two numbers: ``low`` rounded to ``dtype``, and the distance from there to 1, computed in ``dtype``."""
     bottom = np.asarray(low).astype(dtype)
     return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
 

@@ -491,7 +491,7 @@ def _loop_lowering(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, i
 
 
 class _Draws:
-    """A source of random numbers for one draw: ``size`` numbers from each of ``count`` keys, in loops until accepted."""
+    """A source of random numbers for samples, ``size`` from each of ``count`` keys, with loops for rejection."""
 
     def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
         self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator
