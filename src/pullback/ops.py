@@ -152,7 +152,7 @@ _SCATTERS = {
 
 
 def _identity(name: str, dtype: np.dtype[Any]) -> Any:
-    """The value of a segment without rows: the identity element of the function ``name``, such as "segment_max"."""
+    """Return the identity element of the function ``name``, such as "segment_max": the result for an empty segment."""
     if name in ("segment_sum", "segment_prod"):
         return int(name == "segment_prod")
     return reductions.extreme(dtype, largest=name == "segment_min")
@@ -189,10 +189,15 @@ def _combine(name: str, start: Any, ids: Any, x: Any, sorted_: bool, unique: boo
 
 
 def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: Any) -> Any:
-    """Sum the rows of ``x`` by segments, in buckets of ``bucket`` consecutive rows; the last bucket may be smaller.
+    """Return ``start`` plus the sums of the rows of ``x`` by segment, added up bucket by bucket.
 
-    The sums of the buckets are added to ``start``. ``ids`` has the segment of each row; ``unique`` and ``mode`` are
-    options of the scatter.
+    Args:
+      start: an array with a row for each segment.
+      ids: the segment of each row of ``x``.
+      x: the rows to sum.
+      bucket: the number of consecutive rows in a bucket; the last bucket may have fewer.
+      unique: a promise that no id occurs twice.
+      mode: how the scatter treats ids out of bounds.
     """
     complete = x.shape[0] // bucket * bucket
     xs, ns = (slicing.slice_in_dim(v, 0, complete, 0) for v in (x, ids))

@@ -35,9 +35,10 @@ def _numpy(name: str) -> Callable[..., Any]:
 
 
 class _UfuncMeta(type):
-    """The metaclass of ``ufunc``: for ``isinstance``, functions of this package with a ufunc's methods are instances.
+    """The metaclass of ``ufunc``, for which ``isinstance(pnp.add, ufunc)`` is true, although ``add`` is a function.
 
-    They are plain functions, since a call of an object with ``__call__`` takes 5 to 8 % longer.
+    The functions of this package are not objects with ``__call__``, since a call of such an object takes 5 to 8 %
+    longer.
     """
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -61,7 +62,10 @@ class Ufunc:
             )
 
     def _in_its_dtype(self, x: Any, dtype: Any) -> Any:
-        """Convert an operand to the dtype of the function's results, so that these can be operands again."""
+        """Convert the operand ``x`` to ``dtype``; if that is None, to the dtype of the function's results for ``x``.
+
+        A reduction can then apply the function to its own results.
+        """
         from pullback.transforms.autodiff.tracing import eval_shape
 
         if dtype is not None:
@@ -286,7 +290,13 @@ class Ufunc:
         return shapes.moveaxis(out_, 0, axis)
 
     def _by_segment(self, rows: Any, starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> Any:
-        """Combine the rows of each segment by one scatter, for segments with concrete first rows and lengths."""
+        """Reduce each segment of consecutive rows to one row, by one scatter into the first row of each segment.
+
+        Args:
+          rows: the rows, along the first axis.
+          starts: the index of the first row of each segment.
+          lengths: the number of rows in each segment.
+        """
         take, of = _numpy("take"), np.repeat(np.arange(starts.size), lengths)
         within = np.arange(of.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         later = np.flatnonzero(within)
@@ -296,9 +306,10 @@ class Ufunc:
         return getattr(first.at[of[later].astype(np.int32)], _UPDATES[self.name])(rest)
 
     def _by_steps(self, rows: Any, starts: Any, longest: int) -> Any:
-        """Combine the rows of each segment by a scan over t, whose step combines the t-th rows of all segments.
+        """Reduce each segment of consecutive rows to one row, by a scan: step t adds the t-th row of every segment.
 
-        ``starts`` holds the first row of each segment, and ``longest`` is the length of the longest one.
+        ``starts`` holds the index of the first row of each segment, and ``longest`` is the number of rows in the
+        longest segment.
         """
         from pullback.control.scan import scan
 
@@ -324,7 +335,7 @@ def _truth(mask: Any) -> Any:
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """Move the axes ``axes`` to the front, and merge them to one."""
+    """Move the axes ``axes`` to the front, and merge them into one axis."""
     others = [i for i in range(len(x.shape)) if i not in axes]
     sizes = [x.shape[i] for i in others]
     moved = shapes.transpose(x, [*axes, *others])

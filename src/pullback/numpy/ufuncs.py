@@ -395,7 +395,10 @@ def sinc(x: ArrayLike, /) -> Array:
 
 
 def _sine_quotient(x: Any) -> Any:
-    """``sin(pi x) / (pi x)`` by the distance of x from the nearest integer, which is exact."""
+    """Return ``sin(pi x) / (pi x)``, with the sine computed from the distance of ``x`` to the nearest integer.
+
+    That distance has no rounding error.
+    """
     plane = dtypes.is_complex(x.dtype)
     nearest = ops.round_p.bind(ops.real(x) if plane else x)
     half = ops.mul(nearest, 0.5)
@@ -483,7 +486,10 @@ around = round
 
 
 def _round_floats(a: Any, digits: int) -> Any:
-    """Round floats to a number of digits after the point, which may lie outside the range of the dtype."""
+    """Round floats to ``digits`` digits after the point (before the point, if negative).
+
+    ``digits`` may be so large or so small that the power of ten overflows.
+    """
     most = int(np.log10(float(dtypes.finfo(a.dtype).max)))  # larger powers of ten are infinite
     if digits < 0:
         tens = ops.mul(a, 0)
@@ -649,9 +655,10 @@ def spacing(x: ArrayLike, /) -> Array:
 
 
 def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
-    """The distance from a float16 ``x``, with the exponent bits ``exponent``, to the next larger float16.
+    """Return the distance from a float16 ``x`` to the next larger float16.
 
-    ``gap`` holds the bits of the distance above ``abs(x)``. For a negative power of two the distance is half as large.
+    ``gap`` holds the bits of the distance from ``abs(x)`` to the next larger float16, and ``exponent`` the exponent
+    bits of ``x``. For a negative power of two the distance is half of ``gap``.
     """
     gap = ops.bitcast_convert_type(gap, x.dtype)
     power = ops.eq(ops.and_p.bind(ops.bitcast_convert_type(x, np.dtype(np.uint16)), np.uint16(0x3FF)), 0)

@@ -59,12 +59,15 @@ def view(x: Array, dtype: Any) -> Array:
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """The width of a dtype in bits, which for narrow integers is less than their storage."""
+    """Return the width of a dtype in bits; for an integer of 4 bits it is 4, although a byte stores it."""
     return dtypes.iinfo(dtype).bits if dtypes.is_integer(dtype) else 8 * dtype.itemsize
 
 
 def _read(x: Any, new: np.dtype[Any]) -> Any:
-    """Read the bits of ``x`` as dtype ``new``, along the last axis."""
+    """Reinterpret the bits of ``x`` as dtype ``new``; the size of the last axis changes with the width.
+
+    For example, 4 numbers of float32 along the last axis become 2 numbers of float64.
+    """
     old = x.dtype
     if old == new:
         return x
@@ -95,17 +98,17 @@ def _alone(x: Any, new: np.dtype[Any]) -> Any:
 
 
 def _joined(x: Any) -> Any:
-    """Merge the last two axes of ``x``."""
+    """Merge the last two axes of ``x``: (..., a, b) -> (..., a * b)."""
     return shapes.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 def _divided(x: Any, count: int) -> Any:
-    """Split the last axis of ``x`` in two, the second of size ``count``."""
+    """Split the last axis of ``x`` in two: (..., n) -> (..., n / count, count)."""
     return shapes.reshape(x, (*x.shape[:-1], x.shape[-1] // count, count))
 
 
 def _packed(x: Any) -> Any:
-    """Pack narrow integers into bytes, several in each, the first in the lowest bits."""
+    """Pack neighbouring integers of 2 or 4 bits into bytes, the first into the lowest bits of the byte."""
     bits = _bits(x.dtype)
     count = 8 // bits
     numbers = _divided(
@@ -118,7 +121,7 @@ def _packed(x: Any) -> Any:
 
 
 def _unpacked(x: Any, new: np.dtype[Any]) -> Any:
-    """Unpack bytes into narrow integers, several from each, the first from the lowest bits."""
+    """Unpack bytes into integers of dtype ``new``, of 2 or 4 bits; the first comes from the lowest bits of the byte."""
     bits = _bits(new)
     fields = [
         ops.and_p.bind(ops.shift_right_logical_p.bind(x, bits * i) if i else x, 2**bits - 1) for i in range(8 // bits)

@@ -39,13 +39,13 @@ def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
 def works_on_last(p: Primitive, *counts: int | Callable[[Params], int]) -> None:
     """Declare that an operation works on the last axes of each operand, and that all others are batch axes.
 
-    The batch axes are equal in all operands and lead in the results too. ``works_on_last(p, 2, 1)`` declares an
-    operation on matrices and vectors.
+    The batch axes are equal in all operands, and lead in the results too. For example, ``works_on_last(p, 2, 1)``
+    declares an operation on matrices and vectors.
 
     Args:
       p: the operation.
-      *counts: the number of axes it works on, for each operand, or one number for all; or a function of the parameters
-        that returns it.
+      *counts: for each operand the number of last axes on which ``p`` works; one number holds for all operands. A
+        function of the parameters that returns the number is accepted too.
     """
 
     @axis_kept(p)

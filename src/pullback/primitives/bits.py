@@ -44,7 +44,10 @@ def _reduce_precision_abstract_eval(x: ShapedArray, *, exponent_bits: int, manti
 
 @reduce_precision_p.host
 def _reduce_precision_host(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Round to nearest, ties to even; overflow becomes infinite, and numbers below the smallest normal one become 0."""
+    """Round floats to ``exponent_bits`` and ``mantissa_bits``, by NumPy: to nearest, ties to even.
+
+    Overflow becomes infinity, and numbers below the smallest normal number become 0.
+    """
     info = dtypes.finfo(x.dtype)
     if x.dtype.itemsize < 4:
         wide = _reduce_precision_host(

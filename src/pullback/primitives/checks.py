@@ -68,7 +68,10 @@ def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
 
 
 def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
-    """Return the dtype of all operands, or raise if they differ."""
+    """Return the dtype that all operands have; raise if their dtypes differ.
+
+    ``name`` is the name of the operation in the error, and ``avals`` are the types of the operands.
+    """
     dtype = avals[0].dtype
     for a in avals[1:]:
         if a.dtype != dtype:
@@ -81,7 +84,7 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
 
 
 def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
-    """Raise unless the integer type ``dtype`` can hold the last index of an axis.
+    """Raise unless the integer type ``dtype`` can hold ``last``, the last index of an axis.
 
     Raises:
       IndexRangeError: ``dtype`` cannot hold it (an OverflowError and a ValueError).
@@ -100,7 +103,10 @@ def _largest(dtype: np.dtype[Any]) -> int:
 
 
 def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
-    """The shape to which all of ``shapes_`` broadcast, by NumPy's rules."""
+    """Return the shape to which all of ``shapes_`` broadcast, by NumPy's rules; raise if they do not broadcast.
+
+    ``name`` is the name of the operation in the error.
+    """
     first = shapes_[0]
     for s in shapes_:
         if s != first:

@@ -45,10 +45,10 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 class HiddenAxis(NamedTuple):
-    """A stand-in for the name of a named axis that an inner axis of the same name shadows.
+    """A stand-in for the name of a named axis, used where an inner axis of the same name shadows this axis.
 
     Attributes:
-      key: identifies the outer axis in types.
+      key: the key of the outer axis, which identifies it in types.
       name: the name of both axes.
     """
 
@@ -64,10 +64,7 @@ def _names(params: dict[str, Any]) -> frozenset[Any]:
 
 
 def _key(name: Any) -> Any:
-    """The key that identifies the named axis ``name`` in types.
-
-    For a name that is not in scope, as when a program is only printed, it is the name.
-    """
+    """Return the key that identifies the named axis ``name`` in types; the name itself if no axis in scope has it."""
     if isinstance(name, HiddenAxis):
         return name.key
     return state.axes[name].key if name in state.axes else name
@@ -78,7 +75,7 @@ def _keys(names: Sequence[Any]) -> frozenset[Any]:
 
 
 def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primitive:
-    """Make the primitive of an operation along the named axes that its parameter ``axes`` lists."""
+    """Make the primitive of a collective operation, along the named axes in its parameter ``axes``."""
     p = Primitive(name, keeps_weak_type=keeps_weak_type, **traits)
     p.axes(_names)
     p.impl(_not_mapped)
@@ -86,14 +83,14 @@ def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primit
 
 
 def _not_mapped(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Raise the error for a collective that reaches evaluation, because no trace maps its axes."""
+    """Raise the error for a collective that is evaluated although no transformation maps its axes."""
     for name in params["axes"]:
         axis_in_scope(name)
     raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but nothing maps them: a traced value leaked")
 
 
 def rows(x: Any, table: Any) -> Any:
-    """Gather the rows of ``x`` at the indices in ``table``; the result has the shape of the table, then of a row."""
+    """Gather the rows of ``x`` at the indices in ``table``; the result has the shape ``table.shape + x.shape[1:]``."""
     if isinstance(table, np.ndarray):
         table = ArrayImpl(table.astype(np.int32))
     rest = x.shape[1:]
@@ -103,14 +100,17 @@ def rows(x: Any, table: Any) -> Any:
 
 
 def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Gather the rows of ``x`` by group: an array of shape (groups, size of a group, ...)."""
+    """Gather the rows of ``x`` by group; return an array of shape (groups, size of a group, ...).
+
+    ``groups`` lists the indices of the rows in each group.
+    """
     return rows(x, np.array(groups))
 
 
 def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Reshape rows in groups, of shape (groups, size of a group, ...), to rows in the order of their indices.
+    """Invert :func:`_in_groups`: reshape (groups, size of a group, ...) to rows in the order of their indices.
 
-    ``groups`` lists the indices in each group.
+    ``groups`` lists the indices of the rows in each group.
     """
     flat = shapes.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
     return rows(flat, np.argsort(np.concatenate(groups)))
@@ -120,7 +120,7 @@ def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
 
 
 def psum(x: Any, names: Names, groups: Groups = None) -> Any:
-    """The sum over the named axes ``names``, within each group if there are ``groups``."""
+    """Return the sum of ``x`` over the named axes ``names``; with ``groups``, the sum within each group of indices."""
     return psum_p.bind(x, axes=tuple(names), groups=groups) if names else x
 
 
@@ -132,8 +132,8 @@ def _across(
     Args:
       name: the name of the primitive.
       along: ``along(x, axis)`` reduces an array along one of its axes.
-      repeated: ``repeated(x, size)`` reduces a value that is equal at ``size`` indices.
-      **traits: the traits of the operation.
+      repeated: ``repeated(x, size)`` reduces ``size`` copies of an unmapped value.
+      **traits: further traits of the primitive.
     """
     p = collective(name, **traits)
 
@@ -182,7 +182,10 @@ def _psum_transpose(ct: Any, x: LinearVar, *, axes: Names, groups: Groups) -> An
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Names, groups: Groups) -> Any:
-        """Return the extreme, and its tangent: the mean of the tangents at the indices whose element equals it."""
+        """Return the maximum or minimum over the named axes, and its tangent.
+
+        The tangent is the mean of the tangents of those elements that equal the maximum or minimum.
+        """
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         ans = p.bind(x, axes=axes, groups=groups)
@@ -224,7 +227,7 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
 
 
 def vary(x: Any, keys: frozenset[Any]) -> Any:
-    """Return ``x`` with a type that says that its value may differ along the named axes ``keys`` too."""
+    """Return ``x`` with ``keys`` added, in its type, to the named axes along which the value may differ."""
     if not keys:
         return x
     missing = keys - typeof(x).varying
@@ -254,12 +257,12 @@ def _axis_index_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) ->
 
 
 def _merged(x: Any, axis: int) -> Any:
-    """Reshape ``x`` to merge ``axis`` with the next axis."""
+    """Reshape ``x`` to merge ``axis`` with the axis after it."""
     return shapes.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
 
 
 def _divided(x: Any, axis: int, count: int) -> Any:
-    """Reshape ``x`` to split ``axis`` in two, the first of size ``count``."""
+    """Reshape ``x`` to split ``axis`` in two axes: the first has size ``count``."""
     return shapes.reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :]))
 
 
@@ -275,12 +278,12 @@ def _scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> S
 
 
 def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
-    """Return the position in a batch of axis number ``axis`` of one example.
+    """Return the position, in a batch, of the axis that is axis ``axis`` of an example.
 
     Args:
       axis: an axis of the example.
       dim: the position of the mapped axis in the batch; None if there is no mapped axis.
-      grows: whether a new axis is to be inserted at ``axis``; it goes before a mapped axis at the same position.
+      grows: whether ``axis`` is a new axis that is inserted; it goes before a mapped axis at the same position.
     """
     return axis + (dim is not None and (dim < axis if grows else dim <= axis))
 
@@ -294,7 +297,10 @@ reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
 
 
 def _check_size(axes: Names, size: int, groups: Groups) -> None:
-    """Raise if the axes are in scope, and do not have the ``size`` (within a group) that the program records."""
+    """Raise if the product of the sizes of the named axes differs from the one that the program records.
+
+    With ``groups``, ``size`` is the number of indices in one group. Nothing is checked if an axis is not in scope.
+    """
     found = [state.axes[name].size for name in axes if name in state.axes]
     if len(found) == len(axes) and math.prod(found) != size * (len(groups) if groups else 1):
         of = f"{len(groups)} groups of " if groups else ""
@@ -304,8 +310,8 @@ def _check_size(axes: Names, size: int, groups: Groups) -> None:
 def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
     """Register the abstract evaluation of ``p``, a collective that changes the size of an array axis.
 
-    ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result: ``dimension`` is the array axis,
-    ``axis_size`` is the size of the named axes, and ``tiled`` keeps the array axis instead of adding or removing it.
+    ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result. ``dimension`` is the array axis,
+    ``axis_size`` the size of the named axes. With ``tiled`` the array axis stays; otherwise it is added or removed.
     """
 
     @p.abstract_eval
@@ -521,9 +527,12 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Sum ``ct`` over the axes in ``reduced`` along which it may differ, except axes whose keys are in ``wanted``.
+    """Return the cotangent ``ct`` of an operand, summed over the named axes along which the operand has equal values.
 
-    ``wanted`` holds the keys of the axes along which the operand of this cotangent may differ.
+    Args:
+      ct: the cotangent; an axis along which it has equal values too is not summed.
+      wanted: the keys of the axes along which the operand may differ.
+      reduced: the axes to consider.
     """
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
@@ -538,11 +547,13 @@ operand does not vary; None if no sum is needed."""
 
 @summed_transpose(dot_general_p)
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
-    """Transpose ``dot_general`` for the operand, ``x`` or ``y``, that is linear.
+    """Transpose ``dot_general`` for its linear operand, ``x`` or ``y``, and sum the cotangent over named axes.
 
-    Its cotangent must be summed over the axes in ``reduced`` along which this operand has equal values. One contraction
-    computes products and sums, without storing a product for each index. The result is None if there are no axes to
-    sum over.
+    The sum is over the axes in ``reduced`` along which the linear operand has equal values. One contraction computes
+    products and sums, and stores no product for each index.
+
+    Returns:
+      The cotangents of ``x`` and ``y``; or None instead of the pair if there are no axes to sum over.
     """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying
@@ -554,10 +565,10 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
 
 @provides
 def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
-    """Transpose the operation ``node``; sum each cotangent over the mapped axes along which its operand does not vary.
+    """Transpose the operation ``node``: return the cotangent of each operand, given ``ct`` of the result.
 
-    A value varies along a named axis if its type says that it may differ between indices: each index then has a
-    cotangent of its own. The cotangent ``ct`` of the result is first converted to the type of the result.
+    Each cotangent is summed over the axes in ``reduced`` along which its operand does not vary. A value varies along a
+    named axis if its type says that it may differ between indices: each index then has a cotangent of its own.
     """
     primitive, args, params = node.primitive, node.args, node.params
     assert primitive is not None
@@ -575,6 +586,9 @@ def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> A
 
 
 def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
-    """Return ``ct`` with a type that says that it may differ along those axes of ``reduced`` where ``var`` may."""
+    """Return ``ct``, with a type that varies along the axes in ``reduced`` along which ``var`` varies.
+
+    A value varies along a named axis if it may differ between the indices of the axis.
+    """
     wanted = var.aval.varying
     return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct

@@ -63,19 +63,19 @@ def elementwise(
 
     Args:
       name: the name in jaxprs and errors.
-      of: a predicate on dtypes, from ``checks``: the dtypes it accepts.
+      of: a predicate on dtypes, from ``checks``: the dtypes that the operation accepts.
       host: the NumPy function.
-      jvp: for one operand ``rule(t, x, ans) -> tangent``; for several, a rule ``rule(t, *operands, ans) -> tangent``
-        for each, with the shape of ``ans``, or None where that derivative is zero. None for an operation that is
-        constant almost everywhere.
+      jvp: for one operand a rule ``rule(t, x, ans) -> tangent``; for several, a sequence with a rule ``rule(t,
+        *operands, ans) -> tangent`` for each operand, or None where that derivative is zero. Tangents have the shape of
+        ``ans``. None instead of rules for an operation that is constant almost everywhere.
       out: maps the dtype of the operands to the dtype of the result; by default they are equal.
       arity: the number of operands.
       hlo: the name of an operation of StableHLO, or of another dialect as in ``chlo.asin``; or ``rule(hlo, *operands)
         -> value`` for operands of one shape; or ``COMPOSED`` if ``primitives.special.compositions`` registers that
         rule.
       hlo_complex: the same for complex operands; by default ``hlo``.
-      doc: makes the operation public, with a function of that name in ``pullback.lax``: a sentence on the operation,
-        with operands ``x`` and ``y``; the operands of an example; its output.
+      doc: makes the operation public, with a function in ``pullback.lax``, and documents it: a sentence on the
+        operation, with operands ``x`` and ``y``; the operands of an example; the output of the example.
       lax: the name of that function, if it differs from ``name``.
       cost: the cost of one element; by default the cost of a sine.
       **traits: further traits, by their names in ``core.traits``.
@@ -124,15 +124,15 @@ def host_fused(
 
 
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
-    """Declare an elementwise operation by a formula of other operations, with derivative rules of its own.
+    """Declare an elementwise operation by a formula of other operations, with its own derivative rules.
 
-    It is for derivatives whose formula has guards, such as a selection that avoids 0 times infinity. A guarded formula
-    has the right value, but a wrong derivative. So each order of derivative is declared with its own formula.
+    Some formulas have guards, such as a selection that avoids 0 times infinity. A guarded formula has the right value,
+    but its derivative is wrong, so that the derivative needs a rule with a formula of its own.
 
     Args:
       name: the name in jaxprs and errors.
-      of: a predicate on dtypes: the dtypes it accepts.
-      formula: ``formula(*operands, **params)``, of arrays with operators (``Formula``).
+      of: a predicate on dtypes: the dtypes that the operation accepts.
+      formula: ``formula(*operands, **params)`` returns the result; operands are arrays with operators (``Formula``).
       jvp: for each operand ``rule(t, *operands, **params) -> tangent``, with the shape of the result.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
@@ -208,7 +208,10 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
 
 
 def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
-    """Make a tangent rule that sums the terms of all operands, from the rule of each."""
+    """Make the rule for the tangent of a result, which is a sum with a term for each operand.
+
+    ``each`` holds, for each operand, the rule that computes its term, or None if the term is zero.
+    """
 
     def rule(ans: Any, primals: Any, tangents: Any) -> Any:
         total: Any = ZERO
@@ -275,7 +278,10 @@ def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
 
 
 def _common_axis(args: Any, dims: Any) -> int | None:
-    """The position of the mapped axis if the operands broadcast without changes; None if they must be aligned first."""
+    """Return the position of the mapped axis if it is the same in all mapped operands, and they broadcast as they are.
+
+    Return None if the operands must be aligned first, for example if their ranks differ.
+    """
     dim = None
     rank = 0
     for x, d in zip(args, dims):

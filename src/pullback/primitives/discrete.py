@@ -43,13 +43,13 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _comparison(name: str, of: Of, sentence: str, printed: str) -> Primitive:
-    """Declare a comparison, whose ``name`` is both Python's and the compiler's, such as ``lt``.
+    """Declare a comparison, such as ``lt``; Python and the compiler use the same name.
 
     Args:
       name: the name.
-      of: a predicate on dtypes: the dtypes it accepts.
+      of: a predicate on dtypes: the dtypes that the comparison accepts.
       sentence: the first sentence of the public docstring.
-      printed: the result for 1 and 2, the example of that docstring.
+      printed: what the example in the public docstring prints for the operands 1 and 2.
     """
     return elementwise(
         name, doc=(sentence, "1.0, 2.0", printed),
@@ -121,9 +121,9 @@ shift_right_arithmetic_p = elementwise(
 
 
 def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
-    """Emit the elementwise ``operation`` on the bits of the integer ``x`` read as unsigned.
+    """Emit the elementwise ``operation`` on the integer ``x`` read as unsigned, with a result in the dtype of ``x``.
 
-    Otherwise the compiler would sign-extend them to 8 or 64 bits.
+    For signed integers the compiler would extend the sign to 8 or 64 bits.
     """
     if dtypes.is_unsigned(x.dtype):
         return hlo.elementwise(operation, x)
@@ -138,7 +138,10 @@ def _population_count_lowering(hlo: Any, x: Any) -> Any:
 
 
 def _clz_lowering(hlo: Any, x: Any) -> Any:
-    """Emit a count of leading zeros on unsigned bits; for a signed constant the compiler would count 64 bits."""
+    """Emit a count of leading zero bits, of ``x`` as an unsigned integer.
+
+    For a signed constant the compiler would count in 64 bits.
+    """
     return _of_bits(hlo, "stablehlo.count_leading_zeros", x)
 
 
@@ -155,7 +158,11 @@ compiled_from(clz_p, 500_000)  # 1,000,000: 6564 / 384
 
 
 def bitcast_convert_type(x: Any, dtype: Any) -> Any:
-    """Reinterpret the bits of ``x`` as ``dtype``; a narrower dtype adds a last axis, and a wider one consumes it."""
+    """Reinterpret the bits of ``x`` as ``dtype``.
+
+    If ``dtype`` is narrower, the result has a new last axis, for the numbers in one element. If it is wider, the last
+    axis of ``x`` is merged into one element.
+    """
     return bitcast_convert_type_p.bind(x, new_dtype=dtype)
 
 
@@ -164,9 +171,9 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False
 
 @bitcast_convert_type_p.jvp
 def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """The jvp rule of a bitcast: an unchanged tangent if the dtype stays, and zero if the new dtype is discrete.
+    """Return the result of a bitcast and its tangent: unchanged for the same dtype, zero for a discrete new dtype.
 
-    It raises for a new float or complex dtype, since the derivative would be lost.
+    Raise for a different float or complex dtype, since the derivative would be lost.
     """
     (x,), (t,) = primals, tangents
     if x.dtype == new_dtype:
@@ -198,7 +205,10 @@ def _bitcast_batch(axis: MappedAxis, args: Any, dims: Any, *, new_dtype: np.dtyp
 
 @bitcast_convert_type_p.lowering
 def _bitcast_lowering(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Emit a bitcast; booleans, one bit in the compiler, and complex numbers go through bytes and pairs of floats."""
+    """Emit a bitcast; convert booleans to bytes first, and complex numbers to pairs of floats.
+
+    In the compiler booleans have one bit, and complex numbers have no bitcast.
+    """
     shape, last = x.shape, len(x.shape)
     if x.dtype.itemsize != new_dtype.itemsize:
         return hlo.bitcast(x, hlo.result.shape, new_dtype)

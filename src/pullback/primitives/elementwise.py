@@ -142,7 +142,7 @@ def _div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """``x - y`` for Taylor coefficients or tangents, each of which may be the symbolic zero ``ZERO``."""
+    """Return ``x - y``, for Taylor coefficients or tangents; each may be ``ZERO``, the symbolic zero."""
     return x if y is ZERO else neg(y) if x is ZERO else sub(x, y)
 
 
@@ -214,7 +214,7 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @taylor(div_p)
 def _div_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    """The coefficients of the quotient, from ``ans * y = x``."""
+    """Return the function that computes the Taylor coefficients of the quotient ``ans``, from ``ans * y = x``."""
 
     def coefficient(k: int) -> Any:
         rest = difference(x[k], of_product(y, ans, k, first=1))
@@ -298,10 +298,10 @@ square_p = elementwise(
 
 
 def _materialized_value(series: Series) -> Series:
-    """Return ``series``, with a value that a compiled program computes only once for all of its uses.
+    """Return ``series``, after making a compiled program compute the value of the series only once.
 
-    Otherwise the compiler computes it again in the kernel of each coefficient: for the sine of 20,000 elements to order
-    10 that takes 1.8 instead of 0.4 ms.
+    Otherwise the compiler computes the value again in the kernel of each coefficient: for the sine of 20,000 elements
+    to order 10 that takes 1.8 instead of 0.4 ms.
     """
     if not state.trace.eager:
         series.known[0] = materialized(series.known[0])
@@ -324,7 +324,7 @@ def _expm1_taylor(ans: Series, x: Series) -> Coefficient:
 
 @taylor(sqrt_p)
 def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
-    """The coefficients of the square root, from ``ans * ans = x``."""
+    """Return the function that computes the Taylor coefficients of the square root ``ans``, from ``ans * ans = x``."""
     half = div(0.5, ans[0])
 
     def coefficient(k: int) -> Any:
@@ -349,7 +349,7 @@ compiled_from(integer_pow_p, 1_000_000)  # fifth power, 1,000,000: 1007 / 358
 
 @integer_pow_p.lowering
 def _integer_pow_lowering(hlo: Any, x: Any, *, y: int) -> Any:
-    """Emit the power by repeated squaring, as on the host."""
+    """Emit ``x**y`` by repeated squaring."""
     if y < 0:
         return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
     result, power = None, x
@@ -379,7 +379,10 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
 
 @taylor(integer_pow_p)
 def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
-    """The coefficients of an integer power, by products: the recurrence for powers would divide by zero at zero."""
+    """Return the function that computes the Taylor coefficients of ``x**y``, for an integer ``y``, by products.
+
+    The recurrence for other powers would divide by zero where ``x`` is zero.
+    """
     if y >= 0:
         power = _integer_power(x, y)
         return lambda k: power[k]
@@ -387,7 +390,7 @@ def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
 
 
 def _integer_power(x: Series, exponent: int) -> Series:
-    """The series of an integer power of ``x``, by repeated squaring."""
+    """Return the Taylor series of ``x**exponent``, by repeated squaring."""
     result, power = None, x
     while exponent:
         if exponent & 1:
@@ -442,9 +445,9 @@ def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 
 
 def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    """The coefficients of ``x**y = exp(y log x)`` for a ``y`` that is not constant.
+    """Return the function that computes the Taylor coefficients of ``x**y = exp(y log x)``, for a ``y`` that varies.
 
-    Where ``x`` is zero, they are zero for orders below ``y``, and not finite above.
+    Where ``x`` is zero, the coefficients of orders below ``y`` are zero, and the others are not finite.
     """
     base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
     inverse = Series([div(1, base)])  # without `next`, which would make a reference cycle
@@ -466,7 +469,10 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 
 
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
-    """The coefficients of ``y = x**exponent``, from ``x y' = exponent y x'`` and a series of the slope ``y' / x'``."""
+    """Return the function that computes the Taylor coefficients of ``y = x**exponent``, for a number ``exponent``.
+
+    They follow from ``x y' = exponent y x'``, by a series of the slope ``y' / x'``.
+    """
 
     slope = Series([mul(exponent, pow(x[0], exponent - 1))])
     at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
@@ -487,9 +493,17 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
 
 def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
-    """Append Taylor coefficients to ``slope``, the series of s = y' / x' for y = x**exponent, up to ``count``.
+    """Append Taylor coefficients to ``slope``, the series s = y' / x' for y = x**exponent, until it has ``count``.
 
-    The coefficients follow from x s = exponent y. ``powers`` is the series of y, and ``divisor`` is the value of x.
+    The coefficients follow from x s = exponent y.
+
+    Args:
+      slope: the series of s, which is changed in place.
+      powers: the series of y.
+      x: the series of x.
+      exponent: the exponent.
+      divisor: the value of x, or another number where that is zero.
+      count: the number of coefficients that ``slope`` has in the end.
     """
     for k in range(len(slope.known), count):
         rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
@@ -503,11 +517,12 @@ up to order 63 are zero."""
 
 
 def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient:
-    """The coefficients of a power whose exponents are a constant array.
+    """Return the function that computes the Taylor coefficients of a power whose exponents are a constant array.
 
-    Each exponent is n + r, where n is the exponent if that is a small integer, and 0 otherwise. The power n is computed
-    by products, and the power r by x y' = r y x'. The two are multiplied. The power r has a derivative with respect to
-    the exponent even where r is zero, except where the base is zero.
+    Each exponent is a sum n + r: n is the exponent if that is a small nonnegative integer, and 0 otherwise. The
+    function multiplies the series of x**n, computed by products, with the series y of x**r, computed from x y' = r y
+    x'. The second series is computed even where r is zero, so that the result has a derivative with respect to the
+    exponent.
     """
     number, is_small, bits = _small_integers(exponent)
     products, rest = _power_by_bits(x, number, bits, ans[0].dtype), sub(exponent, number)
@@ -532,7 +547,12 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
 
 
 def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
-    """Return small integer exponents (0 for others), the mask of these, and the bit length of the largest."""
+    """Find the exponents that are small nonnegative integers.
+
+    Returns:
+      The exponents, with 0 for those that are not small integers; the mask of the small integers; and the number of
+      bits of the largest small integer.
+    """
     exponent_re = real_part(exponent)
     is_small = and_p.bind(ge_p.bind(exponent_re, 0), lt(exponent_re, 1 << _BITS))
     is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(exponent_re), exponent.dtype)))
@@ -553,10 +573,16 @@ def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
 
 
 def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
-    """Make a function of k and the coefficient of order k of ``x**exponent`` that corrects it where ``x`` is zero.
+    """Make a function that corrects a Taylor coefficient of ``x**exponent`` where ``x`` is zero.
 
-    There it is 0 for k below the exponent, and not finite for k above it. ``base`` is the value of the series ``x``,
-    and ``where_zero`` is the mask of the elements to correct.
+    The function takes an order k and the coefficient of order k. It replaces elements by 0 if k is below the exponent,
+    and by a value that is not finite if k is above.
+
+    Args:
+      base: the value of the series ``x``.
+      x: the series of the base of the power.
+      exponent: the exponents.
+      where_zero: the mask of the elements to correct.
     """
     base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
     exponent_re = real_part(exponent)
@@ -583,11 +609,11 @@ def _select_series(which: Any, x: Series, y: Series) -> Series:
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
-    """The derivative of ``x**y`` of order ``by_x`` in x and ``by_y`` in y: x**(y - by_x) times a polynomial in log x.
+    """Return the derivative of ``x**y`` of order ``by_x`` in x and ``by_y`` in y.
 
-    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . A zero
-    factor makes the product zero, even if the other is infinite. At x = y = 0 a derivative with respect to y alone is
-    0, since x**y is constant for y > 0.
+    It is x**(y - by_x) times a polynomial in log x. The coefficient of log(x)**j is binomial(by_y, j) times the
+    derivative of order by_y - j of y (y - 1) ... (y - by_x + 1). Zero times infinity counts as zero. At x = y = 0 a
+    derivative with respect to y alone is 0, since x**y is constant for y > 0.
     """
     dtype = x.dtype
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
@@ -645,9 +671,10 @@ compiled_from(hypot_p, 200_000)  # 1,000,000: 3651 / 562
 
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
-    """``t exp(x) / (exp(x) + exp(y))`` without overflow, with weight 1/2 where both are equal, infinities too.
+    """Return ``t exp(x) / (exp(x) + exp(y))`` without overflow: the term of ``x`` in the tangent of ``logaddexp``.
 
-    Its error comes from the rounding of x - y: up to half a unit in the last place of that difference.
+    For equal operands, even infinite ones, the result is t / 2. The error of the result comes from the rounding of ``x
+    - y``: up to half a unit in the last digit of that difference.
     """
     d = sub(x, y)
     return mul(t, logistic(where(and_p.bind(eq(x, y), ne_p.bind(d, d)), 0, d)))
@@ -674,11 +701,11 @@ cos_p = elementwise(
 
 
 def _with_companion(slope: Any, sign: int) -> Rule:
-    """Make the Taylor rule of a function f with f' = g and g' = f or -f, such as the sine.
+    """Make the Taylor rule of a function f, such as the sine, whose derivative g has the derivative f or -f.
 
     Args:
       slope: the function g.
-      sign: 1 for g' = f, -1 for g' = -f.
+      sign: 1 if the derivative of g is f, -1 if it is -f.
     """
 
     def rule(ans: Series, x: Series) -> Coefficient:
@@ -743,7 +770,7 @@ asinh_p = elementwise(
 
 
 def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
-    """``t / sqrt(x**2 - 1)``, as a quotient by sqrt(x - 1) and sqrt(x + 1), which is right on the branch cuts."""
+    """Return ``t / sqrt(x**2 - 1)``, computed as ``t / sqrt(x - 1) / sqrt(x + 1)``, which is right on branch cuts."""
     quotient = div(t, sqrt(sub(x, 1)))
     return div(quotient, sqrt(sub(x, -1)))
 
@@ -811,7 +838,7 @@ def _over_factors(t: Any, x: Any) -> Any:
 
 
 def _turned(z: Any) -> Any:
-    """Multiply ``z`` by i, and keep the signs of zeros."""
+    """Return ``i * z``, by an exchange of the parts of ``z``, which keeps the signs of zeros."""
     return complex(neg(imag(z)), real(z))
 
 
@@ -826,10 +853,9 @@ def _tanh_slope(x: Any, ans: Any) -> Any:
 
 
 def _inverse_square(function: Any, z: Any, growing: int) -> Any:
-    """``1 / function(z)**2`` without overflow, for a function such as cosh.
+    """Return ``1 / function(z)**2`` without overflow, for a complex function that grows exponentially, such as cosh.
 
-    The function grows exponentially with the real part of ``z`` (``growing`` 0) or the imaginary part (1). The formula
-    1 - tanh(z)**2 would return zero far from the imaginary axis.
+    ``growing`` is the part of ``z`` with which the function grows: 0 for the real part, 1 for the imaginary part.
     """
     parts = [real(z), imag(z)]
     limit = 0.99 * math.log(dtypes.finfo(parts[0].dtype).max)
@@ -844,12 +870,12 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
 def high_part(x: Any) -> Any:
-    """Truncate ``x``, in single or double precision, to the upper half of its bits, so that its square is exact."""
+    """Return ``x``, a float of 32 or 64 bits, with the lower half of its mantissa set to zero: its square is exact."""
     return without_last_bits(x, 12 if x.dtype.itemsize == 4 else 27)
 
 
 def without_last_bits(x: Any, count: int) -> Any:
-    """Set the last ``count`` bits of ``x``, in single or double precision, to zero."""
+    """Return ``x``, a float of 32 or 64 bits, with the last ``count`` bits of its mantissa set to zero."""
     bits = np.dtype(f"u{x.dtype.itemsize}")
     keep = np.array(~((1 << count) - 1) & dtypes.iinfo(bits).max, bits)
     return bitcast_convert_type(and_p.bind(bitcast_convert_type(x, bits), shapes.full((), keep, bits)), x.dtype)
@@ -984,9 +1010,9 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def _narrowed(ct: Any, x: LinearVar) -> Any:
-    """Convert the cotangent ``ct`` to the dtype of the operand ``x``.
+    """Convert the cotangent ``ct`` to the dtype of the operand ``x``, which is the real or imaginary part of a result.
 
-    The dtypes differ where ``x`` has 16 bits, since complex numbers made of it have parts of 32 bits.
+    The dtypes differ if ``x`` has 16 bits, since the parts of a complex number have at least 32 bits.
     """
     return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 
@@ -1086,12 +1112,18 @@ runtime.small_integers_requested.append(_prepare_small_integers)
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """Select ``x`` where ``which`` is true, else ``y``; all broadcast, and ``x`` or ``y`` may be a Python number."""
+    """Select ``x`` where ``which`` is true, else ``y``; all three broadcast.
+
+    ``x`` or ``y`` may be a Python number.
+    """
     return select_n(which, y, x)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """Select each element from the case with the index in ``which``, an array of booleans or int32."""
+    """Select each element of the result from one of ``cases``: ``which`` holds the index of the case for each element.
+
+    The indices are int32, or booleans for two cases.
+    """
     if which.dtype.kind != "b" and all(typeof(x).weak_type for x in cases):
         which = convert_element_type(which, which.dtype, True)  # so that it does not affect the type of the result
     return select_n_p.bind(which, *cases)
@@ -1159,18 +1191,18 @@ clamp_p = elementwise(
 
 
 def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """Convert ``x`` to ``dtype`` and weak type; return ``x`` itself if it has both already."""
+    """Convert ``x`` to ``dtype``, weakly typed if ``weak_type``; return ``x`` itself if nothing changes."""
     if x.dtype == dtype and x.weak_type == weak_type:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
 def indicator(x: Any, dtype: Any) -> Any:
-    """Convert a mask ``x`` to factors of ``dtype``: ones where it is true, and zeros where it is false.
+    """Convert a mask ``x`` to factors of ``dtype``: 1 where the mask is true, and 0 where it is false.
 
-    The compiler turns a product with a converted ``x`` into a selection, which loses a NaN and moves the other factor
-    into the loop over the product: a Jacobian by columns of ``cos(x)`` then takes five times as long. A selection
-    between constant arrays prevents this.
+    The factors come from a selection between constants. After a plain conversion the compiler would turn a product with
+    them into a selection, which loses a NaN, and would move the other factor into the loop over the product: a Jacobian
+    by columns of ``cos(x)`` then takes five times as long.
     """
     if dtypes.is_bool(dtype):
         return x
@@ -1224,10 +1256,10 @@ def _convert_transpose(ct: Any, x: LinearVar, *, new_dtype: np.dtype[Any], weak_
 
 
 def materialized(x: Any) -> Any:
-    """Return ``x``, which a compiled program stores as one array that all uses read.
+    """Return ``x`` unchanged, but make a compiled program store it as one array that all later operations read.
 
-    Otherwise the compiler may compute an operand again for each use, and round it differently. A derivative that finds
-    the largest element by ``==`` needs the exact values from which the largest was computed.
+    Otherwise the compiler may compute ``x`` again for each use, with different rounding. A derivative that finds the
+    largest element by ``==`` needs the exact values from which the largest was computed.
     """
     return once_p.bind(x)
 

@@ -25,7 +25,7 @@ _new = object.__new__
 
 
 def binary(p: Primitive) -> Any:
-    """Make a method or function that binds ``p`` with two operands."""
+    """Make a function or method of two operands that applies the primitive ``p`` and returns a formula."""
 
     def apply(x: Any, y: Any) -> Formula:
         out = _new(Formula)
@@ -37,7 +37,7 @@ def binary(p: Primitive) -> Any:
 
 
 def _reflected(p: Primitive) -> Any:
-    """Make a reflected method, which binds ``p`` with its two operands in reverse order."""
+    """Make a reflected method, such as ``__radd__``, which applies ``p`` to the other operand and ``self``."""
 
     def apply(self: Formula, other: Any) -> Formula:
         out = _new(Formula)
@@ -48,7 +48,7 @@ def _reflected(p: Primitive) -> Any:
 
 
 def unary(p: Primitive) -> Any:
-    """Make a method or function that binds ``p`` with one operand."""
+    """Make a function or method of one operand that applies the primitive ``p`` and returns a formula."""
 
     def apply(x: Any) -> Formula:
         out = _new(Formula)
@@ -100,21 +100,24 @@ _AS_IT_IS = {Formula, NoneType, *SCALARS}
 
 
 def wrapped(x: Any) -> Any:
-    """Wrap arrays, in tuples and lists too, as formulas; return other values unchanged."""
+    """Wrap an array as a formula, also in tuples and lists; return other values unchanged."""
     if type(x) in (tuple, list):
         return type(x)(map(wrapped, x))
     return x if type(x) in _AS_IT_IS else Formula(x)
 
 
 def unwrapped(x: Any) -> Any:
-    """Invert :func:`wrapped`: replace formulas, in tuples and lists too, by their arrays."""
+    """Replace a formula by its array, also in tuples and lists; this inverts :func:`wrapped`."""
     if type(x) in (tuple, list):
         return type(x)(map(unwrapped, x))
     return x.array if type(x) is Formula else x
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make ``function``, of formulas (arrays with operators), accept arrays too; it then returns arrays."""
+    """Decorate ``function``, which takes formulas (arrays with operators), so that it also takes arrays.
+
+    If no argument is a formula, the decorated function returns arrays; otherwise it returns formulas.
+    """
 
     def of_arrays(*xs: Any, **params: Any) -> Any:
         out = function(*map(wrapped, xs), **params)

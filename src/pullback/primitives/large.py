@@ -20,12 +20,12 @@ from pullback.core.trace import Primitive, Rule
 
 
 def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
-    """Wrap the host rule of ``primitive``, to compile and run the operation instead if an operand is large.
+    """Replace the host rule of ``primitive``: if an operand is large, the new rule compiles and runs the operation.
 
     Args:
       primitive: the operation, whose host rule is registered already.
-      least: the number of elements from which on an operand is large.
-      matrices: the number of matrices that it must hold too, since compiled routines divide them among the cores.
+      least: the least number of elements of a large operand.
+      matrices: the least number of matrices in a large operand, since compiled routines divide them among the cores.
     """
     host = primitive.host_rule
     assert host is not None

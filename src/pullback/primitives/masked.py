@@ -32,10 +32,10 @@ Zeros = tuple[bool, ...]
 
 
 def _masked(base: Primitive) -> Primitive:
-    """Make the primitive ``masked_<base>``: the product ``base``, except that zeros of marked operands make zeros.
+    """Make the primitive ``masked_<base>``: the operation ``base``, in which zeros of marked operands make zeros.
 
-    It has a rule for abstract evaluation only; the callers register the others. Its parameter ``zeros`` has a flag for
-    each operand: whether the operand is marked, that is, whether its zeros times infinity or NaN are 0.
+    A zero of a marked operand times infinity or NaN is 0. The parameter ``zeros`` holds a flag for each operand:
+    whether it is marked. The primitive has a rule for abstract evaluation only; the callers register the other rules.
     """
     price = Cost.SIMPLE if cost.of(base) is Cost.LIGHT else cost.of(base)  # it also compares and selects
     p = Primitive(f"masked_{base.name}", elementwise=elementwise.of(base), cost=price)
@@ -131,11 +131,13 @@ as long with a test, and 2.2 times without.
 
 
 def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -> Primitive:
-    """Declare the masked primitive of a sum of products, such as a contraction: zero times infinity or NaN is 0 there.
+    """Declare the masked primitive of a sum of products, such as a contraction.
+
+    In the masked primitive, a zero of a marked operand times infinity or NaN is 0.
 
     Args:
       base: the operation.
-      factors: the positions of the two operands whose elements are multiplied; the others hold indices.
+      factors: the positions of the two operands whose elements are multiplied; other operands hold indices.
     """
     without = partial(_without_masked_terms, factors=factors)
     p = masked_by_amending(base, without)
@@ -156,15 +158,15 @@ def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -
 def _without_masked_terms(
     base: Primitive, out: Any, *operands: Any, factors: tuple[int, int], zeros: Zeros, **params: Any
 ) -> Any:
-    """Correct sums of products that are NaN because a zero of a marked operand is multiplied by infinity or NaN.
+    """Correct sums of products that are NaN because a zero of a marked operand was multiplied by infinity or NaN.
 
-    They are computed again with zeros instead of infinite and NaN factors. A sum stays NaN if an infinite or NaN factor
-    also has a product that no zero of a marked operand removes, even if that product alone would be infinite.
+    The function computes these sums again, with zeros in place of infinite and NaN factors. A sum stays NaN if it also
+    has a term with an infinite or NaN factor that is not multiplied by a zero of a marked operand.
 
     Args:
       base: the operation.
-      out: its results.
-      operands: its operands.
+      out: the result of ``base``, with the sums to correct.
+      operands: the operands of ``base``.
       factors: the positions of the two operands whose elements are multiplied.
       zeros: for each operand, whether it is marked: its zeros times infinity or NaN are 0.
       **params: the parameters of ``base``.
@@ -200,12 +202,14 @@ def _is_finite(x: Any) -> Any:
 
 
 def masked_by_amending(base: Primitive, amend: Callable[..., Any]) -> Primitive:
-    """Declare the masked primitive of ``base``, in which a zero times infinity or NaN is 0, by correcting the results.
+    """Declare the masked primitive of ``base``, which computes ``base`` and then corrects the results.
+
+    In the masked primitive, a zero of a marked operand times infinity or NaN is 0.
 
     Args:
       base: the operation, which is linear in an operand.
       amend: ``amend(base, out, *operands, zeros, **params)`` returns the corrected results. ``out`` is the result of
-        ``base``, and ``zeros`` has a flag for each operand: whether its zeros make zeros.
+        ``base``, and ``zeros`` holds a flag for each operand: whether it is marked.
     """
     p = _masked(base)
     if base.host_rule is not None:
@@ -245,8 +249,9 @@ def masked_solution(base: Primitive, columns: Callable[..., bool]) -> Primitive:
     """Declare the masked primitive of ``base``, which solves linear equations: a zero right side has a zero solution.
 
     Args:
-      base: its last operand holds the right sides.
-      columns: maps the parameters to whether the columns of that operand are the right sides; otherwise its rows are.
+      base: the operation, whose last operand holds the right sides.
+      columns: ``columns(**params)`` is true if the columns of the last operand are the right sides, and false if its
+        rows are; ``params`` are the parameters of ``base``.
     """
 
     def amend(base: Primitive, out: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def array_operand(name: str, x: Any) -> Array:
-    """Convert an operand to an array; raise for lists, strings and None, with the name of the function."""
+    """Convert an operand to an array; raise for lists, strings and None, with ``name``, the function, in the error."""
     if isinstance(x, Array):
         return x
     try:
@@ -36,25 +36,25 @@ def made(x: Any) -> Any:
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:
-    """Convert operands to arrays; a Python number stays if its default dtype is the dtype of the first array."""
+    """Convert operands to arrays, but keep Python numbers whose default dtype is the dtype of the first array."""
     arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
     dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
     return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]
 
 
 def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
-    """Whether ``dtype`` is exactly the dtype that a Python number of type ``kind`` has by default.
+    """Return whether a Python number of type ``kind`` has the default dtype ``dtype``; False if ``dtype`` is None.
 
-    It is False for None. As in JAX, the functions of ``lax`` do not promote.
+    As in JAX, the functions of ``lax`` do not promote dtypes.
     """
     return dtype is not None and dtypes.scalar_dtype(kind) == dtype
 
 
 def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
-    """Bind a primitive in the current trace, after its abstract evaluation rule has checked the operands.
+    """Check the operands of a primitive by its abstract evaluation rule, then apply it in the current trace.
 
     Raises:
-      DtypeError, ShapeError: they do not fit the operation.
+      DtypeError, ShapeError: the operands do not fit the operation.
     """
     if primitive.abstract_eval_rule is not None:
         primitive.abstract_eval_rule(*operand_avals(xs), **params)

@@ -51,7 +51,10 @@ def _sum_host(*factors: Any, scale: float) -> Any:
 
 
 def _add_products(out: Any, factors: Sequence[Any]) -> None:
-    """Add the products of ``factors`` to ``out`` in place; large arrays by blocks, which stay in the cache."""
+    """Add the products factors[0] * factors[1], factors[2] * factors[3], ... to ``out`` in place.
+
+    Large arrays are processed by blocks, which stay in the cache.
+    """
     pairs = list(zip(factors[::2], factors[1::2], strict=True))
     if out.size > 2 * _BLOCK:
         arrays = [out, *[x for x in factors if np.ndim(x)]]
@@ -115,9 +118,10 @@ def _sum_transpose(ct: Any, *factors: Any, scale: float) -> Any:
 
 @linear_operands(sum_of_products_p)
 def _linear_factors(moving: Sequence[int], count: int, *, scale: float) -> list[int] | None:
-    """For each product of a sum, the position of its factor that varies, or of its first factor if none does.
+    """Return, for each product of a sum of products, the position of its factor that varies.
 
-    It is None if both factors of a product vary.
+    A product without such a factor has the position of its first factor. The function returns None if both factors of a
+    product vary, since the sum is then not linear.
 
     Args:
       moving: the positions of the operands that vary.
@@ -143,7 +147,7 @@ def _sum_taylor(ans: Series, *factors: Series, scale: float) -> Coefficient:
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """The sum of coefficients of the same shape; ``ZERO`` if all of them are."""
+    """Return the sum of coefficients of the same shape; ``ZERO`` if all coefficients are ``ZERO``."""
     out: Any = ZERO
     for term in terms:
         if term is not ZERO:
@@ -152,19 +156,26 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def convolution(product: Callable[[Any, Any], Any], x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The sum of ``product(x[j], y[k - j])`` for j from ``first`` to k: order k of a bilinear product of series."""
+    """Return the sum of ``product(x[j], y[k - j])`` for j from ``first`` to k.
+
+    With ``first`` 0 it is the coefficient of order k of the product of the series ``x`` and ``y``.
+    """
     return total(product(a, b) for a, b in _terms(x, y, k, first))
 
 
 def of_product(x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The sum of ``x[j] * y[k - j]`` for j from ``first`` to k: order k of the elementwise product of series."""
+    """Return the sum of ``x[j] * y[k - j]`` for j from ``first`` to k.
+
+    With ``first`` 0 it is the coefficient of order k of the elementwise product of the series ``x`` and ``y``.
+    """
     return of_square(x, k, first) if x is y else _convolved(x, y, k, first, k)
 
 
 def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
-    """The coefficient of order k of ``sign`` times the elementwise square, without factors of orders below ``first``.
+    """Return ``sign`` times the sum of ``x[j] * x[k - j]`` for j from ``first`` to k - ``first``.
 
-    Products that occur twice are computed only once.
+    With ``first`` 0 the sum is the coefficient of order k of the square of the series ``x``. Products that occur twice
+    are computed only once.
     """
     stacked = _of_rows(x, x, k, first, k - first, sign)
     if stacked is not None:
@@ -191,16 +202,20 @@ def derivative(x: Series) -> Series:
 
 
 def integral(slope: Series, speed: Series, sign: int = 1) -> Coefficient:
-    """The coefficients from order 1 on of y with ``y' = sign * slope * speed``, where ``speed`` is x'."""
+    """Return the function that computes the coefficients, from order 1 on, of y with ``y' = sign * slope * speed``.
+
+    ``speed`` is the series of the derivative of x, and ``slope`` the series of dy/dx.
+    """
     return lambda k: _convolved(speed, slope, k - 1, 0, k - 1, sign / k)
 
 
 def composition(outer: Series, inner: Series) -> Coefficient:
-    """The coefficients from order 1 on of f(x), for the series ``outer`` of f about the value of x = ``inner``.
+    """Return the function that computes the coefficients, from order 1 on, of f(x), where ``inner`` is the series of x.
 
-    It computes powers of (x - value) up to the fourth, and polynomials of degree 3 in it (M. S. Paterson and L. J.
-    Stockmeyer, On the number of nonscalar multiplications necessary to evaluate polynomials, 1973). Since the series of
-    powers begin with zeros, order n takes n**3 / 24 products, and fewer if x has few coefficients.
+    ``outer`` is the series of f about the value of x. The function computes powers of x minus its value up to the
+    fourth, and polynomials of degree 3 in the fourth power (M. S. Paterson and L. J. Stockmeyer, On the number of
+    nonscalar multiplications necessary to evaluate polynomials, 1973). Since the series of powers begin with zeros,
+    order n takes n**3 / 24 products, and fewer if x has few coefficients.
     """
     x = Series([ZERO], lambda k: inner[k])
     square = Series([ZERO], lambda k: of_square(x, k))
@@ -210,9 +225,9 @@ def composition(outer: Series, inner: Series) -> Coefficient:
 
 
 def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
-    """The series of ``outer[start] + outer[start + 1] * z + outer[start + 2] * z**2 + ...``, for a series z.
+    """Return the series of ``outer[start] + outer[start + 1] * z + outer[start + 2] * z**2 + ...``, for a series z.
 
-    ``powers`` holds the series of the first powers of z, from z on. The value of z is zero.
+    ``powers`` holds the series of z, z**2, ... up to some power. The value of z is zero.
     """
     rest: list[Series] = []
 
@@ -228,12 +243,12 @@ def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
 
 
 def is_fixed(x: Series) -> bool:
-    """Whether a series is constant: it has only its value."""
+    """Return whether a series is constant: all coefficients after its value are zero."""
     return x.next is None and len(x.known) == 1
 
 
 def with_array(x: Series, like: Series) -> Series:
-    """Convert a series whose value is a Python number to one of an array, with the dtype of ``like``."""
+    """Return ``x``, but if its value is a Python number, a series whose value is an array of the dtype of ``like``."""
     return Series([full((), x[0], like[0].dtype)]) if type(x[0]) in SCALARS else x
 
 
@@ -252,9 +267,9 @@ _FEW, _SMALL = 3, 4096
 
 
 def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) -> Any:
-    """``scale`` times the sum of ``x[j] * y[k - j]`` for j from ``first`` to ``last``, by one NumPy call.
+    """Return ``scale`` times the sum of ``x[j] * y[k - j]`` for j from ``first`` to ``last``, by one NumPy call.
 
-    It is for small arrays, where calls dominate; the result is None for other operands.
+    Return None if the sum is short, or if the coefficients are not small host arrays: other ways are then faster.
     """
     if last - first < _FEW or not state.trace.quick:
         return None
@@ -280,7 +295,10 @@ def _silently(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _rows(x: Series, count: int) -> Any:
-    """Return at least ``count`` coefficients as rows of a matrix; None unless all are small host arrays of one type."""
+    """Return a matrix whose rows are at least ``count`` coefficients of ``x``, flattened.
+
+    Return None if fewer are known, or if they are not small host arrays of one shape and dtype.
+    """
     known, rows = x.known, x.rows
     if rows is False or len(known) < count:
         return None
@@ -308,7 +326,7 @@ def _rows(x: Series, count: int) -> Any:
 
 
 def _terms(x: Series, y: Series, k: int, first: int = 0, last: int | None = None) -> list[tuple[Any, Any]]:
-    """The pairs of factors of the nonzero products ``x[j] * y[k - j]`` for j from ``first`` to ``last``."""
+    """Return the pairs ``(x[j], y[k - j])`` for j from ``first`` to ``last`` (default k), without zero coefficients."""
     last = k if last is None else last
     if first > last:
         return []

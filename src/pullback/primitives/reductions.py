@@ -53,27 +53,33 @@ from pullback.primitives.sums import (
 
 
 def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
-    """The product over ``axes``."""
+    """Return the product of the elements of ``x`` over ``axes``."""
     return reduce_prod_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_max(x: Any, axes: Sequence[int]) -> Any:
-    """The largest element over ``axes``; NaN if an element is; complex numbers compare lexicographically."""
+    """Return the largest element over ``axes``, or NaN if any element is NaN.
+
+    Complex numbers are compared by their real parts, then by their imaginary parts.
+    """
     return reduce_max_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_min(x: Any, axes: Sequence[int]) -> Any:
-    """The smallest element over ``axes``; NaN if an element is; complex numbers compare lexicographically."""
+    """Return the smallest element over ``axes``, or NaN if any element is NaN.
+
+    Complex numbers are compared by their real parts, then by their imaginary parts.
+    """
     return reduce_min_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_and(x: Any, axes: Sequence[int]) -> Any:
-    """The bitwise conjunction over ``axes``."""
+    """Return the bitwise conjunction (and) of the elements of ``x`` over ``axes``."""
     return reduce_and_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_or(x: Any, axes: Sequence[int]) -> Any:
-    """The bitwise disjunction over ``axes``."""
+    """Return the bitwise disjunction (or) of the elements of ``x`` over ``axes``."""
     return reduce_or_p.bind(x, axes=tuple(axes)) if axes else x
 
 
@@ -96,7 +102,10 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """Make a rule that emits ``operation``, "maximum" or "minimum", or ``primitive`` for two complex elements."""
+    """Make a lowering rule for the larger or smaller of two elements.
+
+    The rule emits the StableHLO ``operation``, "maximum" or "minimum"; for complex elements it emits ``primitive``.
+    """
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):
@@ -107,7 +116,10 @@ def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
 
 
 def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
-    """The largest value of a dtype if ``largest``, else the smallest: the minimum, or maximum, over no elements."""
+    """Return the largest value of a dtype if ``largest``, else the smallest value.
+
+    The largest value is the minimum over no elements, and the smallest value the maximum over no elements.
+    """
     if dtypes.is_bool(dtype):
         return np.bool_(largest)
     if dtypes.is_integer(dtype):
@@ -145,14 +157,17 @@ for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 
 def is_extreme(x: Any, extreme: Any) -> Any:
-    """1 where an element of ``x`` equals ``extreme`` or is NaN, else 0; in the dtype of ``x``."""
+    """Return 1 where an element of ``x`` equals ``extreme`` or is NaN, and 0 elsewhere, in the dtype of ``x``."""
     hit = ops.or_p.bind(ops.eq(x, extreme), ops.ne_p.bind(x, x))
     return ops.convert_element_type(hit, x.dtype)
 
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Shape) -> Any:
-        """Return the extreme, and its tangent: the mean of the tangents of all elements that equal it."""
+        """Return the maximum or minimum over ``axes``, and its tangent.
+
+        The tangent is the mean of the tangents of all elements that equal the maximum or minimum.
+        """
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         ans = p.bind(x, axes=axes)
@@ -177,7 +192,10 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 
 def product_of_others(x: Any, axes: Shape) -> Any:
-    """For each element, the product of all others over ``axes``, without division, which would fail for zeros."""
+    """Return, for each element, the product of all other elements over ``axes``.
+
+    It is computed without division, which would fail for zeros.
+    """
     shape = x.shape
     if len(axes) == 1:
         (axis,) = axes
@@ -197,7 +215,7 @@ def product_of_others(x: Any, axes: Shape) -> Any:
 
 
 def norm(x: Any, axes: Sequence[int]) -> Any:
-    """The square root of the sum of squares over ``axes``, without overflow; at zero the derivative is zero."""
+    """Return the square root of the sum of squares over ``axes``, without overflow; its derivative at zero is zero."""
     return norm_p.bind(x, axes=tuple(axes))
 
 
@@ -226,7 +244,10 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 @norm_p.lowering
 def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
-    """Emit the norm, computed in double precision, or, for doubles, scaled by the largest element."""
+    """Emit the norm over ``axes``, without overflow of the squares.
+
+    It is computed in double precision; doubles are divided by the largest element before.
+    """
     wide = np.dtype(np.float64)
 
     def formula(x: Any) -> Any:
@@ -296,9 +317,10 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
 
 def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
-    """Emit the smaller (``direction`` "LT") or larger ("GT") of the integers x and y, then its index, i or j.
+    """Emit the better of the integers ``x`` and ``y``, then the index of that one, ``i`` or ``j``.
 
-    Of equal integers it is the one with the lower index.
+    The better one is the smaller for ``direction`` "LT", and the larger for "GT"; of equal integers, the one with the
+    lower index.
     """
     first = hlo.elementwise("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
     better = hlo.elementwise("stablehlo.or", hlo.compare(x, y, direction), first)
@@ -313,34 +335,42 @@ argmin_p = _argument_of_extreme("argmin", np.argmin, "LT")
 
 
 def cumsum(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The sum of the elements up to each element along an axis; from each element on if ``reverse``."""
+    """Return, for each position along ``axis``, the sum of the elements up to it, or from it on if ``reverse``."""
     return cumsum_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cumprod(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The product of the elements up to each element along an axis; from each element on if ``reverse``."""
+    """Return, for each position along ``axis``, the product of the elements up to it, or from it on if ``reverse``."""
     return cumprod_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cummax(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The largest of the elements up to each element along an axis; from each element on if ``reverse``."""
+    """Return, for each position along ``axis``, the largest element up to it, or from it on if ``reverse``."""
     return cummax_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cummin(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The smallest of the elements up to each element along an axis; from each element on if ``reverse``."""
+    """Return, for each position along ``axis``, the smallest element up to it, or from it on if ``reverse``."""
     return cummin_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """log(sum(exp(...))) of the elements up to each element along an axis; from each element on if ``reverse``."""
+    """Return, for each position along ``axis``, log(sum(exp(...))) of the elements up to it, or from it on.
+
+    ``reverse`` selects the elements from the position on.
+    """
     return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cumulative(name: str, *, of: Of, ufunc: np.ufunc, lowering: Callable[..., Any], **traits: Any) -> Primitive:
-    """Declare an operation that returns all partial results of a reduction by ``ufunc`` along one axis.
+    """Declare a cumulative operation: it returns all partial results of a reduction along one axis.
 
-    ``of`` is a predicate on dtypes: the dtypes that the operation accepts.
+    Args:
+      name: the name of the primitive.
+      of: a predicate on dtypes: the dtypes that the operation accepts.
+      ufunc: the NumPy function of two elements by which to reduce.
+      lowering: the lowering rule.
+      **traits: further traits of the primitive.
     """
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
@@ -368,7 +398,7 @@ def _lowered_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
 
 
 def _neutral_of_sum(dtype: np.dtype[Any]) -> Any:
-    """The neutral element of a sum: minus zero in dtypes that have it, since 0 + -0 is 0."""
+    """Return the zero of ``dtype`` to start a sum with: -0 if the dtype has it, since 0 + -0 would be 0."""
     return dtype.type(complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_float(dtype) else 0)
 
 
@@ -380,10 +410,10 @@ def _cumlogsumexp_lowering(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any
 
 
 def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
-    """The cumulative log-sum-exp, scaled by z, the cumulative maximum, to prevent overflow.
+    """Return the cumulative log-sum-exp, scaled by the cumulative maximum z to prevent overflow.
 
-    It is z[k] + log s[k], where s[k] = exp(z[k-1] - z[k]) s[k-1] + exp(x[k] - z[k]). Only the recurrences are
-    sequential; exponentials and logarithms are of whole arrays.
+    The result is z[k] + log s[k], where s[k] = exp(z[k-1] - z[k]) s[k-1] + exp(x[k] - z[k]). The recurrences for z and
+    s are sequential, but the exponentials and logarithms are computed for whole arrays.
     """
     z = cummax(x, axis, reverse)
     decay, added = _exp_of_difference(shift(z, axis, -math.inf, reverse), z), _exp_of_difference(x, z)
@@ -444,7 +474,7 @@ cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse
 
 @cumprod_p.jvp
 def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """Return y and its tangent, by the recurrence y'[k] = x[k] y'[k-1] + x'[k] y[k-1]."""
+    """Return the cumulative product y of x, and its tangent y', by y'[k] = x[k] y'[k-1] + x'[k] y[k-1]."""
     (x,), (t,) = primals, tangents
     y = cumprod(x, axis, reverse)
     return y, linear_recurrence(x, ops.mul(t, shift(y, axis, 1, reverse)), axis, reverse)
@@ -452,7 +482,11 @@ def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> An
 
 def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-        """Return the cumulative extremes, and the tangent of each: the mean over the elements so far that equal it."""
+        """Return the cumulative maximum or minimum, and its tangent.
+
+        The tangent at a position is the mean of the tangents of those elements so far that equal the maximum or
+        minimum.
+        """
         (x,), (t,) = primals, tangents
         x = ops.materialized(x)
         y = p.bind(x, axis=axis, reverse=reverse)
@@ -471,7 +505,10 @@ cummin_p.jvp_rule = _cumulative_extreme_jvp(cummin_p)
 
 @cumlogsumexp_p.jvp
 def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """Return y and its tangent, by y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k], without overflow."""
+    """Return the cumulative log-sum-exp y of x, and its tangent y', without overflow.
+
+    The tangent follows from y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k].
+    """
     (x,), (t,) = primals, tangents
     y = cumlogsumexp(x, axis, reverse)
     decay = _exp_of_difference(shift(y, axis, -math.inf, reverse), y)
@@ -480,7 +517,7 @@ def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) 
 
 
 def _exp_of_difference(x: Any, y: Any) -> Any:
-    """``exp(x - y)``, and 1 where both are the same infinity."""
+    """Return ``exp(x - y)``, and 1 where ``x`` and ``y`` are the same infinity."""
     d = ops.sub(x, y)
     return ops.exp(ops.where(ops.and_p.bind(ops.eq(x, y), ops.ne_p.bind(d, d)), 0, d))
 
@@ -497,7 +534,10 @@ def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:
 
 
 def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
-    """``y[k] = a[k] y[k-1] + b[k]`` along an axis, from ``y[0] = b[0]``; backwards if ``reverse``."""
+    """Return y with ``y[k] = a[k] * y[k-1] + b[k]`` along an axis, from ``y[0] = b[0]``.
+
+    If ``reverse``, the recurrence begins at the last index, and ``y[k+1]`` replaces ``y[k-1]``.
+    """
     return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
 
 
@@ -532,7 +572,7 @@ def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: 
 def _without_masked_states(
     base: Primitive, out: Any, a: Any, b: Any, *, zeros: tuple[bool, ...], axis: int, reverse: bool
 ) -> Any:
-    """The linear recurrence y[k] = a[k] y[k-1] + b[k], with y exactly 0 before the first nonzero ``b``.
+    """Return the linear recurrence y[k] = a[k] y[k-1] + b[k], with y exactly 0 before the first nonzero ``b``.
 
     Infinite and NaN factors ``a`` do not change these zeros. ``base``, ``out`` and ``zeros`` are not used.
     """

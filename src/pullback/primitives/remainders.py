@@ -20,12 +20,15 @@ from pullback.primitives.elementwise import abs, and_p, div, eq_p, floor_p, lt, 
 
 
 def is_above(rest: Any, y: Any) -> Any:
-    """Whether the truncated quotient is one above the floor; ``rest`` is its remainder, and ``y`` the divisor."""
+    """Return whether the truncated quotient of a division is one above the floor of the quotient.
+
+    ``rest`` is the remainder of the truncated division, and ``y`` is the divisor.
+    """
     return and_p.bind(ne_p.bind(lt(rest, 0), lt(y, 0)), ne_p.bind(rest, 0))
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """The derivative of the remainder with respect to the divisor: minus the floor of the quotient."""
+    """Return the derivative of the remainder of ``x`` and ``y`` with respect to ``y``: minus the floor of ``x / y``."""
     quotient = div(x, y)
     towards_zero = mul(sign(quotient), floor_p.bind(abs(quotient)))
     return neg(where(is_above(rem_p.bind(x, y), y), sub(towards_zero, 1), towards_zero))

@@ -24,7 +24,7 @@ or None."""
 
 
 class ZeroTangents:
-    """The jvp rule of an operation that is constant almost everywhere, or whose results have no derivative."""
+    """The jvp rule of an operation whose tangents are zero: it is constant almost everywhere or not differentiable."""
 
     __slots__ = ("primitive",)
 
@@ -40,7 +40,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """Make the jvp rule of an operation that is linear in its single operand: apply it to the tangent."""
+    """Make the jvp rule of ``p``, an operation that is linear in its only operand: apply ``p`` to the tangent too."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
@@ -49,9 +49,9 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
-    """Make the jvp rule of an operation that is jointly linear in the operands at ``positions``; by default in all.
+    """Make the jvp rule of ``p``, an operation that is jointly linear in the operands at ``positions`` (default: all).
 
-    The other operands must not have tangents.
+    The rule applies ``p`` to the tangents of these operands. The other operands must not have tangents.
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -71,7 +71,7 @@ def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
 
 
 def batch_unary(p: Primitive) -> Callable[..., Any]:
-    """Make the batching rule of an elementwise operation with one operand."""
+    """Make the batching rule of ``p``, an elementwise operation with one operand: the mapped axis stays where it is."""
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         return p.bind(*args, **params), dims[0]

@@ -56,8 +56,8 @@ def gather(
       unique_indices: a promise that the windows do not overlap.
       indices_are_sorted: a promise that the index vectors are in order.
       mode: how to treat windows that are out of bounds.
-      fill_value: the value of these windows with ``FILL_OR_DROP``, a number or an array without axes; by default NaN,
-        the least signed or greatest unsigned integer, or True.
+      fill_value: the value of windows out of bounds with ``FILL_OR_DROP``, a number or an array without axes; by
+        default NaN, the least signed or greatest unsigned integer, or True.
 
     Returns:
       The windows, in an array with the batch axes of the indices and the axes of a window.
@@ -90,9 +90,9 @@ def as_weak_as(x: Any, read: Any) -> Any:
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
-    """Gather windows of ``x``, with a fill value that is an array without axes instead of a number.
+    """Gather windows of ``x``, with an array without axes as the fill value.
 
-    If it is a tracer, a selection inserts it for the windows out of bounds, so that derivatives flow to it.
+    If the fill value is a tracer, a selection inserts it into the windows out of bounds, so that it has derivatives.
     """
     if fill_value.shape:
         raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
@@ -113,8 +113,8 @@ def _gather_keeps(
 ) -> int | None:  # fmt: skip
     """Return the result axis that corresponds to axis ``axis`` of the gathered array, of shape ``x``.
 
-    It is None unless the axis is a batching axis, or an axis that every window covers entirely. ``operand``, the
-    position of the operand, is not used.
+    Only a batching axis, or an axis that every window covers entirely, has such a result axis; for others the function
+    returns None. ``operand``, the position of the operand, is not used.
     """
     numbers = dimension_numbers
     if axis in numbers.operand_batching_dims:
@@ -128,7 +128,11 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """The fill value of ``dtype``: NaN if inexact, True, the least signed integer, or the greatest unsigned integer."""
+    """Return the default fill value of a dtype.
+
+    It is NaN for floats and complex numbers, True for booleans, the least value for signed and the greatest for
+    unsigned integers.
+    """
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):
@@ -160,7 +164,10 @@ def _gather_host(
 
 
 def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any:
-    """The value of out-of-bounds windows: ``fill_value``, or a default for None; None if the mode does not fill."""
+    """Return the value for windows out of bounds; None if ``mode`` is not ``FILL_OR_DROP``.
+
+    If ``fill_value`` is None, the value is the default of ``dtype``.
+    """
     if mode is not GatherScatterMode.FILL_OR_DROP:
         return None
     return default_fill(dtype) if fill_value is None else fill_value

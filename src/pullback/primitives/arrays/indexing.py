@@ -35,23 +35,26 @@ from pullback.primitives.rules import axis_kept, jvp_linear_in
 
 
 def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
-    """Convert Python ints among start indices to arrays."""
+    """Return the start indices, with Python ints converted to arrays."""
     return [scalar_array(np.int32(i)) if type(i) in SCALARS else i for i in start_indices]
 
 
 def wide_enough(positions: Any, size: int) -> Any:
-    """Widen indices to a dtype that can hold ``size``, which is added to negative indices."""
+    """Convert indices to an integer dtype that can hold ``size``; a dtype that can hold it already stays.
+
+    The caller adds ``size``, the size of the axis, to negative indices, which must not overflow.
+    """
     if size <= int(dtypes.iinfo(positions.dtype).max):
         return positions
     return convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))
 
 
 def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
-    """Join batches of start indices, one for each array axis, to index vectors of shape (``size``, number of axes).
+    """Return the index vectors of a batch of blocks, of shape (``size``, number of array axes).
 
     Args:
-      start_indices: the index along each axis: a vector of ``size`` elements, or a scalar if it is unmapped.
-      dims: the position of the mapped axis of each, or None if it is unmapped.
+      start_indices: the start index along each array axis: a vector of ``size`` elements, or a scalar if unmapped.
+      dims: for each start index the position of its mapped axis, or None if unmapped.
       size: the size of the mapped axis.
     """
     dtype = np.dtype(np.int64 if any(i.dtype.itemsize > 4 for i in start_indices) else np.int32)
@@ -66,12 +69,18 @@ def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size:
 
 
 def dynamic_slice(x: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """Slice a block of ``x`` at ``start_indices``, scalars for each axis; an out-of-bounds block moves inside."""
+    """Slice a block of ``slice_sizes`` from ``x``, which starts at ``start_indices``, a scalar for each axis.
+
+    If the block would be out of bounds, it moves inside.
+    """
     return as_weak_as(x, dynamic_slice_p.bind(x, *scalar_indices(start_indices), slice_sizes=tuple(slice_sizes)))
 
 
 def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """Replace the block of ``x`` at ``start_indices`` by ``update``; an out-of-bounds block moves inside."""
+    """Return ``x`` with ``update`` in place of the block that starts at ``start_indices``, a scalar for each axis.
+
+    If the block would be out of bounds, it moves inside.
+    """
     return dynamic_update_slice_p.bind(x, update, *scalar_indices(start_indices))
 
 

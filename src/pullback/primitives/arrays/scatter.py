@@ -44,7 +44,10 @@ from pullback.primitives.rules import axis_kept, jvp_linear_in
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
-    """The window size along each axis of the operand."""
+    """Return the window size along each axis of the operand of a scatter.
+
+    ``shape`` is the shape of the operand. The sizes are those of the updates, and 1 along axes that the updates lack.
+    """
     windows = iter([updates_shape[i] for i in numbers.update_window_dims])
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
@@ -54,10 +57,11 @@ def _keeps(
     axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
     **rest: Any,
 ) -> int | None:  # fmt: skip
-    """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
+    """Return the result axis that corresponds to axis ``axis`` of an operand; None if no result axis does.
 
-    ``operand`` is 0 for the array and 2 for the updates. An array axis that every window covers entirely corresponds
-    to the same axis of the result, and so does the window axis of the updates that covers it.
+    ``operand`` is 0 for the array and 2 for the updates. If every window covers an axis of the array entirely, this
+    axis corresponds to the same axis of the result. The window axis of the updates along it corresponds to that result
+    axis too.
     """
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -70,9 +74,13 @@ def _keeps(
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
-    """Declare a scatter, which combines old and new elements by the ufunc ``combine``.
+    """Declare a scatter, which combines old and new elements by a function, or replaces the old elements.
 
-    If ``combine`` is None, new elements replace old ones. ``combine_p`` is the primitive of ``combine`` for programs.
+    Args:
+      name: the name of the primitive.
+      combine: the NumPy ufunc that combines two elements; None to replace.
+      combine_p: the primitive of the same function, for the compiler; None to replace.
+      **traits: further traits of the primitive.
     """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
@@ -162,7 +170,10 @@ def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbe
 
 
 def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """Batch a scatter: the mapped axis becomes a window axis if the indices are unmapped, else a batching axis."""
+    """Apply the scatter ``p`` to a batch; return the result, and 0, the position of its mapped axis.
+
+    The mapped axis becomes a window axis if the indices are unmapped, and a batching axis if they are mapped.
+    """
     (x, indices, updates), (dx, di, du) = args, dims
     x, updates = front(x, dx, axis), front(updates, du, axis)
     if di is not None:
@@ -213,10 +224,10 @@ def scatter_sub(x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDi
 
 
 def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """Gather the windows of ``x`` at which a scatter writes its updates, in the shape of the updates.
+    """Gather the windows of ``x`` at which a scatter writes its updates; return an array of ``updates_shape``.
 
-    A window whose update the scatter drops is zero. ``params`` are the parameters of the scatter, and ``shape`` is the
-    shape of its operand.
+    Where the scatter drops an update, the window is zero. ``params`` are the parameters of the scatter, and ``shape``
+    is the shape of its operand.
     """
     if 0 in shape:  # all windows are dropped
         return zeros(updates_shape, x.dtype)
@@ -286,10 +297,10 @@ def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: An
 
 
 def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """A mask of the updates whose values are in the result of a scatter that replaces elements.
+    """Return a mask of the updates whose values are in the result of a scatter that replaces elements.
 
-    Where several updates write the same element, the mask is true for the one that remains. To find it, the indices of
-    the updates are scattered in the same way, and gathered again.
+    Where several updates write the same element, the mask is true only for the update that remains. To find it, the
+    function scatters the numbers of the updates in the same way, and gathers them again.
     """
     count = int(np.prod(updates_shape, dtype=np.int64))
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
@@ -315,17 +326,18 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
-    """For each update, the element of ``x`` that it multiplies, times all other updates of that element.
+    """Return, for each update of a scatter by multiplication, the product of all other factors of its element.
 
-    The product of all nonzero factors is divided by the update, unless this is zero. The result is multiplied by the
-    product of the other zero updates, in a form with the right derivatives: 1 if there are none, their sum if there is
-    one, (sum² - sum of squares) / 2 if there are two, and else 0, since its first and second derivatives are 0.
+    The factors of an element are its old value in ``x`` and all updates to it. The function divides the product of the
+    factors, where zero updates count as 1, by the update if that is not zero. It multiplies the quotient by the product
+    of the other zero updates, in a form with the right first and second derivatives: 1 for no such update, their sum
+    for one, (sum² - sum of squares) / 2 for two, and 0 for more.
     """
     zero = ops.eq(updates, 0)
     factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)
 
     def of_others(values: Any) -> Any:
-        """For each update, the sum of the ``values`` that belong to the other updates of the same element."""
+        """Return, for each update, the sum of ``values`` over all other updates of the same element."""
         sums = scatter_add_p.bind(zeros(x.shape, values.dtype), indices, values, **params)
         return ops.sub(take_back(sums, indices, x.shape, updates.shape, params), values)
 
@@ -353,7 +365,10 @@ masked_scatter_mul_p = masked_by_amending(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:
-    """Make the jvp rule of a scatter by minimum or maximum: the mean of the tangents of all elements equal to it."""
+    """Make the jvp rule of a scatter by minimum or maximum.
+
+    The tangent of a result element is the mean of the tangents of the old element and updates equal to the result.
+    """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals

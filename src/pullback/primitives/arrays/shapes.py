@@ -94,7 +94,10 @@ def _broadcast_keeps(axis: int, operand: int, x: Shape, *, shape: Shape, broadca
 
 
 def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """An array filled with ``value``: in a program an operation computes it, so that it is not a constant."""
+    """Return an array filled with ``value``.
+
+    While a program is traced, an operation makes the array, so that the program holds no constant.
+    """
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
@@ -109,7 +112,10 @@ def zeros_like(x: Any) -> Any:
 
 @provides
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of the type ``aval``; while a program is traced, an operation computes them: they are not a constant."""
+    """Return zeros of the type ``aval``.
+
+    While a program is traced, an operation makes them, so that the program holds no constant.
+    """
     return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
@@ -214,9 +220,9 @@ def moveaxis(x: Any, source: int, destination: int) -> Array:
 
 
 def front_aligned(x: Any, dim: int, rank: int) -> Any:
-    """Move the mapped axis ``dim`` of ``x`` to the front, and insert axes of size one behind it.
+    """Move the mapped axis ``dim`` of ``x`` to the front, and pad the example's shape with ones to ``rank`` axes.
 
-    The result has ``rank`` other axes, so that it broadcasts against batches of examples of that rank.
+    An example: for rank 3, (a, batch, b) -> (batch, 1, a, b).
     """
     x = moveaxis(x, dim, 0)
     shape = x.shape

@@ -106,7 +106,10 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 
 
 def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
-    """Pad ``x`` with the scalar ``value``; ``config`` has the counts before, after and between elements per axis."""
+    """Pad ``x`` with the scalar ``value``.
+
+    ``config`` has three numbers for each axis: how many elements to insert before, after, and between the elements.
+    """
     config = tuple(tuple(c) for c in config)  # type: ignore[misc]
     return x if not any(any(c) for c in config) else pad_p.bind(x, value, padding_config=config)
 

@@ -27,13 +27,19 @@ from pullback.primitives.sums import sum_to
 
 
 def sort(operands: Sequence[Any], dimension: int, is_stable: bool = True, num_keys: int = 1) -> list[Any]:
-    """Sort all operands along an axis by the first ``num_keys`` of them, the first most significant."""
+    """Sort several arrays by the same order along ``dimension``; return the sorted arrays.
+
+    The first ``num_keys`` operands are the keys. The first key is the most significant.
+    """
     out: list[Any] = sort_p.bind(*operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
     return out
 
 
 def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
-    """Sort ``keys`` along an axis, the first most significant; return them, and the indices of the sorted elements."""
+    """Return the sorted ``keys``, and an array of the indices along ``axis`` where their elements were before.
+
+    The keys are sorted by the same order along ``axis``; the first key is the most significant.
+    """
     check_positions("argsort", keys[0].shape[axis] - 1, np.dtype(index_dtype))
     positions = iota(index_dtype, keys[0].shape, axis)
     return sort([*keys, positions], axis, num_keys=len(keys))
@@ -135,9 +141,10 @@ def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
 
 
 def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
-    """Count the elements of the sorted ``x`` below each value (``side="left"``), or not above it (``"right"``).
+    """Count, for each value, elements of the sorted ``x`` below it (``side="left"``), or not above it (``"right"``).
 
-    ``x`` and ``values`` have the same leading axes: the values in a row are compared with the same row of ``x``.
+    ``x`` and ``values`` have the same leading axes: the values in a row are compared with the same row of ``x``. The
+    counts have the dtype ``index_dtype``.
     """
     check_positions("searchsorted", x.shape[-1], index_dtype := np.dtype(index_dtype))
     return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
@@ -193,16 +200,19 @@ def take_along_axis(x: Any, indices: Any, axis: int, unique: bool = False) -> An
 
 
 def add_along_axis(x: Any, indices: Any, axis: int, size: int, unique: bool = False) -> Any:
-    """Add the elements of ``x`` at ``indices`` along ``axis`` to an array of zeros, with size ``size`` on that axis.
+    """Scatter along ``axis`` into zeros: add each element of ``x`` to the result element that ``indices`` says.
 
-    It is the transpose of ``take_along_axis``: the other axes of ``x`` and ``indices`` broadcast. ``unique`` promises
-    that no index occurs twice.
+    The result has size ``size`` along ``axis``. The operation is the transpose of ``take_along_axis``: the other axes
+    of ``x`` and ``indices`` broadcast. ``unique`` promises that no index occurs twice.
     """
     return add_along_axis_p.bind(x, indices, axis=axis, size=size, unique=unique)
 
 
 def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int) -> Shape:
-    """The shape to which all axes except ``axis`` broadcast, with the size of the indices along ``axis``."""
+    """Return the common shape of ``x`` and ``indices``: axes except ``axis`` broadcast, ``axis`` is from the indices.
+
+    It raises if the ranks differ or the axes do not broadcast; ``name`` is the operation in the error.
+    """
     check_dtype(f"{name} at indices", INTEGER, indices.dtype)
     if x.ndim != indices.ndim or not 0 <= axis < x.ndim:
         raise ShapeError(f"{name}: {x.shape} and indices of shape {indices.shape} do not fit along axis {axis}")

@@ -27,8 +27,8 @@ from pullback.primitives.discrete import gt_p, lt_p, or_p
 class GatherScatterMode(enum.Enum):
     """How gathers and scatters treat windows that are out of bounds.
 
-    ``CLIP`` moves them inside. ``FILL_OR_DROP`` gathers a fill value, and drops updates. ``PROMISE_IN_BOUNDS`` asserts
-    that there are none: a gather would move them inside, a scatter drop them.
+    ``CLIP`` moves these windows inside. ``FILL_OR_DROP`` gathers a fill value, and drops updates. ``PROMISE_IN_BOUNDS``
+    asserts that no window is out of bounds; if one is, a gather moves it inside and a scatter drops it.
     """
 
     CLIP = enum.auto()
@@ -102,12 +102,14 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
-    """Adapt the dimension numbers of a gather or scatter to a new leading axis, which the result has too.
+    """Return the dimension numbers of a gather or scatter for a batch, whose mapped axis comes first.
+
+    The new axis also leads in the result of a gather, and in the updates of a scatter.
 
     Args:
       numbers: the dimension numbers of one example.
-      operand: whether the operand has the new axis.
-      indices: whether the indices have the new axis.
+      operand: whether the operand has the mapped axis.
+      indices: whether the indices have the mapped axis.
     """
     windows, dropped, indexed, operand_batching, indices_batching = numbers
     window = (0,) if operand and not indices else ()
@@ -126,7 +128,7 @@ def _shifted(axes: Sequence[int], by: int) -> tuple[int, ...]:
 
 
 def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
-    """Zeros to scatter into: new memory if eager, an operation in a program."""
+    """Return zeros to scatter into: a new array in eager evaluation, an operation while a program is traced."""
     if shape and state.trace.quick:
         return ArrayImpl(np.zeros(shape, dtype))
     zero = shapes.full((), 0, dtype)
@@ -155,7 +157,10 @@ def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -
 
 
 def check_windows(what: str, axes: Shape, count: int, rank: int) -> None:
-    """Raise unless ``axes`` are ``count`` increasing axes of a result of rank ``rank``; the error names ``what``."""
+    """Raise unless ``axes`` is an increasing sequence of ``count`` axes of a result with ``rank`` axes.
+
+    The error calls the axes ``what``.
+    """
     if len(axes) != count or list(axes) != sorted(set(axes)) or any(not 0 <= a < rank for a in axes):
         raise ShapeError(f"{what} must be {count} increasing axes of a result with {rank} axes, got {axes}")
 
@@ -170,12 +175,12 @@ def check_indices(name: str, indices: Any) -> None:
 def out_of_bounds(
     shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int], mode: GatherScatterMode | None = None
 ) -> list[Failure]:
-    """The check that windows are within an array: a ``Failure`` for indices out of bounds; none if ``axes`` is empty.
+    """Return a list of one ``Failure``, which reports indices of windows out of bounds; an empty list without axes.
 
     Args:
       shape: the shape of the array.
       indices: index vectors along the last axis.
-      axes: the axis of the array that each component indexes.
+      axes: for each component of an index vector the axis of the array that it indexes.
       sizes: the window size along each of these axes.
       mode: the mode of the gather or scatter; for ``FILL_OR_DROP`` the failure is marked as intended by the user.
     """
@@ -197,7 +202,10 @@ def out_of_bounds(
 
 
 def host_indices(name: str, indices: Any) -> Any:
-    """Prepare unsigned indices for NumPy: clip uint64 to the largest int64, since NumPy would read more as negative."""
+    """Check that the indices are integers; return them, with uint64 clipped to the largest int64.
+
+    NumPy would read larger indices as negative.
+    """
     check_indices(name, indices)
     return np.minimum(indices, _LARGEST) if indices.dtype == np.uint64 else indices
 
@@ -206,5 +214,5 @@ _LARGEST = np.uint64(2**63 - 1)
 
 
 def counting(start: int, stop: int, dtype: np.dtype[Any]) -> ArrayImpl:
-    """The constant array ``start``, ``start + 1``, ..., ``stop - 1``."""
+    """Return the constant array ``start``, ``start + 1``, ..., ``stop - 1``."""
     return ArrayImpl(np.arange(start, stop, dtype=dtype))

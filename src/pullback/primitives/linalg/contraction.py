@@ -32,9 +32,10 @@ Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 
 
 def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
-    """Sum products over the contracted axes, for each index of the batch axes.
+    """Return the sums over the contracted axes of products of ``x`` and ``y``, for each index of the batch axes.
 
-    The result has the batch axes first, then the free axes of ``x``, then the free axes of ``y``.
+    ``dimension_numbers`` is as in JAX: ``((x contracted, y contracted), (x batch, y batch))``. The result has the batch
+    axes, then the free axes of ``x``, then the free axes of ``y``.
     """
     (xc, yc), (xb, yb) = dimension_numbers
     return dot_general_p.bind(x, y, dimension_numbers=((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb))))
@@ -49,7 +50,7 @@ def _free(rank: int, *used: Sequence[int]) -> list[int]:
 
 
 def _permutation(order: Sequence[int]) -> Shape | None:
-    """Return ``order`` as a tuple, for ``transpose``; None if it is the identity."""
+    """Return ``order`` as a tuple; None if it is the identity, for which no transposition is needed."""
     return None if all(i == a for i, a in enumerate(order)) else tuple(order)
 
 
@@ -82,7 +83,7 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 
 def _contract_wide(x: Any, y: Any, plan: _Plan) -> Any:
-    """Contract in a wider dtype if the dtype is narrow, and round or wrap at the end."""
+    """Contract ``x`` and ``y`` as ``plan`` says; compute narrow dtypes in a wider one, and convert the result back."""
     wide = _wide(x.dtype)
     return _contract(x, y, plan) if wide is None else _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
 
@@ -95,7 +96,7 @@ def _wide(dtype: np.dtype[Any]) -> Any:
 
 
 class _Plan(NamedTuple):
-    """A contraction as a batch of matrix products."""
+    """How to evaluate a contraction as a batch of matrix products: the order and the numbers of axes."""
 
     left: Shape | None  # the order of the axes of x: batch, free, contracted
     right: Shape | None  # the order of the axes of y: batch, contracted, free
@@ -175,9 +176,13 @@ def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 
 def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Dims) -> Any:
-    """The cotangents of the operands of a contraction, ``x`` and ``y``; None for the operand that is not linear.
+    """Return the cotangents of ``x`` and ``y``, the operands of a contraction; None for the operand that is not linear.
 
-    ``contract`` is called like ``dot_general``, with the cotangent ``ct`` and the operand that is not linear.
+    Args:
+      contract: a function like ``dot_general``, which multiplies the cotangent by the operand that is not linear.
+      ct: the cotangent of the result.
+      x, y: the operands; one is linear.
+      dims: the dimension numbers of the contraction.
     """
     if type(x) is LinearVar:
         numbers, order = _left_cotangent(len(ct.shape), len(y.shape), dims)
@@ -199,16 +204,16 @@ def _inverse(order: Sequence[int]) -> Shape | None:
 
 @lru_cache(maxsize=4096)
 def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers with which ``dot_general(ct, y)`` yields a cotangent of x, up to a permutation of axes.
+    """Return the dimension numbers with which ``dot_general(ct, y)`` is the cotangent of x, up to the order of axes.
 
     Args:
-      ct_rank: the rank of the cotangent of the result.
+      ct_rank: the rank of ct, the cotangent of the result.
       y_rank: the rank of y.
       dims: the dimension numbers of the contraction of x and y.
 
     Returns:
-      The dimension numbers, which contract the free axes of y, and the permutation to apply to the result; None for the
-      identity.
+      The dimension numbers, which contract the free axes of y; and the permutation of axes to apply to the result, or
+      None for the identity.
     """
     (xc, yc), (xb, yb) = dims
     y_free = _free(y_rank, yc, yb)
@@ -219,15 +224,16 @@ def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape 
 
 @lru_cache(maxsize=4096)
 def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """The dimension numbers with which ``dot_general(x, ct)`` yields a cotangent of y, up to a permutation of axes.
+    """Return the dimension numbers with which ``dot_general(x, ct)`` is the cotangent of y, up to the order of axes.
 
     Args:
-      ct_rank: the rank of the cotangent of the result.
+      ct_rank: the rank of ct, the cotangent of the result.
       x_rank: the rank of x.
       dims: the dimension numbers of the contraction of x and y.
 
     Returns:
-      The dimension numbers, and the permutation to apply to the result; None for the identity.
+      The dimension numbers, which contract the free axes of x; and the permutation of axes to apply to the result, or
+      None for the identity.
     """
     (xc, yc), (xb, yb) = dims
     x_free = _free(x_rank, xc, xb)
@@ -357,20 +363,20 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
 
 
 def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: Shape) -> tuple[Any, Shape, Shape]:
-    """Merge the contracted axes of an operand, which are neighbours, into one.
+    """Merge the contracted axes of an operand, which are neighbours, into one axis.
 
-    The compiler copies an operand to move several contracted axes to the end, but not for one: the copies take a fifth
-    of the time of a training step of a transformer block.
+    The compiler copies an operand to move several contracted axes to the end, but not to move one axis: the copies take
+    a fifth of the time of a training step of a transformer block.
 
     Args:
       hlo: the builder.
       x: the operand.
       first: the position of the first contracted axis.
       count: the number of contracted axes.
-      mapped: the batch axes of the operand.
+      mapped: the positions of the batch axes of the operand.
 
     Returns:
-      The reshaped operand, its contracted axis as a tuple, and its batch axes.
+      The reshaped operand, the position of its contracted axis as a tuple, and the positions of its batch axes.
     """
     merged = (*x.shape[:first], math.prod(x.shape[first : first + count]), *x.shape[first + count :])
     return hlo.reshape(x, merged), (first,), tuple(b if b < first else b - count + 1 for b in mapped)

@@ -50,12 +50,15 @@ def check_matrices(name: str, x: ShapedArray) -> None:
 
 
 def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
-    """Apply a routine to the finite matrices; return NaN for other matrices, and where its iteration does not converge.
+    """Apply a routine to a batch of matrices; return NaN for each matrix that is not finite, or for which it fails.
 
     Args:
-      routine: takes matrices (..., m, n), and returns arrays with the same leading axes; it raises ``LinAlgError`` if
-        it fails for any matrix. Integer results, which cannot be NaN, are then its results for a matrix of zeros.
+      routine: takes matrices (..., m, n), and returns arrays with the same leading axes. It raises ``LinAlgError`` if
+        it fails for one of them, since its iteration does not converge.
       x: the matrices.
+
+    Returns:
+      The results of the routine. Instead of NaN, a result of integers has the values for a matrix of zeros.
     """
     finite = np.isfinite(x)
     if finite.all():
@@ -83,12 +86,12 @@ def _unknown(x: Any) -> Any:
 
 
 def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operands: Any) -> list[Any]:
-    """Apply a routine for one matrix to each matrix of a batch.
+    """Apply a routine for one matrix to each matrix of a batch; return an array for each result.
 
     Args:
-      routine: takes one example of each operand, and returns an array for each result.
+      routine: takes an example of each operand, and returns an array for each result.
       results: the shape and dtype of each result.
-      operands: arrays with the same leading axes; the first holds matrices.
+      operands: arrays with the same leading axes; the first operand holds matrices.
     """
     batch = operands[0].shape[:-2]
     if not batch:
@@ -164,17 +167,17 @@ def join_columns(xs: Sequence[Any]) -> Any:
 
 
 def scaled(x: Any, by: Any) -> Any:
-    """Multiply ``x``, complex or real, by the real ``by``."""
+    """Multiply ``x``, complex or real, by the real factors ``by``."""
     return ops.mul(x, ops.convert_element_type(by, x.dtype) if dtypes.is_complex(x.dtype) else by)
 
 
 def column_scaled(x: Any, by: Any) -> Any:
-    """Multiply each column of the matrices ``x`` by a real number."""
+    """Multiply column i of each of the matrices ``x`` by the real number ``by[..., i]``."""
     return scaled(x, shapes.expand_dims(by, (-2,)))
 
 
 def hermitian_of_lower(x: Any) -> Any:
-    """The Hermitian matrices with the lower triangles of ``x``, and the real parts of its diagonals."""
+    """Return the Hermitian matrices with the lower triangles of ``x``, and the real parts of the diagonals of ``x``."""
     n = x.shape[-1]
     distance = rows_minus_columns(n, n, dtypes.to_real(x.dtype))
     half = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
@@ -193,7 +196,7 @@ def hermitian_part_twice(x: Any) -> Any:
 
 
 def without(t: Any, q: Any) -> Any:
-    """Project the columns of ``t`` to the complement of the columns of ``q``, which are orthonormal."""
+    """Return the columns of ``t``, minus their projections to the space of the orthonormal columns of ``q``."""
     return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
 
 
@@ -203,18 +206,18 @@ def without(t: Any, q: Any) -> Any:
 def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
     """Return ``values`` and ``x``, with NaN for the elements of ``x`` that a decomposition does not determine.
 
-    The derivative of eigenvectors is a rotation, with an angle for each pair of vectors. For two vectors of a multiple
-    eigenvalue the angle is arbitrary.
+    The tangent of eigenvectors is a matrix of rotation angles, one for each pair of vectors. For two vectors of a
+    multiple eigenvalue the angle is arbitrary.
 
     Args:
-      where: a mask of the undetermined elements of ``x``; ``x`` is zero there.
+      where: a mask of the undetermined angles; ``x`` is zero there.
       values: the tangents of the eigenvalues.
-      x: the rotations of the vectors, matrices.
+      x: the angles, in matrices.
 
     Returns:
-      ``values``, and ``x`` with NaN at the mask. In reverse mode the cotangents at the mask are dropped if only the
-      vectors are used, since a smooth function of the vectors depends only on the spaces that they span. The cotangents
-      are NaN if the eigenvalues of these vectors are used too.
+      ``values``, and ``x`` with NaN where the mask is true. In reverse mode the cotangents of these angles become 0 if
+      only the vectors are used: a smooth function of the vectors then depends only on the spaces that they span. The
+      cotangents are NaN if the eigenvalues of these vectors are used too.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -254,9 +257,10 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 
 
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
-    """Whether a gradient depends on the arbitrary choice of vectors of a repeated eigenvalue, for each matrix.
+    """Return, for each matrix, whether a gradient depends on vectors or values of a repeated eigenvalue.
 
-    The derivative of eigenvectors is a matrix of rotation angles, one for each pair of vectors.
+    The tangent of eigenvectors is a matrix of rotation angles, one for each pair of vectors. Angles between vectors of
+    a repeated eigenvalue are undetermined.
 
     Args:
       where: a mask of the undetermined angles (..., n, n).
@@ -264,8 +268,8 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
       by_x: the cotangents of the angles.
 
     Returns:
-      Booleans (..., 1, 1): whether ``by_x`` is nonzero at a masked element, or ``by_values`` at an eigenvalue whose
-        column of ``where`` has a masked element.
+      Booleans (..., 1, 1): whether the cotangent of an undetermined angle is nonzero, or the cotangent of an eigenvalue
+      whose column of ``where`` has an undetermined angle.
     """
     rank = len(where.shape)
     of_column = reductions.reduce_or(where, (rank - 2,))
@@ -278,9 +282,13 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
 
 
 def rounding(values: Any, size: int) -> Any:
-    """A bound on the rounding error of values, such as eigenvalues, of matrices with ``size`` rows or columns.
+    """Return a bound on the rounding error of the eigenvalues or singular values of matrices.
 
-    It is relative to the largest of the values in the last axis, which stays, with size one.
+    The bound is proportional to the largest absolute value along the last axis, and has size one on that axis.
+
+    Args:
+      values: the eigenvalues or singular values.
+      size: the number of rows or columns of the matrices.
     """
     values = ops.abs(ops.stop_gradient_p.bind(values))
     largest = reductions.reduce_max(values, (len(values.shape) - 1,))
@@ -288,10 +296,13 @@ def rounding(values: Any, size: int) -> Any:
 
 
 def equal_pairs(values: Any, size: int) -> Any:
-    """A mask (..., n, n) of the pairs (i, j) of sorted values (..., n) that are equal up to rounding.
+    """Return a mask (..., n, n) of the pairs (i, j) for which values i and j are equal up to rounding.
 
-    ``size`` is the number of rows or columns of the matrices that have these values. Equality is transitive: if one
-    value equals the next, and this a third, the first equals the third.
+    Chains of neighbours count as equal: if values 1 and 2 are equal, and values 2 and 3, then 1 and 3 are too.
+
+    Args:
+      values: sorted values (..., n), such as eigenvalues.
+      size: the number of rows or columns of the matrices.
     """
     values = ops.stop_gradient_p.bind(values)
     last, n = len(values.shape) - 1, values.shape[-1]
@@ -303,22 +314,25 @@ def equal_pairs(values: Any, size: int) -> Any:
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """A mask of the pairs i != j of sorted values of matrices with ``size`` rows that are equal up to rounding."""
+    """Return a mask (..., n, n) of the pairs i != j for which values i and j are equal up to rounding.
+
+    ``values`` holds sorted values (..., n) of matrices, and ``size`` is the number of rows or columns of the matrices.
+    """
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
 
 def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
-    """Replace the tangents ``t`` of sorted values by NaN where a value equals another, up to rounding.
+    """Replace the tangents ``t`` of sorted values by NaN where a value equals another value, up to rounding.
 
-    ``size`` is the number of rows or columns of the matrices of the values.
+    ``size`` is the number of rows or columns of the matrices that have these eigenvalues or singular values.
     """
     among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
     return ops.where(among, float("nan"), t)
 
 
 def differences(values: Any) -> Any:
-    """``values[j] - values[i]`` for each pair (i, j) of the last axis."""
+    """Return the matrix with the elements ``values[j] - values[i]``, for row i and column j."""
     return ops.sub(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
 
 
@@ -328,18 +342,18 @@ def inverse_where(which: Any, x: Any) -> Any:
 
 
 def inverse_differences(values: Any, size: int) -> Any:
-    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values.
+    """Return ``1 / (values[j] - values[i])`` for each pair (i, j), and zero where the two are equal up to rounding.
 
-    It is zero for values that are equal up to the rounding error of matrices with ``size`` rows or columns.
+    ``values`` holds sorted values (..., n) of matrices, and ``size`` is the number of rows or columns of the matrices.
     """
     different = ops.not_p.bind(equal_pairs(values, size))
     return inverse_where(different, differences(values))
 
 
 def inverse_sums(values: Any, size: int) -> Any:
-    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values.
+    """Return ``1 / (values[i] + values[j])`` for each pair (i, j), and zero where the sum is zero up to rounding.
 
-    It is zero for a sum that is zero up to the rounding error of matrices with ``size`` rows or columns.
+    ``values`` holds nonnegative values of matrices, and ``size`` is the number of rows or columns of the matrices.
     """
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
     positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
@@ -347,5 +361,8 @@ def inverse_sums(values: Any, size: int) -> Any:
 
 
 def inverse_values(values: Any, size: int) -> Any:
-    """The reciprocals of nonnegative values of matrices with ``size`` rows, and zero for a zero up to rounding."""
+    """Return the reciprocals of nonnegative values, and zero where a value is zero up to rounding.
+
+    ``size`` is the number of rows or columns of the matrices that have these values.
+    """
     return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

@@ -41,7 +41,10 @@ _INT32 = np.dtype(np.int32)
 
 
 def _sign_of_pivots(pivots: Any, dtype: Any) -> Any:
-    """The sign of the row permutation of LU pivots, which changes with every swap of two different rows."""
+    """Return the sign of the row permutation of an LU decomposition: -1 for an odd number of row swaps, else 1.
+
+    ``pivots`` holds, for each row, the row that it is swapped with; ``dtype`` is the dtype of the result.
+    """
     rank = len(pivots.shape)
     swapped = ops.ne_p.bind(pivots, iota(_INT32, (pivots.shape[-1],), 0))
     count = reductions.reduce_sum(ops.convert_element_type(swapped, _INT32), (rank - 1,))
@@ -120,7 +123,7 @@ def _cofactors(x: Any) -> Any:
 
 
 def _rolled(x: Any, rows: int, columns: int) -> Any:
-    """Roll matrices: move the first ``rows`` rows and ``columns`` columns behind the last."""
+    """Move the first ``rows`` rows of matrices below the last row, and the first ``columns`` columns to the end."""
     rank = len(x.shape)
     for axis, count in ((rank - 2, rows), (rank - 1, columns)):
         x = concatenate(
@@ -174,7 +177,7 @@ def _cofactors_by_factors(x: Any) -> Any:
 
 
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
-    """Return the permutation that moves the column of ``x`` with the smallest LU pivot to the end, and its sign."""
+    """Return the column order that puts the column of ``x`` with the smallest LU pivot last, and the order's sign."""
     rank, n = len(x.shape), x.shape[-1]
     factors, _, _ = lu(x)
     smallest = reductions.argmin(ops.abs(diagonal(factors)), rank - 2, _INT32)
@@ -188,11 +191,11 @@ def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
 
 
 def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
-    """The mixed derivative of the cofactors of square matrices, once along each of one or more directions.
+    """Return the mixed derivative of the cofactors of square matrices, once along each of one or more directions.
 
     Args:
       t: the first direction (..., n, n).
-      x: the matrices; their leading axes may have size 1 instead.
+      x: the matrices; a leading axis may have size 1, and then broadcasts against ``t``.
       others: more directions, of the shape of the first; their order does not matter.
     """
     return cofactors_along_p.bind(t, x, *others)
@@ -247,21 +250,21 @@ def _minors(s: Any, directions: Sequence[Any]) -> Any:
 
 
 def _signed_permutations(m: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the permutations of m numbers, each with its sign."""
+    """Yield the permutations of m numbers, each as a pair of the permutation and its sign, 1 or -1."""
     for columns in permutations(range(m)):
         inversions = sum(columns[i] > columns[j] for j in range(m) for i in range(j))
         yield columns, -1 if inversions % 2 else 1
 
 
 def _products_of_others(s: Any, m: int) -> Any:
-    """For each m distinct positions in a row, the product of all other elements; zero if two positions are equal.
+    """Return, for each choice of ``m`` distinct positions in a vector, the product of the elements elsewhere.
 
     Args:
-      s: an array (..., n).
-      m: at most n.
+      s: vectors (..., n).
+      m: the number of positions, at most n.
 
     Returns:
-      An array (..., n, ..., n), with m axes for the positions of the omitted elements.
+      An array (..., n, ..., n), with an axis for each of the ``m`` positions; zero where two positions are equal.
     """
     n = s.shape[-1]
     for _ in range(m - 1):  # one more axis, along which each element in turn is omitted

@@ -52,13 +52,16 @@ from pullback.primitives.rules import jvp_zero
 
 
 def eigh(x: Any) -> list[Any]:
-    """The ascending eigenvalues, and eigenvectors as columns, of Hermitian matrices, from their lower triangles."""
+    """Return the ascending eigenvalues of Hermitian matrices, and the eigenvectors as columns.
+
+    Only the lower triangles of ``x`` are read.
+    """
     out: list[Any] = eigh_p.bind(x, vectors=True)
     return out
 
 
 def eigvalsh(x: Any) -> Any:
-    """The ascending eigenvalues of Hermitian matrices, from their lower triangles."""
+    """Return the ascending eigenvalues of Hermitian matrices; only the lower triangles of ``x`` are read."""
     return eigh_p.bind(x, vectors=False)[0]
 
 
@@ -121,13 +124,13 @@ def _values_tangent(v: Any, t: Any) -> Any:
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
-    """Return the tangents of the eigenvalues and eigenvectors of Hermitian matrices.
+    """Return the tangents of the eigenvalues and of the eigenvectors of Hermitian matrices.
 
     Args:
       w: the eigenvalues.
       v: the eigenvectors.
       t: the tangents of the matrices.
-      values_tangent: the tangents of the eigenvalues, which are returned with the tangents of the vectors.
+      values_tangent: the tangents of the eigenvalues.
     """
     turn = scaled(product(adjoint(v), product(t, v)), inverse_differences(w, v.shape[-1]))
     among = pairs_of_equals(w, v.shape[-1])
@@ -151,13 +154,13 @@ def _eigh_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 
 
 def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """Return the results of :func:`eigh`, for derivative rules that do not depend on the choice of the eigenvectors.
+    """Return the eigenvalues and eigenvectors of ``x``, for derivative rules that hold for any choice of eigenvectors.
 
     Args:
-      x: the matrices.
+      x: the Hermitian matrices.
       known: the eigenvalues and eigenvectors of ``x``, if the caller has them.
-      turned: whether the rule rotates the vectors of equal eigenvalues among themselves. The tangents of
-        these eigenvalues are then NaN, since the matching of values and vectors is unknown.
+      turned: whether the rule rotates the vectors of equal eigenvalues among themselves. It is then unknown which of
+        these eigenvalues belongs to which vector, so that their tangents are NaN.
     """
     out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
@@ -218,11 +221,11 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
-    """Return rotations that make the matrices ``inner`` diagonal within each set of vectors with equal values.
+    """Return rotations, among the vectors of equal values, that make a direction of change diagonal on these vectors.
 
     Args:
-      values: sorted values (..., n).
-      inner: Hermitian matrices (..., n, n): a direction of change of the matrices, in the basis of the vectors.
+      values: sorted eigenvalues or singular values (..., n).
+      inner: the direction of change of the matrices: Hermitian matrices (..., n, n), in the basis of the vectors.
       size: the number of rows or columns of the matrices that have these values.
 
     Returns:
@@ -288,7 +291,10 @@ def _adapted_abstract_eval(same: ShapedArray, inner: ShapedArray) -> ShapedArray
 
 
 def eig(x: Any, left: bool, right: bool) -> list[Any]:
-    """Return the eigenvalues of square matrices, then left and right eigenvectors, if requested, as unit columns."""
+    """Return the eigenvalues of square matrices, then the left and the right eigenvectors as columns of length one.
+
+    The flags ``left`` and ``right`` say whether to return these vectors.
+    """
     out: list[Any] = eig_p.bind(x, left=left, right=right)
     return out
 
@@ -356,7 +362,9 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
 
 
 def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any]:
-    """Return the tangents of eigenvalues, and of eigenvectors that keep length one and a real largest element.
+    """Return the tangents of the eigenvalues and of the eigenvectors of square matrices.
+
+    The eigenvectors keep length one, and their largest element stays real.
 
     Args:
       w: the eigenvalues.

@@ -35,7 +35,7 @@ from pullback.primitives.linalg.lapack import (
 
 
 class _Block(NamedTuple):
-    """The matrices V and T of a product of reflections, written as 1 - V T V*, and their tangents."""
+    """A product of Householder reflections, written as 1 - V T V*: the matrices V and T, and the tangents of both."""
 
     v: Any
     t: Any
@@ -64,7 +64,10 @@ def _block(primals: Any, tangents: Any) -> _Block:
 
 
 def _change(block: _Block, c: Any, transpose: bool) -> Any:
-    """The tangent of the product of the reflections (or of its adjoint, if ``transpose``), times the matrices ``c``."""
+    """Return the tangent of the product of reflections in ``block``, times the matrices ``c``.
+
+    With ``transpose`` it is the tangent of the adjoint of that product, times ``c``.
+    """
     v, t, v_tangent, t_tangent = block
     if transpose:
         t, t_tangent = adjoint(t), adjoint(t_tangent)

@@ -55,14 +55,17 @@ def hermitian_part(x: Any) -> Any:
 
 
 def product(x: Any, y: Any, x_contracted: int = -1, y_contracted: int = -2) -> Any:
-    """The product of matrices, contracted over one of the last two axes of each."""
+    """Return the matrix products of ``x`` and ``y``, contracted over axis ``x_contracted`` and axis ``y_contracted``.
+
+    Both positions count from the end: -1 or -2. All axes before the last two are batch axes.
+    """
     rank = len(x.shape)
     batch = range(rank - 2)
     return dot_general(x, y, (((rank + x_contracted,), (rank + y_contracted,)), (batch, batch)))
 
 
 def rows_minus_columns(rows: int, columns: int, dtype: Any = np.int32) -> Any:
-    """The matrix of row index minus column index: the distance of each element below the diagonal."""
+    """Return the matrix whose element (i, j) is i - j, the distance of the element below the diagonal."""
     return ops.sub(iota(dtype, (rows, 1), 0), iota(dtype, (1, columns), 1))
 
 
@@ -73,7 +76,7 @@ def check_square(name: str, x: ShapedArray) -> None:
 
 
 def check_decomposable(name: str, x: ShapedArray) -> None:
-    """Raise unless LAPACK has routines for the dtype of the matrices."""
+    """Raise unless LAPACK has routines for the dtype of ``x``."""
     if x.dtype.char not in _PREFIXES:
         raise DtypeError(
             f"{name} takes float32, float64, complex64 or complex128, got {dtypes.short_name(x.dtype)}; convert the "
@@ -89,7 +92,10 @@ def check_square_matrices(name: str, x: ShapedArray) -> None:
 
 
 def square_type(name: str, x: ShapedArray) -> ShapedArray:
-    """The abstract evaluation rule of an operation on square matrices that keeps their shape; raise for other types."""
+    """Return the type ``x`` of square matrices unchanged; raise for other types.
+
+    This is the abstract evaluation of operations that keep the shape; ``name`` is the operation in the error.
+    """
     check_square_matrices(name, x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -113,10 +119,16 @@ def compiled_routine(
     by_columns: bool = False,
     **options: str | int,
 ) -> Any:
-    """Emit a call of a LAPACK routine; options are letters, numbers or flags, such as ``uplo="L"``.
+    """Emit a call of a LAPACK routine; return its results.
 
-    The routines read the numbers of rows and columns from the types. By default the layout is by rows: the caller
-    passes the transposed matrix. With ``by_columns`` the compiler lays matrices out by columns, by a transposition.
+    Args:
+      hlo: the builder.
+      name: the name of the routine, without the letter of the dtype.
+      operands: the operands; the routine reads the numbers of rows and columns from their shapes.
+      results: the shape and dtype of each result.
+      by_columns: whether the compiler lays matrices out by columns, as LAPACK expects, by a transposition. By default
+        the layout is by rows, and LAPACK sees the transposed matrices.
+      **options: letters, numbers or flags for the routine, such as ``uplo="L"``.
     """
     from pullback.backends.compiler.client import register_lapack
 
@@ -137,9 +149,9 @@ def _attribute(value: str | int) -> str:
 
 
 def _layout(rank: int, rank_by_columns: int | None) -> str:
-    """The layout of an array as text: its axes from minor to major.
+    """Return the layout of an array of ``rank`` axes as text: the axes from minor to major.
 
-    It is by rows, except for arrays of rank ``rank_by_columns``, which are by columns.
+    Matrices are laid out by columns if ``rank`` equals ``rank_by_columns``, and by rows otherwise.
     """
     order = list(range(rank))[::-1]
     if rank == rank_by_columns:
@@ -151,17 +163,18 @@ def _layout(rank: int, rank_by_columns: int | None) -> str:
 
 
 def cholesky(x: Any) -> Any:
-    """The lower triangular L, with a positive diagonal, for which L times its adjoint is the Hermitian matrix ``x``.
+    """Return the lower triangular L, with a positive diagonal, for which L times its adjoint is ``x``.
 
-    It reads the lower triangle of ``x``, and the real part of its diagonal. L is NaN if ``x`` is not positive definite.
+    Only the lower triangle of the Hermitian matrix ``x`` is read, and the real part of the diagonal. L is NaN if ``x``
+    is not positive definite.
     """
     return cholesky_p.bind(x)
 
 
 def factor(x: Any, symmetrize: bool) -> Any:
-    """The Cholesky factor of the matrices ``x`` of a user, after checks.
+    """Check a user's matrices ``x``, and return their Cholesky factors, or those of their Hermitian parts.
 
-    With ``symmetrize`` it is the factor of the Hermitian part of ``x``.
+    ``symmetrize`` selects the Hermitian parts.
     """
     cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error does not come from the sum
     return cholesky(hermitian_part(x) if symmetrize else x)
@@ -192,7 +205,7 @@ def _cholesky_of_one(x: Any) -> Any:
 
 
 def not_a_number(dtype: np.dtype[Any]) -> complex | float:
-    """NaN in an inexact dtype; in a complex one, in both parts."""
+    """Return NaN as a Python number for an inexact dtype; for a complex dtype both parts are NaN."""
     return complex(math.nan, math.nan) if dtypes.is_complex(dtype) else math.nan
 
 
@@ -216,10 +229,10 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def half_of_hermitian(x: Any, distance: Any) -> Any:
-    """The lower triangle that adds up with its adjoint to the Hermitian ``x``: the function Φ of Murray's paper.
+    """Return the lower triangular L with L + L* = ``x``, for Hermitian ``x``: the function Φ of Murray's paper.
 
-    It halves the diagonal, and drops the imaginary part of it, which is rounding error. ``distance`` is the matrix of
-    row index minus column index.
+    The diagonal of L is half the real part of the diagonal of ``x``. ``distance`` is the matrix of row index minus
+    column index.
     """
     weights = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
     if not dtypes.is_complex(x.dtype):
@@ -260,7 +273,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """Solve op(A) X = B, or X op(A) = B, for X, with triangular matrices A.
+    """Solve op(A) X = B, or X op(A) = B, for X, with triangular matrices A, where op may transpose and conjugate.
 
     Args:
       a: the matrices A; only one triangle is read.
@@ -292,7 +305,10 @@ def solve_triangular(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """Apply :func:`triangular_solve` to users' operands: check them, and accept vectors as ``b``."""
+    """Check the operands of a user, and solve triangular systems as :func:`triangular_solve` does.
+
+    Here ``b`` may also hold vectors, with one axis less than ``a``.
+    """
     vectors = len(b.shape) == len(a.shape) - 1
     new = (-1,) if left_side else (-2,)
     if vectors:
@@ -315,7 +331,7 @@ works_on_last(triangular_solve_p, 2)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in, since LAPACK has no routines for floats of 16 bits and fewer."""
+    """Return the dtype to compute in: ``dtype``, or a wider one for floats of at most 16 bits, which LAPACK lacks."""
     return dtype if dtype.char in _PREFIXES else np.dtype(np.float32)
 
 
@@ -357,18 +373,18 @@ def _triangular_solve_host(
 
 
 def are_many_small(count: int, steps: int, size: int) -> bool:
-    """Whether ``steps`` NumPy steps over a batch of ``count`` matrices are faster than ``count`` LAPACK calls.
+    """Return whether ``steps`` NumPy steps over all matrices are faster than ``count`` LAPACK calls, one per matrix.
 
-    A call for one matrix takes 1 to 2 µs. A step for all takes 4 to 14 µs, and 1 ns for each element; ``size`` is the
-    number of elements of a matrix that a step changes.
+    A call takes 1 to 2 µs. A step for all matrices takes 4 to 14 µs, and 1 ns for each element that it changes.
+    ``size`` is the number of elements of one matrix that a step changes.
     """
     return count >= 8 * steps and steps * size <= 1000
 
 
 def _substitute(a: Any, x: Any, *, forwards: bool, unit_diagonal: bool) -> None:
-    """Replace the right sides ``x`` of many small triangular systems by the solutions, a row of all systems at a time.
+    """Solve many small triangular systems in place: replace the right sides ``x`` by the solutions.
 
-    The matrices ``a`` are lower triangular if ``forwards``, else upper triangular.
+    Each step computes one row of all systems. The matrices ``a`` are lower triangular if ``forwards``, else upper.
     """
     n = a.shape[-1]
     for i in range(n) if forwards else reversed(range(n)):
@@ -410,7 +426,10 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
 
 
 def _read_triangle(a: Any, *, lower: bool, unit_diagonal: bool, conjugate_a: bool, **params: bool) -> Any:
-    """The triangle of ``a`` that ``triangular_solve`` reads with these parameters; conjugated if ``conjugate_a``."""
+    """Return ``a`` with zeros for the elements that ``triangular_solve`` does not read with these parameters.
+
+    The result is conjugated if ``conjugate_a``.
+    """
     distance = rows_minus_columns(*a.shape[-2:])
     first = 1 if unit_diagonal else 0
     read = ops.ge_p.bind(distance, first) if lower else ops.le_p.bind(distance, -first)
@@ -455,16 +474,16 @@ masked_triangular_solve_p = masked_solution(triangular_solve_p, lambda left_side
 
 
 def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bool) -> tuple[Any, int]:
-    """Solve systems that share one matrix but have a batch of right sides, by joining these to one wide matrix.
+    """Solve systems with one matrix and a batch of right sides, by joining the right sides into one wide matrix.
 
     Args:
       solve: solves for one matrix of right sides.
       b: the right sides.
-      dim: the mapped axis of ``b``.
+      dim: the position of the mapped axis of ``b``.
       columns: whether the columns of ``b`` are the right sides; otherwise its rows are (X on the left of the matrix).
 
     Returns:
-      The solutions, and their mapped axis.
+      The solutions, and the position of their mapped axis.
     """
     new = len(b.shape) - (1 if columns else 2)
     b = shapes.moveaxis(b, dim, new)

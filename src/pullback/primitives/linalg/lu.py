@@ -61,20 +61,20 @@ def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]
 
 
 def element(x: Any, i: Any, axis: int) -> Any:
-    """The slice of ``x`` at index ``i`` along ``axis``; the axis stays, with size one."""
+    """Return the slice of ``x`` at index ``i`` along ``axis``, which keeps the axis, with size one."""
     starts = [i if k == axis else 0 for k in range(len(x.shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(x.shape)]
     return dynamic_slice(x, starts, sizes)
 
 
 def _swapped(x: Any, i: Any, j: Any, axis: int) -> Any:
-    """Swap two slices of ``x`` along an axis; return the result, and the slice that is now at ``i``.
+    """Swap slice ``i`` and slice ``j`` of ``x`` along ``axis``; return the new array, and its slice ``i``.
 
     Args:
       x: an array with a leading batch axis.
-      i: the first index, a scalar.
-      j: the other index, one for each element of the leading axis.
-      axis: the axis of the slices.
+      i: a scalar index.
+      j: indices, one for each element of the batch axis.
+      axis: the axis along which ``i`` and ``j`` are indices.
     """
     j = shapes.reshape(j, (x.shape[0], *(1,) * (len(x.shape) - 1)))
     first, other = element(x, i, axis), take_along_axis(x, j, axis, unique=True)
@@ -87,7 +87,7 @@ def _swapped(x: Any, i: Any, j: Any, axis: int) -> Any:
 
 
 def pivots_to_permutation(pivots: Any, size: int) -> Any:
-    """The permutation of ``size`` rows that swaps row i with row ``pivots[i]``, for i = 0, 1, ..."""
+    """Return the order of ``size`` rows after row i was swapped with row ``pivots[i]``, for i = 0, 1, ... in turn."""
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)
 
 
@@ -148,14 +148,15 @@ def _permutation_lowering(hlo: Any, pivots: Any, *, permutation_size: int) -> An
 
 
 def lu(x: Any) -> list[Any]:
-    """The LU factors of matrices, their pivots, and the permutation of their rows.
+    """Return the LU factors of matrices, their pivots, and the permutation of their rows.
 
     Args:
       x: matrices (..., m, n).
 
     Returns:
       A matrix of the shape of ``x``, with U in the upper triangle and L below the diagonal (the diagonal of L is one);
-      the pivots (..., min(m, n)) and the permutation (..., m), both int32.
+      the pivots (..., min(m, n)): row i was swapped with row ``pivots[i]``; and the permutation (..., m). Pivots and
+      permutation are int32.
     """
     out: list[Any] = lu_p.bind(x)
     return out
@@ -188,7 +189,7 @@ def _lu_of_one(x: Any) -> Any:
 
 
 def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
-    """Write the LU factors and pivots of many small matrices ``x`` to ``factors`` and ``pivots``, column by column."""
+    """Decompose many small matrices ``x``, one column of all at a time, and write ``factors`` and ``pivots``."""
     factors[...] = x
     every = np.arange(len(x))
     for i in range(pivots.shape[-1]):
@@ -253,7 +254,7 @@ def _lower_rows(x: Any, start: int) -> Any:
 
 
 def last_diagonal(n: int) -> Any:
-    """A mask of the last diagonal element of an n by n matrix."""
+    """Return an n by n mask that is true only at the last element of the diagonal."""
     return ops.eq_p.bind(ops.add(iota(_INT32, (n, 1), 0), iota(_INT32, (1, n), 1)), 2 * n - 2)
 
 
@@ -273,7 +274,7 @@ def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
 
 
 def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
-    """Emit the LU decomposition column by column, for platforms without LAPACK; the compiler lacks it."""
+    """Emit the LU decomposition of ``x`` as a loop over columns, for platforms without LAPACK."""
     *batch, m, n = x.shape
     size = min(m, n)
     count = math.prod(batch)
@@ -307,7 +308,7 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
 
 
 def _size(x: Any) -> Any:
-    """The absolute values by which LAPACK selects a pivot: abs(real) + abs(imag) for complex numbers."""
+    """Return the sizes of numbers by which LAPACK selects a pivot: abs(x), or abs(real) + abs(imag) if complex."""
     return ops.add(ops.abs(ops.real(x)), ops.abs(ops.imag(x))) if dtypes.is_complex(x.dtype) else ops.abs(x)
 
 
@@ -326,11 +327,11 @@ def unpermuted(x: Any, permutation: Any) -> Any:
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, *, transpose: bool = False, conjugate: bool = False) -> Any:
-    """Solve op(A) X = B for X, by the LU factors of the matrices A.
+    """Solve op(A) X = B for X, by the LU factors of the matrices A, where op may transpose and conjugate.
 
     Args:
-      factors: the factors of square matrices, from :func:`lu`.
-      permutation: the permutation of their rows.
+      factors: the factors of the square matrices A, from :func:`lu`.
+      permutation: the permutation of the rows of A, from :func:`lu`.
       b: the matrices B, with the leading axes of ``factors``.
       transpose: whether op transposes.
       conjugate: whether op conjugates.

@@ -43,7 +43,10 @@ _ADJOINT = {"transpose_a": True, "conjugate_a": True}
 
 
 def schur_factors(x: Any) -> list[Any]:
-    """Return unitary Z and upper triangular T, both complex, with x = Z T Z*, without derivatives."""
+    """Return the Schur factors of ``x``: a unitary Z and an upper triangular T with x = Z T Z*.
+
+    Both are complex, and have no derivatives.
+    """
     x = ops.stop_gradient_p.bind(x)
     t, z = schur_p.bind(ops.convert_element_type(x, dtypes.to_complex(x.dtype)), vectors=True)
     return [z, t]
@@ -54,9 +57,9 @@ def sylvester(a: Any, b: Any, c: Any, tolerance: float = 0.0) -> Any:
 
     Args:
       a: the matrices A (..., m, m).
-      b: the matrices B (..., n, n), with the same leading axes and dtype.
-      c: the matrices C (..., m, n), likewise.
-      tolerance: X is NaN if the modulus of a sum of eigenvalues of A and B is at most this.
+      b: the matrices B (..., n, n), with the leading axes and dtype of A.
+      c: the matrices C (..., m, n), with the leading axes and dtype of A.
+      tolerance: X is NaN if the sum of an eigenvalue of A and an eigenvalue of B is at most this in modulus.
     """
     first = schur_factors(a)
     second = first if a is b else schur_factors(b)
@@ -64,7 +67,7 @@ def sylvester(a: Any, b: Any, c: Any, tolerance: float = 0.0) -> Any:
 
 
 def stein(a: Any, b: Any, c: Any) -> Any:
-    """Solve A X B - X = C for X; it is NaN if a product of eigenvalues of A and B is one."""
+    """Solve A X B - X = C for X; X is NaN if an eigenvalue of A times an eigenvalue of B is one."""
     return _equation(a, b, *schur_factors(a), *schur_factors(b), c, stein=True, conjugated=False, tolerance=0.0)
 
 
@@ -77,10 +80,10 @@ _equation = matrix_equation_p.bind
 
 
 def _is_regular(r: Any, s: Any, is_stein: bool, tolerance: float) -> Any:
-    """Whether the equations of triangular R and S have a unique solution, for each matrix of a batch.
+    """Return, for each matrix of a batch, whether the equation R Y + Y S = F has a unique solution Y.
 
-    It is false if a sum of eigenvalues r_i + s_j (for a Stein equation r_i s_j - 1) is at most ``tolerance`` in
-    modulus, or NaN.
+    If ``is_stein``, the equation is R Y S - Y = F. R and S are triangular, with eigenvalues r_i and s_j. The solution
+    is unique if all sums r_i + s_j (for a Stein equation, all r_i s_j - 1) exceed ``tolerance`` in modulus.
     """
     left, right = shapes.expand_dims(diagonal(r), (-1,)), shapes.expand_dims(diagonal(s), (-2,))
     distance = ops.sub(ops.mul(left, right), 1) if is_stein else ops.add(left, right)
@@ -112,10 +115,10 @@ def _sylvester_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 
 
 def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
-    """Solve one Stein equation R Y S - Y = F with upper triangular R and S for Y, on the host.
+    """Solve one Stein equation R Y S - Y = F with upper triangular R and S for Y, by NumPy and LAPACK.
 
-    Column k solves (s_kk R - I) y_k = f_k - R Y s_k, where Y has zeros in the columns that are not solved yet. If
-    ``conjugated``, the adjoints of R and S replace them.
+    Column k of Y solves (s_kk R - I) y_k = f_k - R Y s_k, where Y has zeros in the columns that are not solved yet.
+    With ``conjugated`` the equation has the adjoints of R and S instead of R and S.
     """
     solve = host_routine("lapack", "trtrs", f.dtype)
     size = s.shape[0]
@@ -174,15 +177,17 @@ def _equation_taylor(
     ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
     conjugated: bool, tolerance: float,
 ) -> Coefficient | None:  # fmt: skip
-    """The coefficients of X, from A X + X B = C or, if ``stein``, A X B - X = C; None if X is empty.
+    """Return the function that computes the Taylor coefficients of the solution X of A X + X B = C; None if X is empty.
+
+    If ``stein``, the equation is A X B - X = C.
 
     Args:
       ans: the series of X.
       a, b: the series of A and B.
-      u, r, v, s: the Schur factors: A = U R U* and B = V S V*.
+      u, r, v, s: the series of the Schur factors: A = U R U* and B = V S V*.
       c: the series of C.
-      stein: whether the equation is the second.
-      conjugated: whether the adjoints of A and B replace them.
+      stein: whether the equation is A X B - X = C.
+      conjugated: whether the equation has the adjoints of A and B instead of A and B.
       tolerance: X is NaN if a sum of eigenvalues of A and B (``stein``: a product minus 1) is at most this in modulus.
     """
     if 0 in c[0].shape:
@@ -246,12 +251,13 @@ def _equation_lowering(
 
 
 def _column(size: int, is_stein: bool, conjugated: bool, i: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
-    """Compute column i of the solution Y of R Y + Y S = F or R Y S - Y = F, with triangular R and S, as a loop step.
+    """Compute one column of the solution Y of R Y + Y S = F, or R Y S - Y = F, with triangular R and S, as a loop step.
 
     Args:
       size: the number of columns.
-      is_stein: whether the equation is the second.
-      conjugated: whether the adjoints of R and S replace them; the columns are then computed from the last.
+      is_stein: whether the equation is R Y S - Y = F.
+      conjugated: whether the equation has the adjoints of R and S instead of R and S. The steps then go from the last
+        column to the first.
       i: the number of the step.
       y: Y, whose columns are zero until they are computed.
       r, s, f: the matrices R, S and F.

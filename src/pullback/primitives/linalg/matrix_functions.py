@@ -49,7 +49,10 @@ Jet = Sequence[Any]  # a matrix, or a matrix and its derivative: the first row o
 
 
 def _with_derivative(name: str, function: Primitive) -> Primitive:
-    """Declare the Fréchet derivative of ``function``, linear in its second operand, and register it as the jvp rule."""
+    """Declare the primitive of the Fréchet derivative of ``function``, and register it as the jvp rule of ``function``.
+
+    The primitive takes a matrix and a direction, in which it is linear.
+    """
     derivative = Primitive(f"{name}_frechet", keeps_weak_type=False, cost=Cost.MATRIX)
 
     @derivative.abstract_eval
@@ -86,7 +89,7 @@ def _with_derivative(name: str, function: Primitive) -> Primitive:
 
 
 def _blocks(a: Any, e: Any) -> Any:
-    """The block matrices [[A, E], [0, A]]."""
+    """Return the block matrices [[A, E], [0, A]], for A = ``a`` and E = ``e``."""
     rank = len(a.shape)
     upper, lower = concatenate([a, e], rank - 1), concatenate([ops.mul(a, 0), a], rank - 1)
     return concatenate([upper, lower], rank - 2)
@@ -99,7 +102,10 @@ def _corner(x: Any) -> Any:
 
 
 def _largest(e: Any) -> Any:
-    """The largest absolute value in each matrix, in its dtype; 1 where that is zero or not finite."""
+    """Return the largest absolute value in each matrix, in the dtype of ``e`` and with shape (..., 1, 1).
+
+    A value that is zero or not finite is replaced by 1.
+    """
     rank = len(e.shape)
     largest = reductions.reduce_max(ops.abs(e), (rank - 2, rank - 1))
     usable = ops.and_p.bind(ops.gt_p.bind(largest, 0), ops.is_finite_p.bind(largest))
@@ -164,12 +170,15 @@ _FEW_SQUARINGS = 2
 
 
 def largest_norm(dtype: Any) -> float:
-    """The 1-norm above which matrices are scaled before the Padé approximant."""
+    """Return the 1-norm above which the exponential scales matrices of ``dtype`` before the Padé approximant."""
     return _DEGREES[dtypes.to_real(dtype).char][-1][1]
 
 
 def _times(x: Jet, y: Jet) -> list[Any]:
-    """The product of two matrices, and its derivative if the operands have one."""
+    """Return the product of two matrices, and its derivative if the jets hold derivatives too.
+
+    A jet is a matrix, or a matrix and its derivative.
+    """
     out = [product(x[0], y[0])]
     if len(x) > 1:
         out.append(ops.add(product(x[0], y[1]), product(x[1], y[0])))
@@ -177,7 +186,10 @@ def _times(x: Jet, y: Jet) -> list[Any]:
 
 
 def _sum(terms: Sequence[tuple[float, Jet]], constant: float = 0.0) -> list[Any]:
-    """A linear combination of matrices, plus ``constant`` times the identity, and its derivative."""
+    """Return a sum of matrices times numbers, plus ``constant`` times the identity, and the derivative if there is one.
+
+    ``terms`` holds pairs of a number and a jet: a matrix, or a matrix and its derivative.
+    """
     out = []
     for k in range(len(terms[0][1])):
         x = ops.mul(terms[0][1][k], terms[0][0])
@@ -200,7 +212,13 @@ def _coefficients(m: int) -> list[float]:
 
 
 def _pade(m: int, x: Jet, powers: Sequence[Jet]) -> tuple[Jet, Jet]:
-    """Return the odd and even part of the numerator of the [m/m] Padé approximant of exp; ``powers`` are X², X⁴, ..."""
+    """Return the odd and the even part of the numerator of the [m/m] Padé approximant of exp at the matrix X.
+
+    Args:
+      m: the degree.
+      x: X, followed by its derivative if there is one.
+      powers: X², X⁴, ..., each followed by its derivative if there is one.
+    """
     c = _coefficients(m)
     if m == 13:
         second, fourth, sixth = powers
@@ -221,7 +239,7 @@ def _powers(second: Jet, count: int) -> list[Jet]:
 
 
 def _quotient(odd: Jet, even: Jet) -> list[Any]:
-    """``(even - odd)⁻¹ (even + odd)``, the Padé approximant, and its derivative."""
+    """Return the Padé approximant ``(even - odd)⁻¹ (even + odd)``, and its derivative if the operands have one."""
     above = [ops.add(e, o) for e, o in zip(even, odd, strict=True)]
     below = [ops.sub(e, o) for e, o in zip(even, odd, strict=True)]
     first = linear_solve(below[0], above[0])
@@ -231,7 +249,7 @@ def _quotient(odd: Jet, even: Jet) -> list[Any]:
 
 
 def _scaled(x: Jet, exponent: Any) -> list[Any]:
-    """Multiply a matrix, and its derivative, by 2**exponent, which is exact."""
+    """Multiply a matrix, and its derivative if there is one, by 2**exponent, without rounding errors."""
     factor = ops.exp2_p.bind(exponent)
     return [ops.mul(y, ops.convert_element_type(factor, y.dtype)) for y in x]
 
@@ -241,21 +259,24 @@ def _log2(x: Any) -> Any:
 
 
 def _squarings_of_norm(theta: float, norm: Any) -> Any:
-    """The number of halvings after which the norm of a matrix is at most ``theta``."""
+    """Return how often a matrix with norm ``norm`` must be halved until its norm is at most ``theta``.
+
+    The exponential of the halved matrix must be squared as often.
+    """
     count = ops.ceil_p.bind(_log2(ops.div(norm, theta)))
     return ops.where(ops.gt_p.bind(count, 0), ops.min_p.bind(count, _MOST_SQUARINGS), 0)
 
 
 def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
-    """The number of squarings that can be saved, since powers of the matrix X may be smaller than powers of its norm.
+    """Return how many squarings the exponential of X can save, because powers of X are smaller than powers of its norm.
 
-    The greater of |X⁴|^(1/4) and |X⁶|^(1/6) may replace the norm (Al-Mohy and Higham 2009, section 5), unless the
-    rounding errors of the approximant, which depend on |X| elementwise, require more squarings.
+    The greater of |X⁴|^(1/4) and |X⁶|^(1/6) may replace the norm (Al-Mohy and Higham 2009, section 5). The rounding
+    errors of the approximant may require some of these squarings; :func:`_more_for_rounding` counts them.
 
     Args:
       theta: the norm up to which the approximant is accurate.
       fourth, sixth: X⁴ and X⁶.
-      squarings: the number of squarings that the norm of X requires.
+      squarings: the number of squarings that the norm requires; X was halved as often.
     """
     size = ops.max_p.bind(ops.pow_p.bind(_norm(fourth), 0.25), ops.pow_p.bind(_norm(sixth), 1 / 6))
     spare = ops.floor_p.bind(_log2(ops.div(theta, ops.where(ops.gt_p.bind(size, 0), size, 1))))
@@ -264,9 +285,12 @@ def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
 
 
 def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
-    """The number of additional halvings of X that the rounding error of the approximant of degree m requires.
+    """Return how often X must be halved for a small rounding error of the Padé approximant of degree ``m``.
 
-    ``column_sums`` holds the column sums of |X|^(2m + 1), whose maximum is its 1-norm.
+    Args:
+      m: the degree.
+      x: the absolute values |X|.
+      column_sums: the column sums of |X|^(2m + 1); their maximum is the 1-norm of that power.
     """
     dtype = dtypes.to_real(x.dtype)
     norm = _norm(x)
@@ -280,7 +304,7 @@ def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
 
 
 def _expm_lowering(hlo: Any, *jet: Any) -> Any:
-    """Emit the exponential of a matrix, and its derivative if there is a second matrix."""
+    """Emit the exponential of the first matrix of ``jet``, and its derivative along the second matrix, if any."""
     if 0 in jet[0].shape:
         return jet[-1]
     degrees = _DEGREES[dtypes.to_real(jet[0].dtype).char]
@@ -334,7 +358,10 @@ def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequenc
       m: the degree.
       theta: the norm up to which the approximant is accurate.
       squarings: the number of squarings that the norm requires.
-      values: the matrix X and its square, each followed by its derivative if there is one.
+      values: the matrix X, which was halved as often, and its square, each followed by its derivative if there is one.
+
+    Returns:
+      The number of squarings that remain, then the odd and the even part of the numerator of the approximant.
     """
     count = len(values) // 2
 
@@ -384,7 +411,7 @@ def _complex_type(name: str, x: ShapedArray) -> ShapedArray:
 
 
 def _by_schur_form(function: Callable[[Any], Any], x: Any) -> Any:
-    """Evaluate a function of matrices by their Schur forms; ``function`` takes triangular matrices."""
+    """Apply ``function``, of triangular matrices, to x: decompose x = Z T Z*, and return Z function(T) Z*."""
 
     def of_one(a: Any) -> list[Any]:
         t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)
@@ -433,8 +460,8 @@ def _root_column(k: Any, x: Any, t: Any) -> list[Any]:
     """Compute column k of the square root X of upper triangular matrices T, as a loop step; return X and T.
 
     The columns of X are zero until they are computed. Column k solves (X + x_kk I) x_k = t_k above the diagonal: Bjorck
-    and Hammarling 1983, "A Schur method for the square root of a matrix". Where the left side has a zero on the
-    diagonal, the right side must be zero too, or there is no root: then the column is NaN.
+    and Hammarling 1983, "A Schur method for the square root of a matrix". A row with a zero on the diagonal of X + x_kk
+    I has a solution only if its right side is zero too; otherwise there is no root, and the column gets NaN.
     """
     last = len(t.shape) - 1
     n = t.shape[-1]
@@ -470,7 +497,10 @@ _MOST_ROOTS = 100
 
 
 def _nodes() -> Any:
-    """Gauss-Legendre nodes and weights on [0, 1]: log(I + X) is about the sum of w X (I + x X)⁻¹."""
+    """Return pairs (x, w) of Gauss-Legendre nodes and weights on [0, 1].
+
+    With them log(I + X) is about the sum of w X (I + x X)⁻¹.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(7)
     return [(float(x), float(w)) for x, w in zip((nodes + 1) / 2, weights / 2, strict=True)]
 
@@ -523,9 +553,12 @@ def _logm_lowering(hlo: Any, x: Any) -> Any:
 
 
 def _log_near_one(t: Any, root: Any, count: Any) -> Any:
-    """The logarithms of triangular matrices ``t``, near the identity, from their ``root``.
+    """Return the logarithms of triangular matrices: 2**count times the logarithms of ``root``, by quadrature.
 
-    ``root`` is ``t`` after ``count`` square roots; the logarithm of the root is multiplied by 2**count.
+    Args:
+      t: the matrices.
+      root: ``t`` after ``count`` square roots, which is near the identity.
+      count: the number of square roots.
     """
     n = t.shape[-1]
     on, eye = on_diagonal(n), identity(n, t.dtype)

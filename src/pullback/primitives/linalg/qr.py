@@ -40,7 +40,7 @@ from pullback.primitives.linalg.svd import completed
 
 
 def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[Any]:
-    """Return Q and R, and with ``pivoting`` the permutation of the columns of ``x``."""
+    """Return Q and R with Q R = ``x``; with ``pivoting`` also an order of columns, and Q R = ``x[..., order]``."""
     out: list[Any] = qr_p.bind(x, full_matrices=full_matrices, pivoting=pivoting)
     return out
 
@@ -131,17 +131,16 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
 
 
 def _completed(first: Any, tangent: Any, rest: Any) -> Any:
-    """The tangents of all columns of a square Q that is a product of reflections.
+    """Return the tangent of a square Q, a product of reflections, from the tangent of its first columns.
 
-    The last columns of Q follow from the first ones. With Q = I - V T V*, and E1 and E2 the first and last columns of
-    I: Q2 = E2 + (Q1 - E1) W*, where W = B inv(C), C is the upper square of Q1 - E1, and B its lower rows. The
-    determinant of C is the product of the factors of the reflections, each of which is at least 1 in modulus, or 0 if
-    there is no reflection. Near a Q without some reflection the signs of columns jump; at this Q the last columns
-    rotate as little as possible.
+    With Q = I - V T V*, and E1 and E2 the first and last columns of I, the last columns are Q2 = E2 + (Q1 - E1) W*.
+    There W = B inv(C), C is the upper square of Q1 - E1, and B holds its lower rows. If a reflection is missing in Q, C
+    has the determinant 0 (otherwise at least 1 in modulus), and the signs of columns jump; then the last columns rotate
+    as little as possible.
 
     Args:
       first: the first columns Q1.
-      tangent: their tangent.
+      tangent: the tangent of Q1.
       rest: the last columns Q2.
     """
     m, k = first.shape[-2:]

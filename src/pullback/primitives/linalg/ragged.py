@@ -28,7 +28,7 @@ from pullback.primitives.sums import add_any
 
 
 def grouped_rows(x: Any, y: Any, sizes: Any) -> Any:
-    """Multiply each row by the matrix of its group.
+    """Multiply each row by the matrix of its group; the groups are consecutive rows.
 
     Args:
       x: rows, (b, m, k).
@@ -36,13 +36,13 @@ def grouped_rows(x: Any, y: Any, sizes: Any) -> Any:
       sizes: the number of rows in each group, integers (b, g).
 
     Returns:
-      An array (b, m, n), with zeros beyond the last group.
+      An array (b, m, n), with zeros in rows after the last group.
     """
     return grouped_rows_p.bind(x, y, sizes)
 
 
 def grouped_products(x: Any, y: Any, sizes: Any) -> Any:
-    """For each group, the sum over its rows of outer products of rows of ``x`` and ``y``.
+    """Return, for each group of consecutive rows, the sum over its rows of the outer products x[row] y[row].
 
     Args:
       x, y: rows, (b, m, k) and (b, m, n).
@@ -61,7 +61,10 @@ grouped_products_p = Primitive("grouped_products", cost=Cost.SPECIAL)
 
 
 def _segments(sizes: Any, rows: int) -> Any:
-    """Yield each nonempty group: its batch, its number, and the slice of its rows, below ``rows``."""
+    """Yield a triple for each nonempty group: the index of its batch, its index, and the slice of its rows.
+
+    ``sizes`` holds the number of rows in each group; ``rows`` is the number of all rows, where the last slice ends.
+    """
     ends = np.minimum(np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64), rows)
     starts = np.concatenate([np.zeros_like(ends[:, :1]), ends[:, :-1]], -1)
     for b, g in np.ndindex(sizes.shape):
@@ -127,7 +130,11 @@ def _jvp(p: Primitive, primals: Any, tangents: Any) -> Any:
 
 
 def _batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any) -> Any:
-    """Batch an operation by merging the mapped axis with the batch axis."""
+    """Apply ``p`` to a batch: merge the mapped axis with the batch axis, and split the result again.
+
+    Returns:
+      The result, and 0, the position of its mapped axis.
+    """
     moved = mapped_to_front(axis, args, dims)
     out = p.bind(*[shapes.reshape(a, (axis.size * a.shape[1], *a.shape[2:])) for a in moved])
     return shapes.reshape(out, (axis.size, out.shape[0] // axis.size, *out.shape[1:])), 0
@@ -158,14 +165,14 @@ _int32 = np.dtype(np.int32)
 
 
 def _bounds(sizes: Any) -> list[Any]:
-    """Return the first row of each group, and the first row after it."""
+    """Return two arrays: the index of the first row of each group, and the index after the last row of each group."""
     counts = ops.max_p.bind(ops.convert_element_type(sizes, _int32), 0)
     ends = cumsum(counts, 1)
     return [ops.sub(ends, counts), ends]
 
 
 def _of_group(x: Any, start: Any, end: Any) -> Any:
-    """Replace all rows of ``x`` by zeros, except rows ``start`` to ``end - 1`` of each batch."""
+    """Return ``x`` with zeros in all rows, except rows ``start`` to ``end - 1`` of each batch."""
     rows = iota(_int32, (1, x.shape[1], 1), 1)
     inside = ops.and_p.bind(ops.ge_p.bind(rows, _column(start)), ops.lt(rows, _column(end)))
     return ops.where(inside, x, 0)

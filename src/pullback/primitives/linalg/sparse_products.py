@@ -45,14 +45,14 @@ _TO_ROWS = ScatterDimensionNumbers((1, 2), (0,), (0,))
 
 
 def blocks_times_dense(data: Any, indices: Any, dense: Any, size: int, transposed: bool = False) -> Any:
-    """Multiply a sparse matrix of blocks by a dense one: ``out[i] += data[e] @ dense[j]`` for ``i, j = indices[e]``.
+    """Multiply a sparse matrix of blocks by a dense matrix: ``out[i] += data[e] @ dense[j]`` for ``i, j = indices[e]``.
 
     Args:
       data: blocks, (e, p, k).
       indices: the row and column of each block, integers (e, 2).
-      dense: a matrix for each column of the sparse one, (c, k, q); if ``transposed``, for each row, (c, p, q).
-      size: the number of rows of the result.
-      transposed: whether to multiply the transpose of the sparse matrix.
+      dense: a matrix for each column of the sparse matrix, (c, k, q); if ``transposed``, for each row, (c, p, q).
+      size: the number of block rows of the result.
+      transposed: whether to multiply by the transpose of the sparse matrix.
 
     Returns:
       An array (size, p, q), or (size, k, q) if ``transposed``.
@@ -83,9 +83,9 @@ class BlockLayout:
     """The positions of the blocks of a sparse matrix, row by row as in SciPy's CSR format.
 
     Attributes:
-      order: the numbers of the blocks inside the matrix, in the order of rows; None if all are inside and in order.
+      order: the numbers of the blocks that are inside the matrix, sorted by row; None if all are inside and sorted.
       columns: the columns of these blocks.
-      bounds: for each row the position in ``columns`` of its first block, and the end.
+      bounds: the position in ``columns`` of the first block of each row, then the number of blocks.
       matrix: a SciPy matrix with these columns and bounds, for blocks that are numbers.
     """
 
@@ -117,9 +117,9 @@ class BlockLayout:
         return imported("scipy.sparse").csr_array((nothing, self.columns, self.bounds), shape=(rows, columns))
 
     def with_numbers(self, data: Any) -> Any:
-        """Return a copy of ``matrix`` with the elements ``data``.
+        """Return a copy of the SciPy matrix ``matrix`` with the elements ``data``.
 
-        A new matrix would check its indices, which takes a fifth of the time of a product.
+        A copy is faster than a new matrix, whose check of the indices takes a fifth of the time of a product.
         """
         matrix = copy.copy(self.matrix)
         matrix.data = data
@@ -138,9 +138,9 @@ def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
 
 
 def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
-    """The positions of the blocks of a sparse matrix of ``rows`` by ``columns`` blocks, cached for ``indices``.
+    """Return the layout of a sparse matrix of ``rows`` by ``columns`` blocks; cache it as long as ``indices`` lives.
 
-    ``indices`` holds the row and column of each block; the cache entry is dropped when that array is.
+    ``indices`` holds the row and column of each block.
     """
     key = id(indices), rows, columns
     found = _layouts.get(key)
@@ -152,7 +152,7 @@ def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
 
 
 def _wide(x: Any) -> Any:
-    """Convert half precision to single precision, which SciPy accepts."""
+    """Convert floats of 16 bits to 32 bits, since SciPy does not accept 16; return other arrays unchanged."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and dtypes.is_inexact(x.dtype) else x
 
 
@@ -270,14 +270,21 @@ def _of_product_transpose(ct: Any, x: Any, y: Any, indices: Any) -> Any:
 
 
 def _into(x: Any, dim: int, position: int) -> Any:
-    """Merge the mapped axis ``dim`` of ``x`` with the axis at ``position`` of the array without the mapped axis."""
+    """Merge the mapped axis ``dim`` of ``x`` into another axis: (batch, a, b) -> (a, batch * b) for ``position`` 1.
+
+    ``position`` is the position of the other axis in an example.
+    """
     x = shapes.moveaxis(x, dim, position)
     shape = x.shape
     return shapes.reshape(x, (*shape[:position], shape[position] * shape[position + 1], *shape[position + 2 :]))
 
 
 def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
-    """Split the axis at ``position`` into the mapped axis and the rest; return the array, and the mapped axis."""
+    """Split the mapped axis off the axis at ``position``: (a, batch * b) -> (a, batch, b) for ``position`` 1.
+
+    Returns:
+      The array, and the position of its mapped axis.
+    """
     shape = x.shape
     size = shape[position] // axis.size
     return shapes.reshape(x, (*shape[:position], axis.size, size, *shape[position + 1 :])), position
@@ -286,14 +293,18 @@ def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
 def _all_in_one(
     axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]
 ) -> Any:
-    """Join the indices of the blocks of all examples of a batch to the indices of one block matrix.
+    """Return the block indices of one large sparse matrix that contains the sparse matrices of all examples of a batch.
 
     Args:
       axis: the mapped axis.
       indices: the row and column of each block, (e, 2) for each example.
       dim: the position of the mapped axis in ``indices``; None if all examples have the same indices.
       limits: the numbers of rows and columns of one example; indices out of range become -1.
-      moved: whether the rows, and the columns, of example n are shifted by n times their number.
+      moved: two flags, for rows and for columns: whether each example has its own in the large matrix, after those of
+        the examples before it. Otherwise the examples share them.
+
+    Returns:
+      Indices (batch * e, 2).
     """
     indices = front(indices, dim, axis)
     extents = [n * (axis.size if m else 1) for n, m in zip(limits, moved, strict=True)]
@@ -364,14 +375,15 @@ def _inside(i: Any, n: int) -> Any:
 
 
 def _rows_at(x: Any, i: Any) -> Any:
-    """Gather the matrices of ``x`` at the indices ``i``, of shape (e, 1); out-of-range indices are clipped."""
+    """Gather the matrices ``x[i]``, for indices ``i`` of shape (e, 1); indices out of range are clipped."""
     return gather(x, i, _ROWS, (1, *x.shape[1:]), mode=GatherScatterMode.CLIP)
 
 
 def _products(x: Any, y: Any, numbers: Any) -> Any:
-    """Multiply pairs of matrices of two batches, by the dimension numbers ``numbers`` of ``dot_general``.
+    """Multiply each matrix of ``x`` by the matrix of ``y`` with the same index; return the products.
 
-    Products of vectors or numbers are multiplications and sums, which are faster than a batched contraction.
+    ``numbers`` are the dimension numbers for ``dot_general``. Products of vectors or numbers are computed by
+    multiplication and sum, which is faster than a batched contraction.
     """
     (((a,), (b,)), _) = numbers
     if x.shape[3 - a] == y.shape[3 - b] == 1:
@@ -394,14 +406,14 @@ def _signed(indices: Any) -> Any:
 
 
 def _add_product(out: Any, data: Any, indices: Any, dense: Any, transposed: bool) -> Any:
-    """Add the product of a chunk of the sparse matrix's blocks with a dense matrix to ``out``.
+    """Return ``out`` plus the product of some blocks of a sparse matrix with a dense matrix.
 
     Args:
       out: the result so far.
       data: the blocks.
       indices: the row and column of each block.
       dense: the dense matrix.
-      transposed: whether the sparse matrix is transposed.
+      transposed: whether to multiply by the transpose of the sparse matrix.
     """
     indices = _signed(indices)
     to, of = (_column(indices, 1), _column(indices, 0)) if transposed else (_column(indices, 0), _column(indices, 1))
@@ -419,7 +431,9 @@ def _product_blocks(x: Any, y: Any, indices: Any) -> Any:
 
 
 def _chunk_size(elements: int, gathered: int, resident: int) -> int:
-    """The number of blocks to multiply at a time, such that gathered arrays are no larger than operands and results.
+    """Return how many blocks to multiply at a time, so that the arrays gathered for these blocks stay small.
+
+    They are about as large as the operands and results, or a constant if that is larger.
 
     Args:
       elements: the number of all blocks.
@@ -430,10 +444,17 @@ def _chunk_size(elements: int, gathered: int, resident: int) -> int:
 
 
 def _loop(hlo: Any, elements: int, step: int, start: Any, body: Any) -> Any:
-    """Emit a loop ``out = body(out, first, known)`` over chunks of ``step`` elements, from ``out = start``.
+    """Emit a loop over chunks of elements, and return its result.
 
-    ``first`` is the index of the first element of a chunk. The last chunk begins early, to be as long as the others:
-    ``known`` is the number of its first elements that the previous chunk has processed already, otherwise 0.
+    The last chunk begins early, to be as long as the others, so that it overlaps with the chunk before it.
+
+    Args:
+      hlo: the builder.
+      elements: the number of elements.
+      step: the number of elements in a chunk.
+      start: the initial result.
+      body: ``body(out, first, known)`` returns the next result. ``first`` is the index of the first element of the
+        chunk, and ``known`` is the number of elements at its beginning that the chunk before it has processed.
     """
     zero, one = hlo.number(0, _int32), hlo.number(1, _int32)
     kinds = [((), _int32), (start.shape, start.dtype)]

@@ -68,9 +68,12 @@ from pullback.primitives.rules import jvp_zero
 
 
 def svd(x: Any, *, full_matrices: bool = False, by_qr: bool = False) -> list[Any]:
-    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows.
+    """Return the singular values of matrices, descending; the left vectors as columns; the right as conjugate rows.
 
-    ``by_qr`` selects LAPACK's QR algorithm instead of divide and conquer.
+    Args:
+      x: the matrices (..., m, n).
+      full_matrices: whether to return all m left and n right vectors, instead of min(m, n).
+      by_qr: whether to use LAPACK's QR algorithm instead of divide and conquer.
     """
     out: list[Any] = svd_p.bind(x, full_matrices=full_matrices, vectors=True, by_qr=by_qr)
     return out
@@ -144,7 +147,7 @@ def _upper(n: int) -> Any:
 
 
 def _triangular(x: Any) -> Any:
-    """Return the orthonormal and the triangular QR factor of a matrix with more rows than columns."""
+    """Return the QR factors of a matrix with more rows than columns: orthonormal columns, and a triangular square."""
     packed, tau, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
     r = np.where(_upper(x.shape[1]), packed[: x.shape[1]], 0)
     name = "ungqr" if x.dtype.kind == "c" else "orgqr"
@@ -190,16 +193,21 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
 
 
 def _values_tangent(left: Any, right: Any, t: Any) -> Any:
-    """The tangents of singular values, from the singular vectors and the tangents ``t`` of the matrices."""
+    """Return the tangents of singular values, from the singular vectors and the tangents ``t`` of the matrices.
+
+    ``left`` and ``right`` hold the left and right singular vectors as columns.
+    """
     return ops.real_part(diagonal(product(adjoint(left), product(t, right))))
 
 
 def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None) -> tuple[Any, Any, Any]:
-    """Return the tangents of the singular values, and of min(m, n) left and right singular vectors, as columns.
+    """Return three tangents: of the singular values, of the left vectors and of the right vectors.
+
+    There are k = min(m, n) singular values of matrices (..., m, n).
 
     Args:
       s: the singular values.
-      left, right: the vectors.
+      left, right: k left and k right singular vectors, as columns.
       t: the tangent of the matrices.
       values_tangent: the tangent of the singular values, or None to compute it. If it is passed, the rotations of
         vectors of equal or zero singular values, which are arbitrary, become NaN by ``undetermined_where``.
@@ -238,12 +246,12 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
 
 
 def completed(q: Any, t: Any, rest: Any) -> Any:
-    """The tangents of all orthonormal columns, from the tangents of the first ones.
+    """Return the tangents of all columns of a unitary matrix, from the tangents of its first columns.
 
     Args:
       q: the first columns.
       t: the tangents of the first columns.
-      rest: the other columns, which stay orthogonal to the first ones, and do not turn among themselves.
+      rest: the other columns; they stay orthogonal to the first columns, and do not rotate among themselves.
     """
     if rest.shape[-1] == 0:
         return t
@@ -270,13 +278,13 @@ def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr
 
 
 def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """Return the results of :func:`svd`, for derivative rules that do not depend on the choice of the singular vectors.
+    """Return the results of :func:`svd`, for derivative rules that hold for any choice of the singular vectors.
 
     Args:
       x: the matrices.
       known: the singular values and vectors of ``x``, if the caller has them.
-      turned: whether the rule rotates the vectors of equal singular values among themselves. The tangents
-        of these values are then NaN, since the matching of values and vectors is unknown.
+      turned: whether the rule rotates the vectors of equal singular values among themselves. It is then unknown which
+        of these values belongs to which vector, so that their tangents are NaN.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
@@ -345,21 +353,21 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
 
 
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
-    """Return vectors of the zero singular values that fit a change of the matrices in some direction.
+    """Return singular vectors for the zero singular values, chosen to fit a direction in which the matrices change.
 
-    The vectors of zero singular values are arbitrary. The result is the choice to which the vectors of the matrices
-    tend if these change in the direction.
+    The vectors of zero singular values are arbitrary. The chosen ones are the limits of the vectors of the changed
+    matrices, as the change in the direction goes to zero.
 
     Args:
       zero: a mask of the descending singular values that are zero (..., n).
       left: left singular vectors (..., m, n), with n at most m.
-      beyond: in the columns of zeros, the direction applied to the right vectors, projected to the complement of the
-        other left vectors (..., m, n).
+      beyond: matrices (..., m, n); a column for a zero holds the direction times the right vector, projected to the
+        complement of the left vectors of nonzero values.
 
     Returns:
-      ``left`` with the left singular vectors of ``beyond`` in the columns of zeros, and a unitary matrix (..., n, n) to
-      multiply the right vectors by. They are orthonormal even if the rank of ``beyond`` is less than the number of
-      zeros. They have no derivative.
+      Two arrays without derivatives: ``left``, with the left singular vectors of ``beyond`` in the columns of zeros;
+      and unitary matrices (..., n, n) to multiply the right vectors by. The vectors are orthonormal even if the rank of
+      ``beyond`` is less than the number of zeros.
     """
     out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)
     return out
@@ -409,12 +417,12 @@ def _vectors_of_zeros_abstract_eval(zero: ShapedArray, left: ShapedArray, beyond
 
 
 def pinv(x: Any, tolerance: Any, hermitian: bool) -> Any:
-    """The Moore-Penrose pseudo-inverses of matrices, without small singular values.
+    """Return the Moore-Penrose pseudo-inverses of matrices; small singular values count as zero.
 
     Args:
       x: matrices (..., m, n).
-      tolerance: (...), real: singular values up to this fraction of the largest one count as zero.
-      hermitian: whether the matrices are Hermitian, and decomposed by eigenvalues.
+      tolerance: real numbers (...): a singular value is small if it is at most this fraction of the largest one.
+      hermitian: whether the matrices are Hermitian; they are then decomposed by eigenvalues.
     """
     return pinv_p.bind(x, tolerance, hermitian=hermitian)
 
@@ -496,7 +504,9 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
 
 
 def polar(x: Any) -> Any:
-    """The polar factors W of A: they have orthonormal columns, and W* A is Hermitian without negative eigenvalues.
+    """Return the polar factors W of matrices A = W H, with orthonormal columns in W and Hermitian H.
+
+    No eigenvalue of H is negative.
 
     Args:
       x: the matrices A (..., m, n), with n at most m.
@@ -541,7 +551,8 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 def lyapunov(h: Any, c: Any) -> Any:
     """Solve H X + X H = C for X, with Hermitian positive semidefinite H.
 
-    In the eigenbasis of H, an element of C is divided by the sum of two eigenvalues; it becomes zero if both are zero.
+    In the eigenbasis of H, an element of X is the element of C divided by the sum of two eigenvalues, or zero if both
+    are zero.
     """
     return lyapunov_p.bind(h, c)
 

@@ -84,7 +84,7 @@ def _tridiagonal_solve_abstract_eval(dl: ShapedArray, d: ShapedArray, du: Shaped
 
 
 def _moved(x: Any, offset: int, axis: int) -> Any:
-    """Shift elements along an axis by ``offset`` positions, and fill with zeros."""
+    """Shift the elements of ``x`` along an axis by ``offset`` positions (to the left if negative); fill with zeros."""
     config = [((offset, -offset, 0) if i == axis else (0, 0, 0)) for i in range(len(x.shape))]
     return pad(x, 0, config)
 
@@ -148,7 +148,7 @@ def _tridiagonal_solve_lowering(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> A
 
 
 def cholesky_update(r: Any, w: Any) -> Any:
-    """The upper triangular Cholesky factors of R* R + w w*, with a positive diagonal.
+    """Return the upper triangular Cholesky factors, with a positive diagonal, of the matrices R* R + w w*.
 
     Args:
       r: upper triangular matrices R (..., n, n).

@@ -41,11 +41,11 @@ from pullback.primitives.rules import jvp_zero
 
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """A key of a generator that draws its bits by XLA's generator: ``rbg`` or ``unsafe_rbg``.
+    """A key of ``rbg`` or ``unsafe_rbg``, the random algorithms whose bits XLA's generator draws.
 
     Attributes:
       words: the words of the key, uint32 of shape (4,).
-      unsafe: whether new keys are random bits drawn from the key, instead of a hash.
+      unsafe: whether the algorithm is ``unsafe_rbg``: new keys are bits drawn from the key, instead of hashes.
     """
 
     words: Any
@@ -61,7 +61,10 @@ _word = np.dtype(np.uint32)
 
 
 def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """The pair of random words for the key ``k0, k1`` and the counter ``x0, x1``; all operands broadcast."""
+    """Hash counters by the Threefry cipher: return the two random words for the key ``k0, k1`` and counter ``x0, x1``.
+
+    All operands broadcast against each other.
+    """
     return threefry2x32_p.bind(k0, k1, x0, x1)  # type: ignore[no-any-return]
 
 
@@ -94,9 +97,10 @@ compiled_from(threefry2x32_p, 60_000)  # 100,000: 1421 / 483; 1,000,000: 14891 /
 
 
 def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """Hash ``size`` counters by the Threefry cipher, packed into one Python integer; return the two words of each.
+    """Hash ``size`` counters by the Threefry cipher; return two arrays, of the first and second word of each.
 
-    ``operands`` holds the two words of the keys and the two words of the counters.
+    ``operands`` holds the two words of the keys and the two words of the counters. For speed, they are packed into
+    Python integers.
     """
     k0, k1, x0, x1 = [_pack(x, size) for x in operands]
     y0, y1 = _hash_lanes(k0, k1, x0, x1, size)
@@ -104,10 +108,10 @@ def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
 
 
 def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
-    """Hash ``size`` counters that are packed into Python integers, with a lane of 64 bits for each.
+    """Hash ``size`` counters, packed into Python integers; return the two random words, packed in the same way.
 
-    The key words ``k0, k1`` and the counter words ``a, b`` are packed. The overflow of a word's rotation or sum stays
-    in the upper half of its lane, or falls into the upper half of the neighbouring lane, and is masked out.
+    Each number of 32 bits has a lane of 64 bits. ``k0, k1`` are the key words, and ``a, b`` the counter words. The
+    overflow of a rotation or sum reaches only the upper halves of lanes, and is masked out.
     """
     ones, mask = _lanes(size)
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY * ones)
@@ -123,7 +127,7 @@ def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
 
 @cache
 def _lanes(size: int) -> tuple[int, int]:
-    """Return the integer with 1 in each of ``size`` lanes of 64 bits, and the integer with 2**32 - 1 in each."""
+    """Return two integers of ``size`` lanes of 64 bits each: with 1 in every lane, and with 2**32 - 1 in every lane."""
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
 
@@ -137,9 +141,10 @@ def _unpack(x: int, size: int) -> Any:
 
 
 def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """Hash ``size`` counters in chunks that stay in the cache; return the two words of each.
+    """Hash ``size`` counters by the Threefry cipher; return two arrays, of the first and second word of each.
 
-    ``operands`` holds the two words of the keys and the two words of the counters.
+    ``operands`` holds the two words of the keys and the two words of the counters. The work is done in chunks, which
+    stay in the cache.
     """
     y0, y1 = np.empty(size, _word), np.empty(size, _word)
     scratch = np.empty(_CHUNK, _word)
@@ -151,7 +156,7 @@ def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
 
 
 def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
-    """Hash a chunk of counters into the arrays ``a`` and ``b``.
+    """Hash a chunk of counters by the Threefry cipher; write the two words of each to the arrays ``a`` and ``b``.
 
     ``operands`` holds the two words of the keys and the two words of the counters; ``scratch`` is working memory.
     """
@@ -185,9 +190,10 @@ def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """Emit the Threefry hash of the counters ``x0, x1`` with the keys ``k0, k1``; return its two words, of ``shape``.
+    """Emit the Threefry hash of the counters ``x0, x1`` with the keys ``k0, k1``; return the two words of the hash.
 
-    All rounds are unrolled: they run in a third of the time of a loop, and compile in half of it.
+    The words have the shape ``shape``. All rounds are unrolled: they run in a third of the time of a loop, and compile
+    in half of the time.
     """
 
     def constant(number: int) -> Any:
@@ -213,7 +219,7 @@ def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> l
 
 
 def random_wrap(words: Any, dtype: np.dtype[Any] = dtypes.key_dtype) -> Any:
-    """Make typed keys of shape ``S`` from uint32 words of shape ``S + (n,)``."""
+    """Make typed keys of ``dtype``, of shape ``S``, from their uint32 words, of shape ``S + (n,)``."""
     return random_wrap_p.bind(words, dtype=dtype)
 
 
@@ -234,7 +240,7 @@ _HALF_KEY = np.dtype(np.float64)
 
 @random_wrap_p.lowering
 def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Emit the conversion of words to keys: two words to a 64-bit integer, four to a complex number with their bits."""
+    """Emit the conversion of words to keys: two words become a 64-bit integer, four the bits of a complex number."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
         return hlo.bitcast(words, shape, dtype)
@@ -279,7 +285,7 @@ random_clone_p = Primitive("random_clone", cost=Cost.SIMPLE)
 
 
 def _unchanged(p: Primitive) -> None:
-    """Declare that an operation returns typed keys unchanged."""
+    """Register the rules of the primitive ``p``, which takes typed keys and returns them unchanged."""
     p.host_rule = lambda x, **params: x
     p.jvp_rule = jvp_zero(p)
 
@@ -311,7 +317,10 @@ def random_clone(keys: Any) -> Any:
 
 
 def words_at(words: Any, *index: int) -> tuple[Any, Any]:
-    """Return the two words of the key at ``index``, from the words of keys of the default generator, ``S + (2,)``."""
+    """Return the two words of one key of the default generator, as two arrays without axes.
+
+    ``words`` holds the words of keys, of shape ``S + (2,)``, and ``index`` selects a key.
+    """
     if is_on_default_device(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
@@ -322,9 +331,9 @@ def words_at(words: Any, *index: int) -> tuple[Any, Any]:
 
 
 def random_seed(seed: Any) -> Any:
-    """The words, of shape (2,), of the key of a seed, an integer array without axes.
+    """Return the two words of the key for ``seed``, an integer array without axes: its upper and its lower 32 bits.
 
-    They are the upper and lower 32 bits of the seed; in a seed of at most 32 bits the upper ones are zero.
+    The result has shape (2,). For a seed of at most 32 bits the upper word is zero.
     """
     low = ops.convert_element_type(seed, _word)
     if seed.dtype.itemsize < 8:
@@ -335,12 +344,12 @@ def random_seed(seed: Any) -> Any:
 
 
 def key_from(key: Words, words: Any) -> Words:
-    """Make a key of the same generator as ``key`` from words of shape (n,)."""
+    """Make a key for drawing, of the same generator as ``key``, from its words, of shape (n,)."""
     return BlockKey(words, key.unsafe) if isinstance(key, BlockKey) else words_at(words)
 
 
 def random_split(key: Words, shape: Shape) -> Any:
-    """The words of new keys, an array of shape ``shape + (n,)``."""
+    """Split ``key``: return the words of new keys, in an array of shape ``shape + (n,)``, with n words for each key."""
     if isinstance(key, BlockKey):
         if key.unsafe:
             count = math.prod(shape)
@@ -357,7 +366,7 @@ STRIDE = 10
 
 
 def _halves_of(key: BlockKey) -> list[tuple[Any, Any]]:
-    """Split a key of four words into two keys of the default generator."""
+    """Return two keys of the default generator: the first two and the last two words of ``key``."""
     return [words_at(slicing.slice_in_dim(key.words, i, i + 2, 0)) for i in (0, 2)]
 
 
@@ -376,7 +385,7 @@ def word_arrays(words: Any) -> tuple[Any, ...]:
 
 
 def subkeys(key: Words, count: int) -> list[Words]:
-    """Return ``count`` new keys to draw from."""
+    """Split ``key`` into ``count`` new keys, and return them in the form in which numbers are drawn from them."""
     words = random_split(key, (count,))
     if isinstance(key, BlockKey):
         return [
@@ -386,7 +395,7 @@ def subkeys(key: Words, count: int) -> list[Words]:
 
 
 def random_fold_in(key: Words, data: Any) -> Any:
-    """The words, of shape (n,), of the key that is derived from a key and a uint32 number."""
+    """Return the words, of shape (n,), of a new key that is derived from ``key`` and the uint32 number ``data``."""
     if isinstance(key, BlockKey):
         if key.unsafe:
             seeded = BlockKey(slicing.concatenate([random_seed(data)] * 2, 0), True)
@@ -410,7 +419,7 @@ def _stack(first: Any, second: Any) -> Any:
 
 
 def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
-    """Draw an array of random unsigned integers of 8, 16, 32 or 64 bits."""
+    """Draw an array of random unsigned integers of ``bit_width`` bits: 8, 16, 32 or 64."""
     if isinstance(key, BlockKey):
         return _block_bits(key, bit_width, shape)
     size = math.prod(shape)
@@ -433,13 +442,13 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 
 
 def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
-    """Draw random unsigned integers of ``bit_width`` bits by XLA's generator."""
+    """Draw an array of random unsigned integers of ``bit_width`` bits by XLA's generator."""
     dtype = np.dtype(f"u{bit_width // 8}")
     return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
 
 
 def _words(key: tuple[Any, Any], count: int) -> Any:
-    """The first ``count`` random words of a key, in JAX's layout without ``jax_threefry_partitionable``."""
+    """Return the first ``count`` random words of a key, as JAX draws them without ``jax_threefry_partitionable``."""
     if not is_symbolic(count) and count <= 2 * _FEW and _is_known(*key):
         return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
     words = slicing.concatenate(_halves(key, count), 0)
@@ -447,12 +456,15 @@ def _words(key: tuple[Any, Any], count: int) -> Any:
 
 
 def _is_known(*values: Any) -> bool:
-    """Whether these values are concrete, on the default device, and evaluated eagerly."""
+    """Return whether evaluation is eager, and all ``values`` are concrete arrays on the default device."""
     return state.trace.quick and all(map(is_on_default_device, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:
-    """The first ``count`` random words of the key ``k0, k1``, in Python integers instead of six array operations."""
+    """Return the first ``count`` random words of the key ``k0, k1``.
+
+    The arithmetic is on Python integers, which for few words is faster than six array operations.
+    """
     half = -(-count // 2)
     ones, _ = _lanes(half)
     y0, y1 = _hash_lanes(k0 * ones, k1 * ones, *_few_counters(count), half)
@@ -467,9 +479,11 @@ def _few_counters(count: int) -> tuple[int, int]:
 
 
 def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
-    """Return the first and the second half of the random words of a key, in JAX's layout before partitionability.
+    """Return the first and the second half of ``count`` random words of a key.
 
-    Word i and word i + n of 2n are hashed as a pair of counters. If ``count`` is odd, the last pair is completed by 0.
+    They are the words that JAX draws without ``jax_threefry_partitionable``. With n words in a half, the words i and n
+    + i are the hash of the counters i and n + i. If ``count`` is odd, the second half has an extra word, whose counter
+    is 0.
     """
     half = -(-count // 2)
     lower = _counters((half,))
@@ -487,7 +501,7 @@ def _counters(shape: Shape) -> Any:
 
 
 def _join(high: Any, low: Any) -> Any:
-    """Join upper and lower words into 64-bit numbers."""
+    """Join upper and lower words of 32 bits into integers of 64 bits."""
     wide = np.dtype(np.uint64)
     high, low = (ops.convert_element_type(x, wide) for x in (high, low))
     return ops.or_p.bind(ops.shift_left_p.bind(high, 32), low)
@@ -502,7 +516,10 @@ def _narrow(words: Any, bit_width: int) -> Any:
 
 
 def unit_of(bits: Any, dtype: np.dtype[Any]) -> Any:
-    """Uniform numbers from 0 to 1: a binary fraction of random bits, as many as the mantissa of ``dtype`` holds."""
+    """Convert random ``bits`` to uniform numbers of ``dtype`` from 0 (included) to 1 (excluded).
+
+    The upper bits, as many as the mantissa of ``dtype`` holds, are the digits of a binary fraction.
+    """
     _, mask, scale = _fraction(dtype)
     fraction = ops.and_p.bind(bits, mask)
     if dtype.itemsize > 1:
@@ -512,13 +529,17 @@ def unit_of(bits: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def fraction_bits(dtype: np.dtype[Any]) -> int:
-    """The number of random bits to draw for a uniform number of ``dtype``."""
+    """Return how many random bits to draw for a uniform number of ``dtype``."""
     return _fraction(dtype)[0]
 
 
 @lru_cache
 def _fraction(dtype: np.dtype[Any]) -> tuple[int, int, float]:
-    """Return the number of bits to draw for a fraction, the mask of the used bits, and the value of the lowest bit."""
+    """Return how to make a uniform number of ``dtype`` from random bits.
+
+    Returns:
+      The number of bits to draw, the mask of the bits to use, and the value of the lowest of the drawn bits.
+    """
     info = dtypes.finfo(dtype)
     if info.bits not in (8, 16, 32, 64):
         raise ArgumentError(f"random floats have 8, 16, 32 or 64 bits, got {dtypes.short_name(dtype)}")
@@ -527,14 +548,14 @@ def _fraction(dtype: np.dtype[Any]) -> tuple[int, int, float]:
 
 
 def above(u: Any, dtype: np.dtype[Any], low: float) -> Any:
-    """Scale uniform numbers from 0 to 1 to the interval from ``low`` to 1."""
+    """Scale uniform numbers ``u`` from 0 to 1 to the interval from ``low`` to 1, in ``dtype``."""
     bottom, span = _range(dtype, low)
     return ops.add(ops.mul(u, span), bottom)
 
 
 @lru_cache
 def _range(dtype: np.dtype[Any], low: float) -> tuple[float, float]:
-    """Return ``low`` rounded to ``dtype``, and its distance from 1 in ``dtype``."""
+    """Return two numbers: ``low`` rounded to ``dtype``, and the distance from there to 1, computed in ``dtype``."""
     bottom = np.asarray(low).astype(dtype)
     return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
 

@@ -21,7 +21,7 @@ from pullback.primitives.rules import jvp_zero
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The algorithm of a generator of random bits."""
+    """The algorithms with which XLA's generator can draw random bits."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -47,7 +47,11 @@ def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any],
 
 @rng_bit_generator_p.impl
 def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Draw bits by NumPy if they are few, since compiling would take longer; otherwise by a compiled operation."""
+    """Draw random bits: by NumPy if they are few, since compiling would take longer; else by a compiled operation.
+
+    Returns:
+      The new key and the bits.
+    """
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
     if (
@@ -76,7 +80,11 @@ _LARGEST_BY_NUMPY = 20_000
 
 @rng_bit_generator_p.batch
 def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """Batch as JAX does: draw the bits of all examples from the first key, and return the other keys unchanged."""
+    """Draw the bits of all examples from the key of the first example, as JAX does.
+
+    Returns:
+      The keys (only the first is new) and the bits, then the positions of their mapped axes.
+    """
     keys = shapes.moveaxis(args[0], dims[0], 0)
     shape = (axis.size, *params["shape"])
     if not axis.size:

@@ -28,11 +28,11 @@ _ROUNDS = 10
 
 
 def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
-    """The four random words of blocks ``index`` of the keys ``words``.
+    """Return the four random words of each of some blocks of the Philox generator, as four arrays.
 
     Args:
       words: the four words of keys, uint32.
-      index: the numbers of blocks, uint32. All operands broadcast.
+      index: the numbers of the blocks, uint32. It broadcasts against the words.
     """
     return philox4x32_p.bind(*words, index)  # type: ignore[no-any-return]
 
@@ -73,13 +73,16 @@ def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def written_once(hlo: Any, name: str, write: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-    """Emit a call of a function of random words that is shared by the module, so that its body is emitted only once.
+    """Emit a call of a function that computes random words; all calls in a module with equal shapes share its body.
 
     Args:
       hlo: the builder.
       name: the name of the function.
       write: ``write(hlo, shape, *operands)`` emits the body.
       operands: the operands of the call.
+
+    Returns:
+      The results of the call.
     """
     key = name, tuple(x.shape for x in operands)
     function = hlo.module.shared.get(key)

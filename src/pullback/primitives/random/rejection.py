@@ -50,15 +50,15 @@ _and, _or, _not, _lgamma = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind, ops.lg
 
 
 def split_lanes(k0: Any, k1: Any, count: int, partitionable: bool) -> list[tuple[Any, Any]]:
-    """Split each key into ``count`` new keys, with the same words as ``random_split``, by one hash.
+    """Split each key into ``count`` new keys, with the same words as ``random_split``, by one hash for all keys.
 
     Args:
       k0, k1: arrays of the two words of the keys.
-      count: the number of new keys for each.
-      partitionable: whether counters are in the partitionable layout.
+      count: the number of new keys for each key.
+      partitionable: whether JAX's option ``jax_threefry_partitionable`` is on.
 
     Returns:
-      The two words of each new key, as arrays of the shape of ``k0``.
+      ``count`` pairs: the two words of a new key for each key, as arrays of the shape of ``k0``.
     """
     rank = len(k0.shape)
     low = ArrayImpl(np.arange(count, dtype=_word).reshape(count, *(1,) * rank))
@@ -82,14 +82,14 @@ def _stack(xs: Sequence[Any]) -> Any:
 
 
 def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: bool) -> Any:
-    """The elements at ``index`` of an array of ``size`` random integers, without the others.
+    """Return the elements at ``index`` of the random integers that ``random_bits`` would draw, and draw no others.
 
     Args:
       k0, k1: the two words of the keys.
       index: the indices of the elements.
       size: the number of elements that ``random_bits`` would draw from the key.
       width: the number of bits of each integer.
-      partitionable: whether counters are in the partitionable layout.
+      partitionable: whether JAX's option ``jax_threefry_partitionable`` is on.
     """
     wide = np.dtype(np.uint64)
     if width == 64:
@@ -114,7 +114,10 @@ def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: 
 
 
 def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionable: bool) -> Arrays:
-    """For each of ``keys``, the elements at ``index`` of an array of ``size`` uniform numbers, by one hash for all."""
+    """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that a key draws.
+
+    One hash computes the bits of all keys. ``partitionable`` is JAX's option ``jax_threefry_partitionable``.
+    """
     k0, k1 = (_stack(words) for words in zip(*keys, strict=True))
     if shape_of(index) and not keys[0][0].shape:
         k0, k1 = (shapes.reshape(k, (len(keys), *(1,) * len(index.shape))) for k in (k0, k1))
@@ -123,11 +126,13 @@ def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionab
 
 
 class Generator(NamedTuple):
-    """The algorithm that makes random bits from keys. An array of keys is a tuple with an array for each word of a key.
+    """The algorithm that makes random bits from keys.
+
+    Its methods take a batch of keys as a tuple of arrays: the first words of all keys, the second words, and so on.
 
     Attributes:
       name: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
-      partitionable: whether the default generator uses its partitionable layout.
+      partitionable: whether JAX's option ``jax_threefry_partitionable`` is on.
     """
 
     name: str
@@ -139,7 +144,7 @@ class Generator(NamedTuple):
         return 2 if self.name == "threefry2x32" else 4
 
     def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
-        """Split each key into ``count`` new keys, as ``random_split`` does."""
+        """Split each key into ``count`` new keys, as ``random_split`` does; return ``count`` tuples of words."""
         if self.name == "unsafe_rbg":
             return [tuple(philox4x32(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
         if self.name == "rbg":
@@ -152,14 +157,17 @@ class Generator(NamedTuple):
         return list(split_lanes(k0, k1, count, self.partitionable))
 
     def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
-        """For each of ``keys``, draw the elements at ``index`` of an array of ``size`` uniform numbers."""
+        """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that a key draws."""
         if self.width == 2:
             return _uniform(keys, index, size, dtype, self.partitionable)
         return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
 
 
 def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
-    """The elements at ``index`` of an array of random integers of ``width`` bits, as XLA's generator would draw it."""
+    """Return the elements at ``index`` of the array of random integers of ``width`` bits that XLA's generator draws.
+
+    ``key`` holds the four words of a key.
+    """
     share = 2 if width == 64 else 4
     words = philox4x32(key, ops.div(index, share))
     if width == 64:
@@ -183,11 +191,11 @@ def _wrapped(values: Sequence[Any]) -> Arrays:
 def _loop_eagerly(
     step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> list[np.ndarray[Any, Any]]:
-    """Repeat ``step`` on NumPy arrays of samples along the first axis, until all samples are finished.
+    """Repeat ``step`` on NumPy arrays, with samples along the first axis, until all samples are finished.
 
     Args:
-      step: ``step(shared, operands, state) -> shared, state, finished``: one iteration.
-      shared: arrays for ``step``, such as keys, which may have no axes.
+      step: one iteration, ``step(shared, operands, state) -> shared, state, finished``; ``finished`` is a mask.
+      shared: arrays that ``step`` replaces for all samples, such as keys, which may have no axes.
       operands: arrays that do not change.
       state: the initial state of each sample.
       waiting: booleans of one axis: the samples that need an iteration at all.
@@ -231,10 +239,18 @@ def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: 
 def _loop_compiled(
     hlo: Any, step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> Arrays:
-    """Emit a loop of ``step``, until all samples are finished; return their final state.
+    """Emit a loop of ``step`` over samples along the first axis, until all samples are finished.
 
-    ``step(shared, operands, state)`` returns the next ``shared`` and ``state``, and a mask of the finished samples,
-    whose state then stays. ``waiting`` is a mask of the samples that need an iteration at all.
+    Args:
+      hlo: the builder.
+      step: one iteration, ``step(shared, operands, state) -> shared, state, finished``; ``finished`` is a mask.
+      shared: arrays that ``step`` replaces for all samples, such as keys.
+      operands: arrays that do not change.
+      state: the initial state of each sample; the state of a finished sample stays.
+      waiting: a mask of the samples that need an iteration at all.
+
+    Returns:
+      The final state of all samples.
     """
     n, m = len(shared), len(state)
     carry = [*shared, *state, waiting]
@@ -260,7 +276,10 @@ def _along_first(x: Any, like: Any) -> Any:
 
 
 def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
-    """Draw a sample (its logarithm, if ``log_space``) of the gamma distribution of parameter ``a`` from each key."""
+    """Draw a sample of the gamma distribution with parameter ``a`` from each key, or its logarithm if ``log_space``.
+
+    ``words`` holds the words of the keys: an array for each word of a key.
+    """
     return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
 
 
@@ -275,24 +294,27 @@ def _gamma_abstract_eval(*avals: ShapedArray, log_space: bool, generator: Genera
 
 
 def _gamma_constants(a: Any) -> tuple[Any, Any]:
-    """Return Marsaglia and Tsang's constants d = a - 1/3 and 1 / sqrt(9 d), with a + 1 instead of an ``a`` below 1."""
+    """Return the constants d = a - 1/3 and 1 / sqrt(9 d) of Marsaglia and Tsang's algorithm for gamma samples.
+
+    An ``a`` below 1 is replaced by a + 1.
+    """
     d = sub(where(_ge(a, 1), a, add(a, 1)), 1 / 3)
     return d, div(1 / 3, ops.sqrt(d))
 
 
 def _where_if_any(condition: Any, yes: Any, no: Any) -> Any:
-    """``where``, except that it returns ``no`` if the condition is concrete and false everywhere, the usual case."""
+    """Return ``where(condition, yes, no)``; if the condition is concrete and false everywhere, ``no`` itself."""
     if isinstance(condition, ArrayImpl) and not condition._value.any():
         return no
     return where(condition, yes, no)
 
 
 def _gamma_step(generator: Generator) -> Step:
-    """Make the loop step of gamma samples, which draws a normal and a uniform number for each sample.
+    """Make one iteration of the loop for gamma samples, which draws a normal and a uniform number for each sample.
 
-    If the normal number is too small, the next iteration draws only a new normal number. The state holds the words of
-    three keys (for the next iteration, the normal numbers and the uniform number), a mask of the samples whose normal
-    number was too small, and the sample divided by d = a - 1/3.
+    If the normal number is too small, the next iteration draws a new normal number, and keeps the uniform number. The
+    state of a sample holds the words of three keys (for the next iteration, the normal numbers and the uniform number),
+    a flag that its normal number was too small, and the sample divided by d = a - 1/3.
     """
     n = generator.width
 
@@ -317,10 +339,9 @@ def _gamma_step(generator: Generator) -> Step:
 
 
 def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generator: Generator) -> Any:
-    """The gamma sample ``d * cube``, or its logarithm if ``log_space``.
+    """Return the gamma sample ``d * cube``, or its logarithm if ``log_space``; NaN for an invalid parameter ``a``.
 
-    For a parameter ``a`` below 1 it is multiplied by a uniform number, drawn from ``key``, to the power of 1 / a. It is
-    NaN for an invalid ``a``.
+    For ``a`` below 1 the sample is also multiplied by u**(1 / a), where u is a uniform number drawn from ``key``.
     """
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
@@ -346,7 +367,7 @@ def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def _flattened(operands: Sequence[Any]) -> tuple[Any, Arrays]:
-    """Return the shape of the result, and the operands broadcast to it, on one axis."""
+    """Return the shape to which the operands broadcast, and the operands, broadcast to it and then flattened."""
     shape = broadcast_shape("random", [shape_of(x) for x in operands])
     return shape, [_flat(x, shape) for x in operands]
 
@@ -374,7 +395,7 @@ def _gamma_lowering(hlo: Any, *operands: Any, log_space: bool, generator: Genera
 
 @random_gamma_p.jvp
 def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Generator) -> Any:
-    """Return samples, and their derivatives at fixed quantiles (Figurnov, Mohamed and Mnih 2018)."""
+    """Return gamma samples and their tangents, for samples at fixed quantiles (Figurnov, Mohamed and Mnih 2018)."""
     a, t = primals[-1], tangents[-1]
     out = random_gamma_p.bind(*primals, log_space=log_space, generator=generator)
     if t is ZERO:
@@ -384,9 +405,10 @@ def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Gener
 
 
 def log_slope(a: Any, log_x: Any) -> Any:
-    """The derivative of the logarithm of a gamma sample with respect to the parameter ``a``.
+    """Return the derivative of the logarithm of gamma samples with respect to the parameter ``a``, at a fixed quantile.
 
-    For small samples the distribution function is x**a / Γ(a + 1), which works even where x underflows.
+    ``log_x`` holds the logarithms of the samples. For small samples the distribution function is x**a / Γ(a + 1), whose
+    derivative works even where x underflows.
     """
     small = lt(log_x, _SMALL)
     limit = (ops.digamma(a + 1) - log_x) / a
@@ -402,11 +424,15 @@ _SMALL = -36.0
 
 
 def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
-    """Declare an operation on words of keys, of shape ``S``, and on parameters, of a shape that begins with ``S``.
+    """Declare a primitive that draws samples, several from each key.
+
+    It takes the words of the keys, arrays of a shape ``S``, and the parameters of the samples, such as means, of a
+    shape that begins with ``S``.
 
     Args:
       name: the name in jaxprs and errors.
-      evaluate: ``evaluate(draws, *parameters)``, for parameters of two axes: the keys, and the samples of a key.
+      evaluate: ``evaluate(draws, *parameters)`` returns the samples. ``draws`` is a source of random numbers
+        (``_Draws``); the parameters are reshaped to two axes: keys, then samples of a key.
     """
     p = Primitive(name, keeps_weak_type=False)
     p.jvp_rule = jvp_zero(p)
@@ -465,7 +491,7 @@ def _loop_lowering(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, i
 
 
 class _Draws:
-    """Random numbers from ``count`` keys, ``size`` from each, and loops over them."""
+    """A source of random numbers for samples, ``size`` from each of ``count`` keys, with loops for rejection."""
 
     def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
         self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator
@@ -477,17 +503,17 @@ class _Draws:
         return self.generator.uniform(keys, index, self.size, dtype)
 
     def index(self) -> Any:
-        """The index of each number among the numbers of its key."""
+        """Return the index of each number among the numbers of its key, in an array (keys, numbers of a key)."""
         return slicing.iota(_word, (self.count, self.size), 1)
 
     def each(self, step: Step, operands: Arrays, state: Arrays, waiting: Any) -> Any:
-        """Loop over all numbers, each until it is finished; return the first array of the final state.
+        """Repeat ``step`` for all numbers, each until it is finished; return the first array of the final state.
 
         Args:
-          step: ``step(keys, operands, state) -> keys, state, finished``: one iteration; ``operands`` begins with the
-        index of each number among the numbers of its key.
-          operands: more operands, with an element for each number.
-          state: the initial state, likewise.
+          step: one iteration, ``step(keys, operands, state) -> keys, state, finished``. Its ``operands`` begin with the
+            index of each number among the numbers of its key.
+          operands: further operands, arrays with an element for each number.
+          state: the initial state, arrays with an element for each number.
           waiting: a mask of the numbers that need an iteration at all.
         """
         flat = (self.count * self.size,)
@@ -500,12 +526,15 @@ class _Draws:
         return shapes.reshape(self.loop(step, wide, operands, state, shapes.reshape(waiting, flat))[0], waiting.shape)
 
     def together(self, attempt: Callable[..., Any], operands: Arrays) -> Any:
-        """Draw all numbers of a key again until each was accepted once; return the last accepted value of each.
+        """Draw all numbers of a key again and again, until each number was accepted at least once.
 
         Args:
-          attempt: ``attempt(u, v, *operands)`` returns numbers from pairs of uniform numbers, and a mask of the
-            accepted ones.
+          attempt: ``attempt(u, v, *operands)`` makes numbers from uniform numbers u and v; it returns the numbers, and
+            a mask of the accepted ones.
           operands: arrays with an element for each number.
+
+        Returns:
+          The last accepted value of each number.
         """
         dtype = operands[0].dtype
 
@@ -534,9 +563,10 @@ _FEW = 10.0
 
 
 def random_poisson(words: Sequence[Any], mean: Any, generator: Generator) -> Any:
-    """Draw samples of Poisson distributions, as floats; -1 where ``mean`` is invalid.
+    """Draw samples of Poisson distributions with means ``mean``, as floats; -1 where a mean is invalid.
 
-    The words of keys have a shape ``S``; ``mean`` has a shape that begins with ``S``.
+    ``words`` holds an array of a shape ``S`` for each word of the keys. The shape of ``mean`` begins with ``S``: each
+    key draws the samples of the other axes.
     """
     return random_poisson_p.bind(*words, mean, generator=generator)
 
@@ -580,7 +610,11 @@ random_poisson_p = _of_arrays("random_poisson", _poisson)
 
 
 def random_binomial(words: Sequence[Any], n: Any, p: Any, generator: Generator) -> Any:
-    """Draw samples of binomial distributions; NaN for invalid parameters. ``n`` and ``p`` have the same shape."""
+    """Draw samples of binomial distributions, with ``n`` trials of probability ``p``; NaN for invalid parameters.
+
+    ``words`` holds an array of a shape ``S`` for each word of the keys. ``n`` and ``p`` have one shape, which begins
+    with ``S``: each key draws the samples of the other axes.
+    """
     return random_binomial_p.bind(*words, n, p, generator=generator)
 
 

@@ -66,21 +66,36 @@ class Geometry(NamedTuple):
 
 
 def dilated(size: int, dilation: int) -> int:
-    """The length of ``size`` elements at distance ``dilation``."""
+    """Return the length of an axis of ``size`` elements, whose neighbours are put at distance ``dilation``."""
     return 1 + (size - 1) * dilation if size else 0
 
 
 def window_count(size: int, window: int, stride: int, padding: tuple[int, int], base: int, step: int) -> int:
-    """The number of windows along an axis, with dilations ``base`` of the operand and ``step`` of the window."""
+    """Return the number of windows along an axis of a convolution.
+
+    Args:
+      size: the number of elements of the operand.
+      window: the number of elements of the window.
+      stride: the distance between neighbouring windows.
+      padding: the numbers of zeros before and after the operand.
+      base: the distance between neighbouring elements of the operand.
+      step: the distance between neighbouring elements of the window.
+    """
     room = dilated(size, base) + sum(padding) - dilated(window, step)
     return room // stride + 1 if room >= 0 else 0
 
 
 def back_padding(size: int, window: int, count: int, stride: int, low: int, base: int, step: int) -> tuple[int, int]:
-    """The padding along an axis of the transposed convolution, which maps ``count`` results to ``size`` elements.
+    """Return the padding, before and after, along an axis of a transposed convolution.
 
-    The other arguments are of the convolution: the size of the window, the stride, the padding ``low`` before the
-    operand, and the dilations ``base`` of the operand and ``step`` of the window.
+    Args:
+      size: the size of the operand of the convolution, which is the result of the transposed convolution.
+      window: the size of the window.
+      count: the size of the result of the convolution.
+      stride: the stride of the convolution.
+      low: the padding of the convolution before the operand.
+      base: the dilation of the operand.
+      step: the dilation of the window.
     """
     return dilated(window, step) - 1 - low, dilated(size, base) + low - dilated(count, stride)
 
@@ -119,7 +134,10 @@ def padtype_to_pads(
 
 
 def padding_pairs(name: str, padding: Any) -> Pairs:
-    """Convert a user's padding to a tuple of pairs of integers, or raise."""
+    """Return the ``padding`` that a user passed as a tuple of pairs of integers; raise if it is anything else.
+
+    ``name`` is the name of the function in the error.
+    """
     try:
         return tuple([(operator.index(low), operator.index(high)) for low, high in padding])
     except (TypeError, ValueError):
@@ -137,11 +155,12 @@ def _keeps(
     axis: int, operand: int, lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **params: Any,
 ) -> int | None:  # fmt: skip
-    """Return the result axis that corresponds to axis ``axis`` of an operand, or None.
+    """Return the result axis that corresponds to axis ``axis`` of an operand; None if no result axis does.
 
-    ``operand`` is 0 for the operand of the convolution and 1 for the kernel. The operand's batch axis corresponds to
-    the result's, and the kernel's output features to the result's features. So do the operand's features, if each is a
-    group of its own with one output. With several batch groups the result is None.
+    ``operand`` is 0 for the operand of the convolution, and 1 for the kernel. The operand's batch axis corresponds to
+    the result's batch axis, and the axis of the kernel's output features to the result's features. The axis of the
+    operand's features corresponds to the result's features if each feature is a group of its own with one output. With
+    several batch groups the function returns None.
     """
     if batch_group_count > 1:
         return None
@@ -203,7 +222,7 @@ def _check_specs(numbers: ConvDimensionNumbers, rank: int) -> None:
 
 
 def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
-    """Raise unless there are ``rank`` positive strides and dilations, and ``rank`` pairs of padding."""
+    """Raise unless ``geometry`` has ``rank`` strides and dilations, all positive, and ``rank`` pairs of padding."""
     strides, padding, lhs_dilation, rhs_dilation = geometry
     for what, values in (("strides", strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
         if len(values) != rank or any(v < 1 for v in values):
@@ -266,7 +285,11 @@ def _by_operand(
     ct: Any, shape: Shape, kernel: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of an operand of ``shape``: convolve ``ct``, dilated by the strides, with the reversed kernel."""
+    """Return the cotangent of the operand of a convolution, an array of ``shape``.
+
+    It is a convolution of ``ct``, the cotangent of the result, dilated by the strides, with the reversed ``kernel``.
+    The other arguments are the parameters of the convolution.
+    """
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     o, i, *space = rhs_spec
     padding = []
@@ -293,7 +316,11 @@ def _by_kernel(
     ct: Any, lhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of a kernel of ``shape``: convolve ``lhs`` with ``ct``, with batch and feature axes exchanged."""
+    """Return the cotangent of the kernel of a convolution, an array of ``shape``.
+
+    It is a convolution of the operand ``lhs`` with ``ct``, the cotangent of the result; the batch axes and the feature
+    axes change roles. The other arguments are the parameters of the convolution.
+    """
     (n, c, *xs), (o, i, *ks), (m, f, *ys) = dimension_numbers
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(xs, ks, ys, *geometry):
@@ -311,13 +338,13 @@ def _by_kernel(
 
 
 def _out_of(x: Any, axis: int, groups: int) -> Any:
-    """Split ``axis`` into ``groups`` groups, and move the axis of the groups to the front."""
+    """Split ``axis``, which holds groups, and move the group axis to the front: (a, groups * b) -> (groups, a, b)."""
     size = x.shape[axis] // groups
     return shapes.moveaxis(shapes.reshape(x, (*x.shape[:axis], groups, size, *x.shape[axis + 1 :])), axis, 0)
 
 
 def _into(x: Any, axis: int) -> Any:
-    """Move the first axis of ``x`` to position ``axis``, and merge it with the axis after it, as the major axis."""
+    """Merge the first axis of ``x``, a group axis, into ``axis`` of the others: (groups, a, b) -> (a, groups * b)."""
     moved = shapes.moveaxis(x, 0, axis)
     merged = moved.shape[axis] * moved.shape[axis + 1]
     return shapes.reshape(moved, (*moved.shape[:axis], merged, *moved.shape[axis + 2 :]))
@@ -331,9 +358,14 @@ def _conv_batch(
     axis: MappedAxis, args: Any, dims: Any, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """Merge the mapped axis into the batch or the output features; if both operands are mapped, into the groups.
+    """Apply a convolution to a batch: merge the mapped axis into another axis, and split the result.
 
-    In an axis that is divided into groups it goes behind the group index: an axis (g, a) becomes (g, mapped, a).
+    If only the operand is mapped, that is the batch axis; if only the kernel is, the axis of output features. If both
+    are mapped, each example becomes a group of features (of the batch, if that has groups). In an axis that is divided
+    into g groups, the mapped axis goes behind the group index: (g, a) becomes (g, mapped, a).
+
+    Returns:
+      The result, and the position of its mapped axis.
     """
     (lhs, rhs), (dl, dr) = args, dims
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -368,12 +400,12 @@ def _conv_batch(
 
 
 def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
-    """Merge the mapped axis ``d`` into an axis that is divided into groups, behind the index of the group.
+    """Merge the mapped axis into an axis of g groups with size a each: that axis (g, a) becomes (g, mapped, a).
 
     Args:
-      x: an array.
+      x: the array.
       d: the position of the mapped axis.
-      axis: the position of the divided axis (g, a) among the others; it becomes (g, mapped, a).
+      axis: the position of the axis of groups in an example.
       groups: the number of groups g.
     """
     size, n = x.shape[d], (x.shape[:d] + x.shape[d + 1 :])[axis]
@@ -387,9 +419,13 @@ def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
 
 
 def _split_groups(x: Any, axis: int, size: int, groups: int) -> Any:
-    """Split the mapped axis off an axis (g, mapped, a): the result has the axes (mapped) and (g, a).
+    """Split the mapped axis off an axis (g, mapped, a): two axes replace it, the mapped axis, then (g, a).
 
-    ``size`` is the size of the mapped axis, and ``groups`` is g.
+    Args:
+      x: the array.
+      axis: the position of the axis to split.
+      size: the size of the mapped axis.
+      groups: the number of groups g.
     """
     n = x.shape[axis] // (groups * size)
     if groups == 1:
@@ -421,7 +457,10 @@ def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Any:
-    """Emit a complex convolution, with a result of ``shape``, as four real ones: the compiler has none for CPUs."""
+    """Emit a convolution of complex operands as four real convolutions; the compiler has no complex one for CPUs.
+
+    ``shape`` is the shape of the result, and ``params`` are the parameters of the convolution.
+    """
     real = np.dtype(f"f{lhs.dtype.itemsize // 2}")
     (a, b), (c, d) = (
         [hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (lhs, rhs)
@@ -435,10 +474,11 @@ def _is_small_product(
     lhs: Any, rhs: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
     batch_group_count: int, precision: Any,
 ) -> bool:  # fmt: skip
-    """Whether to emit a convolution of few features as a matrix product of its windows and the kernel.
+    """Return whether to emit a convolution as a matrix product of its windows and the kernel, which suits few features.
 
-    For one feature the product takes a quarter of the compiler's time: 0.54 instead of 1.96 ms for 32 images of 28 x 28
-    and 32 kernels of 3 x 3; for 32 features it takes 1.5 times as long. The windows are no larger than the result.
+    For one feature the product takes a quarter of the time of the compiler's convolution: 0.54 instead of 1.96 ms for
+    32 images of 28 x 28 and 32 kernels of 3 x 3. For 32 features it takes 1.5 times as long. The array of all windows
+    must not be larger than the result.
     """
     del precision
     (n, c, *_), (o, _, *window), (m, f, *_) = dimension_numbers
@@ -464,7 +504,10 @@ def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> An
 def _product_of_windows(
     lhs: Any, rhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, **_others: Any
 ) -> Any:
-    """A convolution as a matrix product: a row of all elements for each window, times the kernel as a matrix."""
+    """Compute a convolution as a matrix product: a matrix with a row for each window, times the kernel as a matrix.
+
+    ``shape`` is the shape of the result; the other arguments are the parameters of the convolution.
+    """
     (n, c, *space), (o, i, *window), (_, _, *out_space) = dimension_numbers
     x = shapes.transpose(lhs, (n, *space, c))
     x = pad(x, x.dtype.type(0), [(0, 0, 0), *((low, high, 0) for low, high in geometry.padding), (0, 0, 0)])
@@ -490,10 +533,10 @@ def _product_of_windows(
 def _in_order(
     hlo: Any, lhs: Any, rhs: Any, shape: Shape, *, dimension_numbers: ConvDimensionNumbers, **params: Any
 ) -> Any:
-    """Emit a convolution with features last, the order of axes for which the CPU's compiler has a library.
+    """Emit a convolution with feature axes last, the order for which the compiler has a fast library on CPUs.
 
-    The compiler reorders axes only outside of functions and loops; other convolutions run as scalar loops. The gradient
-    of a network of 50 layers, each in a function, then takes ten times as long.
+    Inside of functions and loops the compiler does not reorder axes itself, and convolutions in another order run as
+    scalar loops. The gradient of a network of 50 layers, each in a function, then takes ten times as long.
     """
     (n, c, *space), (o, i, *window), (m, f, *out_space) = dimension_numbers
     orders, last = ((n, *space, c), (*window, i, o), (m, *out_space, f)), len(shape) - 1
@@ -507,7 +550,7 @@ def _in_order(
 
 
 def _ordered(hlo: Any, x: Any, order: Sequence[int]) -> Any:
-    """Transpose a value, unless ``order`` is the identity."""
+    """Transpose ``x`` to the axis order ``order``; return it unchanged if that is the order already."""
     return x if list(order) == list(range(len(order))) else hlo.transpose(x, order)
 
 
@@ -532,7 +575,11 @@ def _convolution(
 
 
 def _spec_text(spec: Sequence[int], names: str) -> str:
-    """Axes as StableHLO text, such as ``[b, 0, 1, f]``; ``names``, such as "bf", are letters for the first two axes."""
+    """Return the roles of axes as StableHLO text, such as ``[b, 0, 1, f]``.
+
+    ``spec`` holds the positions of two special axes, then of the axes of space; ``names``, such as "bf", has a letter
+    for each special axis.
+    """
     found = [""] * len(spec)
     for a, name in zip(spec, [*names, *map(str, range(len(spec) - 2))]):
         found[a] = name
@@ -540,7 +587,7 @@ def _spec_text(spec: Sequence[int], names: str) -> str:
 
 
 def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute a convolution in: narrow dtypes are widened."""
+    """Return the dtype in which to compute a convolution: at least 32 bits, also for narrow integers and floats."""
     if dtypes.is_bool(dtype) or (dtypes.is_integer(dtype) and dtype.itemsize < 4):
         return np.dtype(np.int32)
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
