@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "a condition makes results strong, eager",
         "core/host_operands.py",
-        'if weak and not x.weak_type and x._value.dtype.kind != "b":',
+        'if weak and not x.weak_type and held.dtype.kind != "b":',
         "if weak and not x.weak_type:",
         ["tests/lax/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
     ),
@@ -446,8 +446,8 @@ MUTANTS = (
     Mutant(
         "NumPy is given a Python number beside a type that it does not know",
         "core/trace.py",
-        "elif type(y) in SCALARS and x._host_value.dtype.isbuiltin == 1:",
-        'elif type(y) in SCALARS and x._host_value.dtype.kind != "V":',
+        "elif type(y) in SCALARS and a.dtype.isbuiltin == 1:",
+        'elif type(y) in SCALARS and a.dtype.kind != "V":',
         ["tests/numpy/test_python_numbers.py::test_a_python_number_gives_way"],
     ),
     # Types that are not those of the file.
@@ -659,6 +659,28 @@ MUTANTS = (
         "exchange = (c != 0) & (_size(c) * scale > _size(a) * scale2)",
         "exchange = (c != 0) & (_size(c) > _size(a))",
         ["tests/lax/test_perturbed_tridiagonal.py::test_singular_matrices"],
+    ),
+    # The real part of a value is the value, whose buffer then receives another.
+    Mutant(
+        "the buffer of an operand is used again though the result is a view of it",
+        "backends/host/pending.py",
+        "        if function is not None:\n            ending",
+        "        if True:\n            ending",
+        ["tests/backends/host/test_pending.py::test_programs_have_the_same_bits"],
+    ),
+    Mutant(
+        "an expression keeps any number of arrays alive",
+        "backends/host/pending.py",
+        "return len(pending.members) <= MOST_STEPS and sum(pending.kept.values()) <= most",
+        "return len(pending.members) <= MOST_STEPS",
+        ["tests/backends/host/test_pending.py::test_expressions_are_bounded_in_the_bytes_that_they_keep"],
+    ),
+    Mutant(
+        "complex numbers are pending",
+        "backends/host/pending.py",
+        'dtype.isbuiltin == 1 and dtype.kind in "fiub"',
+        'dtype.isbuiltin == 1 and dtype.kind in "fiubc"',
+        ["tests/backends/host/test_pending.py::test_programs_have_the_same_bits"],
     ),
     Mutant(
         "the sign of -0.0 is 0.0",

@@ -1,11 +1,11 @@
 # long: because an array has many operators and attributes, and type checkers read each here
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
-An ``ArrayImpl`` holds them on the host, on a device, or on both. If they are only on a device, an ``OnDevice`` stands
-for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager fast paths need no check for
-arrays on devices: they fall back to general dispatch when NumPy refuses, and dispatch reads ``_value``, which fetches
-the elements once. An array that was put on a device other than the host's, or is sharded over several, is a
-``CommittedArray``, and stays one: operations on it run there.
+An ``ArrayImpl`` holds them on the host, on a device, or on both. If they are only on a device, or are not computed yet,
+an ``Absent`` stands for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager fast
+paths need no check for such arrays: they fall back to general dispatch when NumPy refuses, and dispatch reads
+``_value``, which fetches the elements once. An array that was put on a device other than the host's, or is sharded over
+several, is a ``CommittedArray``, and stays one: operations on it run there.
 """
 
 from __future__ import annotations
@@ -322,6 +322,8 @@ def _index_text(index: Any) -> str:
     return "..." if index is Ellipsis else repr(index)
 
 
+LARGE = 3 << 18
+"""The fewest elements of an array whose elements may be pending: see ``backends/host/pending``."""
 MOST_HOST_AXES = 64
 """NumPy's arrays have no more; arrays that have are on a device, and so are the operations on them."""
 
@@ -333,7 +335,7 @@ class Signature:
       aval: the type.
       placement: the device that the array was put on by request, or the sharding over several; None if not requested.
       array_class: the class of arrays on a device of this signature.
-      absent: the ``OnDevice`` that stands for the host's elements while they are only on a device.
+      absent: the ``Absent`` that stands for the host's elements while they are only on a device.
     """
 
     __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
@@ -343,19 +345,24 @@ class Signature:
         self.placement = placement
         at_home = (placement is None or placement.is_host) and len(aval.shape) <= MOST_HOST_AXES
         self.array_class = ArrayImpl if at_home else CommittedArray
-        self.absent = OnDevice(aval)
+        self.absent = Absent(aval)
 
     def __repr__(self) -> str:
         return f"{self.aval!r}{f' on {self.placement}' if self.placement else ''}"
 
 
-class OnDevice:
-    """A placeholder for elements that are only on a device; computing with it raises a TypeError."""
+class Absent:
+    """A placeholder for elements that are only on a device, or pending; computing with it raises a TypeError.
 
-    __slots__ = ("aval", "dtype", "ndim", "shape", "size")
+    Attributes:
+      pending: the pending elements (``backends/host/pending``); None if the elements are on a device.
+    """
+
+    __slots__ = ("__weakref__", "aval", "dtype", "ndim", "pending", "shape", "size")
     __array_ufunc__ = None  # NumPy's arrays refuse it
 
-    def __init__(self, aval: ShapedArray) -> None:
+    def __init__(self, aval: ShapedArray, pending: Any = None) -> None:
+        self.pending = pending
         self.aval = aval
         self.shape = aval.shape
         self.dtype = aval.dtype
@@ -363,13 +370,13 @@ class OnDevice:
         self.size = aval.size
 
     def __eq__(self, other: object) -> bool:
-        raise TypeError("the elements are on a device")
+        raise TypeError("the elements are not in NumPy's memory")
 
     __ne__ = __eq__
     __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise TypeError("the elements are on a device")
+        raise TypeError("the elements are not in NumPy's memory")
 
 
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
@@ -394,8 +401,8 @@ class ArrayImpl(Array):
     """A concrete array; its elements are an ``np.ndarray`` that is never written to, or a NumPy scalar.
 
     Attributes:
-      _host_value: the elements on the host, or an ``OnDevice``.
-      _value: the elements on the host, fetched from the device if necessary.
+      _host_value: the elements on the host, or an ``Absent``; always the latter if results of it may be pending.
+      _value: the elements on the host, fetched from the device or computed if necessary.
       _buffer: the elements on a device, once a compiled program has received or returned the array.
       _signature: its signature, once a compiled program has needed it.
       _literal: set if programs write its number as a literal; see :func:`scalar_array`.
@@ -416,12 +423,16 @@ class ArrayImpl(Array):
     @property
     def _value(self) -> Any:
         held = self._host_value
-        if type(held) is not OnDevice:
+        if type(held) is not Absent:
             return held
+        if held.pending is not None:
+            return held.pending.read()
         value = runtime.fetch(self._buffer, held.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
         self._host_value = value
+        if value.size >= LARGE:
+            runtime.hold(self)
         return value
 
     @property
@@ -449,7 +460,9 @@ class ArrayImpl(Array):
     def aval(self) -> ShapedArray:
         """The abstract value."""
         held = self._host_value
-        return held.aval if type(held) is OnDevice else ShapedArray(held.shape, held.dtype, self.weak_type)
+        if type(held) is Absent and held.aval.weak_type == self.weak_type:
+            return held.aval
+        return ShapedArray(held.shape, held.dtype, self.weak_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self._value
@@ -503,7 +516,7 @@ class CommittedArray(ArrayImpl):
     @property
     def _value(self) -> Any:
         held = self._host_value
-        if type(held) is not OnDevice:
+        if type(held) is not Absent:
             return held
         value = runtime.gather(self._buffer, self._signature)
         if value.ndim == 0:
@@ -518,12 +531,12 @@ class CommittedArray(ArrayImpl):
 
 def is_on_device(x: Any) -> bool:
     """Whether an array's elements are on a device, and may not be on the host."""
-    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._host_value) is OnDevice)
+    return isinstance(x, ArrayImpl) and not is_on_host(x)
 
 
 def is_on_host(x: Any) -> bool:
-    """Whether an object is a concrete array whose elements are on the host."""
-    return type(x) is ArrayImpl and type(x._host_value) is not OnDevice
+    """Whether an object is a concrete array whose elements are on the host, or pending there."""
+    return type(x) is ArrayImpl and (type(x._host_value) is not Absent or x._host_value.pending is not None)
 
 
 def is_on_default_device(x: Any) -> bool:
@@ -712,7 +725,8 @@ def from_numpy(x: Any) -> ArrayImpl:
         if isinstance(x, np.generic):
             return scalar_array(x if x.dtype is dtype else x.astype(dtype))
         copied = np.array(x, dtype=dtype, order="C", subok=False)
-        return ArrayImpl(copied) if copied.ndim else scalar_array(copied)
+        out = ArrayImpl(copied) if copied.ndim else scalar_array(copied)
+        return out if copied.size < LARGE else runtime.hold(out)
     except MemoryError as error:
         raise AllocationError(f"no memory for an array of shape {x.shape} and dtype {dtype}: {error}") from None
 

@@ -104,6 +104,7 @@ class Config(threading.local):
     num_cpu_devices: int = -1
     disable_jit: bool = False
     compile_large_operations: bool = True
+    eager_fusion: bool = True
     equal_parts: bool = True
     tiered: str = "off"
     compile_at_exit: str = "leave"

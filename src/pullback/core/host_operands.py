@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, as_array, number_dtype
+from pullback.core.array import SCALARS, Absent, ArrayImpl, CommittedArray, as_array, number_dtype
 from pullback.core.looking import LookedAt
 
 NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
@@ -20,7 +20,7 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
     The result is weakly typed if the primitive keeps weak types, and all operands except boolean arrays are weakly
     typed. The second value is None if the parameter ``weak_type`` of the primitive determines it.
 
-    Return (None, None) if an operand is on another device than the host.
+    Return (None, None) if the elements of an operand are not in NumPy's memory.
     """
     values: list[Any] = []
     weak = primitive.keeps_weak_type
@@ -28,8 +28,11 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
     for x in args:
         kind = type(x)
         if kind is ArrayImpl:
-            values.append(x._value)
-            if weak and not x.weak_type and x._value.dtype.kind != "b":
+            held = x._host_value
+            if type(held) is Absent:
+                return None, None
+            values.append(held)
+            if weak and not x.weak_type and held.dtype.kind != "b":
                 weak = False
         elif kind in SCALARS:
             values.append(x)

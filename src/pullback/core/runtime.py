@@ -44,13 +44,17 @@ class Runtime:
         """Evaluate an operation that has no host rule, and return its results."""
         raise NotImplementedError
 
-    def evaluate_on_device(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Evaluate an operation whose operands are on devices other than the host, and return its results."""
+    def evaluate_absent(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate an operation whose operands, or result, are not all in NumPy's memory, and return it."""
         raise NotImplementedError
 
     def is_recording(self) -> bool:
         """Whether this thread is tracing a program."""
         return False
+
+    def hold(self, x: Any) -> Any:
+        """Return a large array ``x``, made such that the results of operations on it may be pending."""
+        return x
 
     def zeros(self, aval: Any) -> Any:
         """Return zeros of the type ``aval``, as an operation of the program that is being traced."""

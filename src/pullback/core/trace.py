@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, OnDevice
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl
 from pullback.core.array import recorders as recorders
 from pullback.core.errors import MissingRuleError, UnexpectedTracerError
 from pullback.core.host_operands import host_operands
@@ -465,37 +465,34 @@ class EvalTrace(Trace):
         if len(args) == 2:
             x, y = args
             if type(x) is ArrayImpl:
+                a = x._host_value
                 if type(y) is ArrayImpl:
-                    a, b = x._host_value, y._host_value
-                    values: Any = (x._value if type(a) is OnDevice else a, y._value if type(b) is OnDevice else b)
+                    b = y._host_value
+                    values: Any = (a, b) if type(a) is not Absent and type(b) is not Absent else None
                     weak = x.weak_type and y.weak_type and primitive.keeps_weak_type
-                elif type(y) in SCALARS and x._host_value.dtype.isbuiltin == 1:
-                    values = (x._value, y)
+                elif type(y) in SCALARS and a.dtype.isbuiltin == 1:
+                    values = (a, y) if type(a) is not Absent else None
                     weak = x.weak_type and primitive.keeps_weak_type
                 else:
                     values, weak = host_operands(primitive, args)
-                    if values is None:
-                        return runtime.evaluate_on_device(primitive, args, params)
             elif type(x) in SCALARS and type(y) is ArrayImpl and y._host_value.dtype.isbuiltin == 1:
-                values = (x, y._value)
+                values = (x, b) if type(b := y._host_value) is not Absent else None
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
                 values, weak = host_operands(primitive, args)
-                if values is None:
-                    return runtime.evaluate_on_device(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
             a = (x := args[0])._host_value
-            values = (x._value if type(a) is OnDevice else a,)
+            values = (a,) if type(a) is not Absent else None
             weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
-            if values is None:
-                return runtime.evaluate_on_device(primitive, args, params)
+        if values is None:
+            return runtime.evaluate_absent(primitive, args, params)
         try:
             out = state.silently(rule, *values, **params)
         except Exception as error:
             if "maximum supported dimension" in str(error):  # NumPy's: a result of more than 64 axes
-                return runtime.evaluate_on_device(primitive, args, params)
+                return runtime.evaluate_absent(primitive, args, params)
             out = _recover(error, primitive, args, values, params)
         if weak is None:
             weak = params["weak_type"]
@@ -516,7 +513,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
     The result is computed again if the error was only that ``state.silently``, which cannot be nested, was active.
     ``values`` are the NumPy values of the operands ``args``.
     """
-    if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
+    if type(error) is RuntimeError and is_within_rule() and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
         except Exception as inner:
@@ -527,7 +524,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
     raise better from None
 
 
-def _is_within_rule() -> bool:
+def is_within_rule() -> bool:
     """Whether this thread runs a host rule. This is so if ``state.silently``, which cannot be nested, is active."""
     try:
         state.silently(bool)

@@ -14,6 +14,7 @@ from numpy.exceptions import ComplexWarning
 from pullback.backends.devices import exchange
 from pullback.backends.devices.shardings import DeviceLike, OutSharding
 from pullback.backends.host import rules as host
+from pullback.backends.host.pending import hold
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
 from pullback.core.array import (
@@ -414,10 +415,10 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
         return made(shapes.full(sizes, value, dtype, weak_type))
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
-            return ArrayImpl(np.zeros(sizes, dtype), weak_type)
+            return hold(ArrayImpl(np.zeros(sizes, dtype), weak_type))
         out = np.empty(sizes, dtype)
         out[...] = value
-        return ArrayImpl(out, weak_type)
+        return hold(ArrayImpl(out, weak_type))
     except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted
         raise AllocationError(
             f"{name}: no memory for an array of shape {sizes} and dtype {dtypes.dtype_name(dtype)}: {error}"
@@ -812,7 +813,7 @@ def arange(
     try:
         if target.kind == "V":
             return from_numpy(numpy_range(first, last, stride, np.float32).astype(target))
-        return ArrayImpl(numpy_range(first, last, stride, target))
+        return hold(ArrayImpl(numpy_range(first, last, stride, target)))
     except MemoryError as error:
         raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
 

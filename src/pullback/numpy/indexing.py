@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike, OnDevice
+from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -96,7 +96,7 @@ def getitem(x: Any, index: Any) -> Any:
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index], x.weak_type)
             except (IndexError, TypeError):  # out of range, or an error to explain
-                if type(value) is OnDevice:  # or the elements are still on the device
+                if type(value) is Absent:  # or the elements are still on the device
                     return getitem(ArrayImpl(x._value, x.weak_type), index)
         if has_symbolic(index) and is_simple(index):
             return read_simple(x, index)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, OnDevice, as_array, is_of_jax
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
@@ -93,10 +93,15 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _fetched(*operands: Any) -> bool:
-    """Copy operands that are only on a device to the host; return whether there were any."""
-    absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
+    """Copy the elements of operands that are only on a device to the host; return whether there were any.
+
+    If the elements of any operand may be pending, return False: dispatch decides how to compute with them.
+    """
+    absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is Absent]
+    if any(x._host_value.pending is not None for x in absent):
+        return False
     for x in absent:
-        x._host_value = x._value
+        x._value  # noqa: B018  (copies the elements to the host, where they stay)
     return bool(absent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import cache
@@ -45,15 +46,48 @@ def in_parallel(
         for out, chunk in zip(outs, found if isinstance(found, tuple) else [found], strict=True):
             out[start:end] = chunk
 
+    if not on_cores(compute, [(ends[i], ends[i + 1]) for i in range(count)]):
+        return None
+    return [out.reshape(shape) for out in outs]
+
+
+def on_cores(compute: Callable[..., None], chunks: Sequence[tuple[Any, ...]]) -> bool:
+    """Call ``compute`` with the arguments of each chunk, each on a thread, the first on this one.
+
+    Returns:
+      Whether it did so. If not, nothing was called: this thread is one of them already, or the interpreter is ending.
+    """
+    if _busy.here:
+        return False
     # The context of this thread has settings such as NumPy's handling of overflow.
     try:
-        others = [_threads().submit(copy_context().run, compute, ends[i], ends[i + 1]) for i in range(1, count)]
+        others = [_threads().submit(copy_context().run, _alone, compute, chunk) for chunk in chunks[1:]]
     except RuntimeError:  # the interpreter is ending, and starts no threads
-        return None
-    compute(0, ends[1])
-    for other in others:
-        other.result()
-    return [out.reshape(shape) for out in outs]
+        return False
+    try:
+        compute(*chunks[0])
+    finally:
+        for other in others:
+            other.result()
+    return True
+
+
+def _alone(compute: Callable[..., None], chunk: tuple[Any, ...]) -> None:
+    """Call ``compute`` on this thread of the pool, which must not wait for others of the pool."""
+    _busy.here = True
+    try:
+        compute(*chunk)
+    finally:
+        _busy.here = False
+
+
+class _Busy(threading.local):
+    """Whether this thread computes a chunk."""
+
+    here = False
+
+
+_busy = _Busy()
 
 
 @cache

@@ -6,6 +6,7 @@ Functions take and return NumPy arrays and scalars; an operand may be a Python n
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -227,6 +228,19 @@ def round_(x: Any) -> Any:
     if _is_complex(x):
         raise TypeError("round takes floats")
     return np.rint(x)
+
+
+UFUNCS: dict[Any, np.ufunc] = {
+    operator.neg: np.negative, operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply,
+    operator.eq: np.equal, operator.ne: np.not_equal, operator.lt: np.less, operator.le: np.less_equal,
+    operator.gt: np.greater, operator.ge: np.greater_equal, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or,
+    operator.xor: np.bitwise_xor, operator.invert: np.invert,
+}  # fmt: skip
+"""The ufuncs that compute what Python's operators, which are the host rules of some operations, do."""
+FLOAT_UFUNCS: dict[Any, np.ufunc] = {
+    div: np.true_divide, expm1: np.expm1, exp2: np.exp2, log1p: np.log1p, tanh: np.tanh, round_: np.rint,
+}  # fmt: skip
+"""The same for host rules of this module, where all operands and the result are floats."""
 
 
 def complex_(x: Any, y: Any) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host.pending import hold
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
@@ -427,6 +428,11 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
         raise ShapeError(
             f"cannot draw {size} numbers of {bit_width} bits from one key: it has 2**32 words; split it into several"
         )
+    return hold(_threefry_bits(key, bit_width, shape, size))
+
+
+def _threefry_bits(key: tuple[Any, Any], bit_width: int, shape: Shape, size: int) -> Any:
+    """Draw ``size`` random unsigned integers of ``bit_width`` bits by Threefry, as an array of a shape."""
     if config.threefry_partitionable:
         y0, y1 = threefry2x32(*key, 0, _counters(shape))
         return _join(y0, y1) if bit_width == 64 else _narrow(ops.xor_p.bind(y0, y1), bit_width)

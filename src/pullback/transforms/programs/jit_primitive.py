@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, as_array, signature_of
+from pullback.backends.host import pending
+from pullback.core.array import SCALARS, Absent, ArrayImpl, CommittedArray, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -101,8 +102,11 @@ jit_p.impl(_run)
 
 
 @provides
-def evaluate_on_device(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation on the device of its operands, which are not on the host."""
+def evaluate_absent(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Evaluate an operation whose operands or result are not all in NumPy's memory: pending, or on their device."""
+    absent = any(type(x) is ArrayImpl and type(x._host_value) is Absent for x in args)
+    if absent and not any(type(x) is CommittedArray for x in args):
+        return pending.evaluate(primitive, args, params)
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
     from pullback.backends.compiler import one_operation

@@ -14,7 +14,7 @@ from pullback.backends.devices.devices import Device, default_device, device
 from pullback.backends.devices.shardings import NamedSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
+from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, is_on_host, signature_of
 from pullback.core.errors import ArgumentError, OperandError, ShardingError
 from pullback.primitives.operands import made
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -162,12 +162,18 @@ def block_until_ready(x: T) -> T:
         array: Any = x
         if is_on_device(array):
             backend().wait(array._buffer)
+        else:
+            array._value  # noqa: B018  (computes pending elements)
         return x
-    waiting = [leaf._buffer for leaf in tree.leaves(x) if is_on_device(leaf)]
+    leaves = tree.leaves(x)
+    waiting = [leaf._buffer for leaf in leaves if is_on_device(leaf)]
     if waiting:
         wait = backend().wait
         for buffer in waiting:
             wait(buffer)
+    for leaf in leaves:
+        if is_on_host(leaf):
+            leaf._value  # noqa: B018  (computes pending elements)
     return x
 
 

@@ -1,0 +1,414 @@
+"""Large arrays whose elements are computed when somebody reads them: several operations in one pass over memory.
+
+An elementwise operation on a large array returns an array whose elements are pending: an expression, which refers to
+the operands. When its elements are read, the expression is evaluated by blocks that fit into the processor's cache, so
+that intermediate results never reach memory. A block is computed by the host rules of the operations, which compute
+each element as on whole arrays, so the bits are the same.
+
+Expressions are bounded in the number of operations, and in the bytes of the operands that they keep alive.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host.parallel import cores, on_cores
+from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
+from pullback.core import traits
+from pullback.core.array import LARGE, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core.config import config
+from pullback.core.errors import AllocationError
+from pullback.core.jaxpr import infer
+from pullback.core.runtime import provides
+from pullback.core.trace import EvalTrace, Primitive, is_within_rule, state
+from pullback.core.types import ShapedArray
+
+BLOCK = 1 << 20
+"""The bytes of a block: those of a few intermediate results fit into the cache of a core."""
+LEAST_WORK = 1 << 21
+"""An expression of less work is evaluated on whole arrays, for threads would take longer to wake up than they save.
+
+The work is the number of elements, times 1 for each light operation (such as a sum) and 4 for others (a sine).
+"""
+MOST_STEPS = 32
+"""The most operations of an expression."""
+MOST_KEPT = 4
+"""The most bytes of the operands of an expression, as a multiple of those of its result."""
+
+_new = object.__new__
+Index = tuple[int | slice, ...]
+"""The index of a block: integers for the first axes, and a slice of the next."""
+
+
+class Pending:
+    """The elements of a large array: known, or the result of an operation that is evaluated when they are read.
+
+    Attributes:
+      rule, params: the host rule and the parameters of the operation.
+      weight: its work for each element, as in ``LEAST_WORK``.
+      operands: other pending elements, NumPy arrays and numbers; empty once the elements are known.
+      shape, dtype: those of the elements.
+      members: the identities of the pending elements that the elements depend on, and their own.
+      kept: the bytes of each array in memory that they depend on, by its identity.
+      known: the elements, or None.
+      holder: a weak reference to the ``Absent`` of the array that has the elements.
+    """
+
+    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "params", "rule", "shape", "weight")
+
+    rule: Callable[..., Any]
+    params: dict[str, Any]
+    weight: int
+    holder: weakref.ref[Absent]
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
+        self.shape, self.dtype, self.known = shape, dtype, known
+        self.operands: tuple[Any, ...] = ()
+        self.members: set[int] = set()
+        self.kept: dict[int, int] = {}
+
+    def read(self) -> Any:
+        """Return the elements; compute them first if they are pending.
+
+        Raises:
+          AllocationError: there is no memory for them (a MemoryError).
+        """
+        if self.known is None:
+            try:
+                _evaluate(self)
+            except MemoryError as error:
+                raise AllocationError(
+                    f"no memory for an array of shape {self.shape} and dtype {self.dtype}: {error}"
+                ) from None
+        return self.known
+
+    def is_needed(self) -> bool:
+        """Whether an array has these elements, so that they may be read later."""
+        return self.holder() is not None
+
+    def learn(self, elements: Any) -> None:
+        """Keep the elements, and let go of the operands."""
+        self.known = elements  # before the operands go: another thread reads the operands first
+        self.operands = ()
+        self.members, self.kept = set(), {}
+
+
+Step = tuple[Pending, tuple[Any, ...]]
+"""Pending elements and their operands."""
+Instruction = tuple[Callable[..., Any], dict[str, Any], list[int], int, int | None]
+"""An operation on a block: its function and parameters, the indices of its operands and its result, and its buffer.
+
+The buffer is None if the function allocates its result, and -1 if it writes to the block of an array that is kept."""
+
+# Creation ----------------------------------------------------------------------------------------------------------
+
+
+@provides
+def hold(x: Any) -> Any:
+    """Let the results of operations on a concrete array be pending, if it is large; return it, or any other value."""
+    if type(x) is ArrayImpl:
+        value = x._host_value
+        if type(value) is np.ndarray and value.size >= LARGE and _is_supported(value.dtype) and config.eager_fusion:
+            x._host_value = _absent(Pending(value.shape, value.dtype, value), x.weak_type)
+    return x
+
+
+def _absent(pending: Pending, weak_type: bool) -> Absent:
+    """Return what stands for pending elements in an array."""
+    absent = Absent(ShapedArray(pending.shape, pending.dtype, weak_type), pending)
+    pending.holder = weakref.ref(absent)
+    return absent
+
+
+def _is_supported(dtype: np.dtype[Any]) -> bool:
+    """Whether expressions may have elements of a dtype: NumPy's own floats, integers and booleans.
+
+    NumPy rounds complex numbers at the end of an array otherwise than in the middle, so blocks of them differ.
+    """
+    return dtype.isbuiltin == 1 and dtype.kind in "fiub"
+
+
+def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Evaluate an operation some of whose operands are pending or on the host's device.
+
+    If it is elementwise, and its result is large, the elements of the result are pending.
+    """
+    large = False
+    for x in args:
+        if type(x) is ArrayImpl and type(x._host_value) is Absent:
+            if x._host_value.pending is None:
+                x._value  # noqa: B018  (copies the elements to the host, where they stay)
+            else:
+                large = True
+    if not large:
+        return EvalTrace.process(state.bottom, primitive, tuple(args), params)
+    if traits.elementwise.of(primitive) and config.eager_fusion:
+        out = _deferred(primitive, args, params)
+        if out is not None:
+            return out
+    plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
+    out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
+    return list(map(hold, out)) if primitive.multiple_results else hold(out)
+
+
+def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
+    """Return the result of an elementwise operation, with pending elements; None if it must be evaluated now."""
+    kinds: list[Any] = []
+    for x in args:
+        if type(x) is ArrayImpl:
+            value = x._host_value
+            kinds.append((value.shape, value.dtype, x.weak_type))
+        else:
+            kinds.append(type(x))
+    aval = _pending_type(primitive, tuple(params.items()), tuple(kinds))
+    if aval is None or (int in kinds and not _are_integers_held(args)):
+        return None
+    pending = Pending(aval.shape, aval.dtype)
+    pending.rule, pending.params = primitive.host_rule, params  # type: ignore[assignment]
+    pending.weight = 1 if traits.cost.of(primitive) is traits.Cost.LIGHT else 4
+    operands = [_operand(x._host_value, aval.shape) if type(x) is ArrayImpl else x for x in args]
+    if not _fits(pending, operands):
+        operands = [x.read() if type(x) is Pending else x for x in operands]
+        _fits(pending, operands)
+    pending.operands = tuple(operands)
+    out = _new(ArrayImpl)
+    out._host_value = _absent(pending, aval.weak_type)
+    out.weak_type = aval.weak_type
+    return out
+
+
+@lru_cache(maxsize=4096)
+def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]) -> ShapedArray | None:
+    """Return the type of the result of an elementwise operation if its elements may be pending, else None.
+
+    They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
+
+    Args:
+      primitive: the elementwise operation.
+      params: its parameters, each a name and a value.
+      kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
+    """
+    if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
+        return None
+    if primitive.multiple_results or primitive.host_rule is None:
+        return None
+    if not all(kind in SCALARS if type(kind) is type else _is_supported(kind[1]) for kind in kinds):
+        return None
+    samples = [kind(0) if type(kind) is type else ShapedArray(*kind) for kind in kinds]
+    avals = [x if isinstance(x, ShapedArray) else typeof(x) for x in samples]
+    try:
+        aval = infer(primitive, resolve_weak_scalars(avals, samples), dict(params))
+    except Exception:  # evaluation raises the error that explains
+        return None
+    return aval if aval.size >= LARGE and _is_supported(aval.dtype) else None
+
+
+def _are_integers_held(args: Sequence[Any]) -> bool:
+    """Whether the dtypes of the arrays among operands hold the Python integers among them."""
+    try:
+        for x in args:
+            if type(x) is ArrayImpl:
+                for number in args:
+                    if type(number) is int:
+                        x.dtype.type(number)
+    except OverflowError:
+        return False
+    return True
+
+
+def _operand(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return the elements of an operand of an operation whose result has a shape: pending ones, or those in memory."""
+    if type(value) is not Absent:
+        return value
+    pending = value.pending
+    return pending if pending.known is None and pending.shape == shape else pending.read()
+
+
+def _fits(pending: Pending, operands: Sequence[Any]) -> bool:
+    """Set ``members`` and ``kept`` of pending elements by their operands; return whether they stay within bounds."""
+    pending.members, pending.kept = {id(pending)}, {}
+    for x in operands:
+        if type(x) is Pending:
+            pending.members |= x.members
+            pending.kept |= x.kept
+        elif type(x) is np.ndarray and any(x.strides):
+            pending.kept[id(x)] = x.nbytes
+    most = MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
+    return len(pending.members) <= MOST_STEPS and sum(pending.kept.values()) <= most
+
+
+# Evaluation --------------------------------------------------------------------------------------------------------
+
+
+def _evaluate(root: Pending) -> None:
+    """Compute pending elements, and those that they depend on and that an array has."""
+    steps: list[Step] = []
+    _collect(root, set(), steps)
+    if root.known is not None:  # another thread has computed them
+        return
+    work = math.prod(root.shape) * sum([node.weight for node, _ in steps])
+    compute = _evaluate_whole if work < LEAST_WORK else _evaluate_by_blocks
+    if is_within_rule():  # NumPy does not warn there already
+        compute(steps)
+    else:
+        state.silently(compute, steps)
+
+
+def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
+    """Append ``node``, after all pending elements that it depends on, to ``steps``."""
+    operands = node.operands
+    if node.known is not None or id(node) in seen:
+        return
+    seen.add(id(node))
+    for x in operands:
+        if type(x) is Pending:
+            _collect(x, seen, steps)
+    steps.append((node, operands))
+
+
+def _evaluate_whole(steps: list[Step]) -> None:
+    """Compute each of a few pending elements on whole arrays."""
+    found: dict[int, Any] = {}
+    for node, operands in steps:
+        values = [found[id(x)] if id(x) in found else x.known if type(x) is Pending else x for x in operands]
+        found[id(node)] = out = node.rule(*values, **node.params)
+        if node is steps[-1][0] or node.is_needed():
+            node.learn(out)
+
+
+def _evaluate_by_blocks(steps: list[Step]) -> None:
+    """Compute pending elements of one shape by blocks, each of which passes through all operations."""
+    root = steps[-1][0]
+    computed = {id(node) for node, _ in steps}
+    leaves = list({id(x): x for _, operands in steps for x in operands if id(x) not in computed}.values())
+    index = {id(x): i for i, x in enumerate([*leaves, *[node for node, _ in steps]])}
+    outs = [np.empty(node.shape, node.dtype) if node is root or node.is_needed() else None for node, _ in steps]
+    program, scratch = _program(steps, index, [out is None for out in outs])
+    arrays = [_collapsed(x.known if type(x) is Pending else x) for x in leaves]
+    shape, arrays, views = _flattened(root.shape, arrays, outs)
+    axis, most = _divided(shape, root.dtype.itemsize)
+    blocks, rest = list(_blocks(shape, axis, most)), shape[axis + 1 :]
+
+    def compute(blocks: Sequence[Index]) -> None:
+        buffers = [np.empty((most, *rest), dtype) for dtype in scratch]
+        for block in blocks:
+            values = [_block_of(x, block, len(shape)) for x in arrays] + [None] * len(steps)
+            rows = min(most, shape[axis] - block[axis].start)  # type: ignore[union-attr]
+            for (function, params, operands, result, buffer), view in zip(program, views, strict=True):
+                given = [values[i] for i in operands]
+                out = view[block] if view is not None else buffers[buffer][:rows] if buffer is not None else None
+                if out is None:
+                    values[result] = function(*given, **params)
+                elif buffer is not None:
+                    values[result] = function(*given, out=out)
+                else:
+                    out[...] = values[result] = function(*given, **params)
+
+    count = min(cores(), len(blocks))
+    chunks = [(blocks[len(blocks) * i // count : len(blocks) * (i + 1) // count],) for i in range(count)]
+    if count < 2 or not on_cores(compute, chunks):
+        compute(blocks)
+    for (node, _), out in zip(steps, outs, strict=True):
+        if out is not None:
+            node.learn(out)
+
+
+def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> tuple[list[Instruction], list[Any]]:
+    """Choose the function for each operation on a block, and the buffer of its result.
+
+    Args:
+      steps: the operations.
+      index: the index of each value in the list of the values of a block, by its identity.
+      passing: for each operation, whether its result is not kept after the block.
+
+    Returns:
+      The instructions, and the dtypes of the buffers.
+    """
+    last = {id(x): k for k, (_, operands) in enumerate(steps) for x in operands}
+    program: list[Instruction] = []
+    scratch: list[np.dtype[Any]] = []
+    free: list[int] = []
+    buffer_of: dict[int, int] = {}
+    for k, (node, operands) in enumerate(steps):
+        function = _ufunc(node)
+        # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand.
+        buffer = None
+        if function is not None:
+            ending = [i for i in {id(x) for x in operands} if last[i] == k and i in buffer_of]
+            free += sorted(buffer_of.pop(i) for i in ending)
+            if passing[k]:
+                buffer = next((i for i in free if scratch[i] == node.dtype), None)
+                if buffer is None:
+                    buffer = len(scratch)
+                    scratch.append(node.dtype)
+                else:
+                    free.remove(buffer)
+                buffer_of[id(node)] = buffer
+            else:
+                buffer = -1
+        given = [index[id(x)] for x in operands]
+        program.append((function or node.rule, node.params, given, index[id(node)], buffer))
+    return program, scratch
+
+
+def _ufunc(node: Pending) -> np.ufunc | None:
+    """Return the ufunc of NumPy's that computes what the host rule of pending elements does; None if there is none."""
+    if node.params:
+        return None
+    if isinstance(node.rule, np.ufunc):
+        return node.rule
+    return UFUNCS.get(node.rule) or (FLOAT_UFUNCS.get(node.rule) if node.dtype.kind == "f" else None)
+
+
+def _collapsed(x: Any) -> Any:
+    """Return an array that repeats one element of memory, by broadcasting, as that element; others unchanged."""
+    return x[(0,) * x.ndim] if type(x) is np.ndarray and x.size and not any(x.strides) else x
+
+
+def _flattened(shape: tuple[int, ...], arrays: list[Any], outs: list[Any]) -> tuple[tuple[int, ...], list[Any], Any]:
+    """Give all arrays one axis, if those that are not scalars have the shape and are contiguous; return the new shape.
+
+    Args:
+      shape: that of the results.
+      arrays: the operands, which broadcast to ``shape``.
+      outs: the arrays for the results, or None.
+    """
+    if not all(not np.ndim(x) or (x.shape == shape and x.flags.c_contiguous) for x in arrays):
+        return shape, arrays, outs
+    flat = [x.reshape(-1) if np.ndim(x) else x for x in arrays]
+    return (math.prod(shape),), flat, [None if x is None else x.reshape(-1) for x in outs]
+
+
+def _divided(shape: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """Return the axis along which arrays are divided into blocks of about ``BLOCK`` bytes, and the rows of a block."""
+    axis, items = len(shape) - 1, BLOCK // itemsize
+    while axis and math.prod(shape[axis:]) < items:
+        axis -= 1
+    return axis, max(1, min(shape[axis], items // math.prod(shape[axis + 1 :])))
+
+
+def _blocks(shape: tuple[int, ...], axis: int, rows: int) -> Iterator[Index]:
+    """The indices of the blocks of an array: a position on each axis before ``axis``, and ``rows`` positions on it."""
+    for outer in product(*map(range, shape[:axis])):
+        for start in range(0, shape[axis], rows):
+            yield (*outer, slice(start, start + rows))
+
+
+def _block_of(x: Any, block: Index, ndim: int) -> Any:
+    """Return the elements of a block of ``x``, a number or an array that broadcasts to ``ndim`` axes."""
+    missing = ndim - np.ndim(x)
+    if missing == ndim:
+        return x
+    index = [
+        part if x.shape[axis - missing] > 1 else slice(None) if type(part) is slice else 0
+        for axis, part in enumerate(block)
+        if axis >= missing
+    ]
+    return x[tuple(index)]

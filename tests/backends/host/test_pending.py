@@ -1,0 +1,361 @@
+"""Large arrays whose elements are computed when they are read: the bits, errors and memory of arrays that are not."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import grad, hessian, jit, jvp, nn, tree, vmap
+from pullback.backends.host import parallel, pending
+from pullback.core import array
+from pullback.core.array import Absent, ArrayImpl, fresh
+from pullback.core.config import override
+from pullback.errors import OperandError, ShapeError
+from tests.laws.ways import MODULES, Call, calls
+
+Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Arrays of four elements are large, and blocks have four floats, on three threads."""
+    monkeypatch.setattr(array, "LARGE", 4)
+    monkeypatch.setattr(pending, "LARGE", 4)
+    monkeypatch.setattr(pending, "BLOCK", 16)
+    monkeypatch.setattr(pending, "LEAST_WORK", 0)
+    monkeypatch.setattr(pending, "cores", lambda: 3)
+    monkeypatch.setattr(parallel, "cores", lambda: 3)
+    parallel._threads.cache_clear()
+    pending._pending_type.cache_clear()
+    yield
+    parallel._threads().shutdown()
+    parallel._threads.cache_clear()
+    pending._pending_type.cache_clear()
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> Any:
+    values = np.random.default_rng(0).uniform(-2, 3, shape)
+    return jnp.asarray(values.astype(dtype))
+
+
+def elements(x: Any) -> pending.Pending:
+    """The pending elements of an array, which must have some."""
+    held = x._host_value
+    assert type(held) is Absent
+    assert held.pending is not None
+    return held.pending  # type: ignore[no-any-return]
+
+
+def is_pending(x: Any) -> bool:
+    return type(x._host_value) is Absent and elements(x).known is None
+
+
+def assert_same_bits(got: Any, expected: Any) -> None:
+    for a, b in zip(tree.leaves(got), tree.leaves(expected), strict=True):
+        if not isinstance(a, ArrayImpl) or pullback.core.dtypes.is_key(a.dtype):
+            continue
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def with_and_without(function: Function, *args: Any) -> tuple[Any, Any]:
+    """The results of a function of arrays whose elements may be pending, and of others."""
+    fused = function(*tree.map(lambda x: pending.hold(fresh(x)) if type(x) is ArrayImpl else x, args))
+    with override("eager_fusion", False):
+        plain = function(*tree.map(lambda x: ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x, args))
+    return fused, plain
+
+
+# Bits ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", [m for m in MODULES if m in ("numpy", "lax", "nn", "scipy.special")])
+def test_functions_have_the_same_bits(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all public functions, with operands of each kind of dtype."""
+    monkeypatch.setattr(array, "LARGE", 2)
+    monkeypatch.setattr(pending, "LARGE", 2)
+    monkeypatch.setattr(pending, "BLOCK", 8)
+
+    def run(call: Call, operands: Any) -> Any:
+        try:
+            return call(list(operands))
+        except Exception as error:
+            return type(error).__name__
+
+    count = 0
+    for call in calls(module):
+        if "random" in call.name or call.name.endswith(("empty", "empty_like")):
+            continue
+        fused, plain = with_and_without(lambda *xs, call=call: run(call, xs), *call.operands)
+        assert_same_bits(fused, plain)
+        count += any(type(x) is ArrayImpl and type(x._host_value) is Absent for x in tree.leaves(fused))
+    assert count >= 100
+
+
+PROGRAMS: dict[str, Function] = {
+    "polynomial": lambda x: 1 + x * (2 - x * (3 + x * (4 - x / 5))),
+    "gelu": lambda x: 0.5 * x * (1 + jnp.tanh(0.79788 * (x + 0.044715 * x**3))),
+    "select": lambda x: jnp.where(x > 0, jnp.sqrt(jnp.abs(x)), -jnp.exp(x)),
+    "cast": lambda x: (x.astype(jnp.int32) * 3 + 1).astype(jnp.float32) / (1 + x * x),
+    "rows": lambda x: (x - x.mean(-1, keepdims=True)) / (1 + x.max(0)) * x + x[..., :1],
+    "transposed": lambda x: jnp.swapaxes(x, 0, -1) * 2 + jnp.swapaxes(x * x, 0, -1) - 1,
+    "slices": lambda x: (x[1:] - x[:-1]) * x[1:] + 0.5,
+    "identity": lambda x: (jnp.real(x * 2) + 1) * jnp.real(x) - jnp.real(x * 2),
+    "complex": lambda x: jnp.abs((x + 1j * x) * (2 - x * 1j) / (3 + x)),
+    "booleans": lambda x: ((x > 0) & ~(x > 1)) | (x < -1),
+    "clipped": lambda x: jnp.clip(x, -1, 1) + nn.relu(x) - jnp.maximum(x, 0.5) + jnp.sign(x),
+}
+
+
+@pytest.mark.parametrize("shape", [(64,), (61,), (9, 7), (3, 5, 2), (2, 1, 40), (1, 4), (40, 1)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_have_the_same_bits(name: str, shape: tuple[int, ...]) -> None:
+    x = numbers(*shape)
+    assert_same_bits(*with_and_without(PROGRAMS[name], x))
+    if name != "booleans":
+        assert_same_bits(*with_and_without(grad(lambda x: (PROGRAMS[name](x) ** 2).sum()), x))
+        assert_same_bits(*with_and_without(lambda x, t: jvp(PROGRAMS[name], (x,), (t,)), x, x + 1))
+
+
+def test_transformations_take_pending_elements() -> None:
+    x = numbers(6, 5) * 2 + 1
+    assert is_pending(x)
+    f = PROGRAMS["gelu"]
+    assert_same_bits(*with_and_without(lambda x: vmap(grad(lambda v: f(v).sum()))(x), x))
+    assert_same_bits(*with_and_without(lambda x: hessian(lambda v: (f(v) * v).sum())(x[0]), x))
+    np.testing.assert_allclose(jit(f)(x * 1), f(x), rtol=1e-5, atol=1e-6)
+
+
+# What is pending, and when it is computed ----------------------------------------------------------------------------
+
+
+def test_the_elements_are_computed_when_they_are_read() -> None:
+    x = numbers(20)
+    y = x * 2 + 1
+    assert is_pending(y)
+    assert (y.shape, y.dtype, y.ndim, y.size, y.nbytes, y.weak_type) == ((20,), np.float32, 1, 20, 80, False)
+    assert is_pending(y)
+    np.testing.assert_array_equal(y, np.asarray(x) * np.float32(2) + np.float32(1))
+    assert not is_pending(y)
+    assert elements(y).operands == ()
+
+
+READS: dict[str, Function] = {
+    "block_until_ready": lambda y: pullback.block_until_ready(y),
+    "of a tree": lambda y: pullback.block_until_ready({"a": [y]}),
+    "method": lambda y: y.block_until_ready(),
+    "repr": repr,
+    "item": lambda y: y[3].item(),
+    "pickle": pickle.dumps,
+    "deepcopy": lambda y: np.asarray(copy.deepcopy(y)),
+    "memory": np.from_dlpack,
+    "sum": lambda y: y.sum(),
+    "product": lambda y: y @ y,
+    "jit": jit(lambda y: y + 1),
+    "list": lambda y: y.tolist(),
+    "device": lambda y: pullback.device_put(y, pullback.devices()[0]),
+    "hash of bytes": lambda y: y.tobytes(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_everything_that_reads_elements_finds_them(name: str) -> None:
+    y = numbers(20) * 2 + 1
+    READS[name](y)
+    assert not is_pending(y)
+    np.testing.assert_array_equal(y, np.asarray(numbers(20)) * np.float32(2) + np.float32(1))
+
+
+def test_an_array_is_ready_before_its_elements_are_computed() -> None:
+    y = numbers(20) + 1
+    assert y.is_ready()
+    assert is_pending(y)
+
+
+def test_copies_share_the_elements() -> None:
+    y = numbers(20) + 1
+    z = copy.copy(y)
+    z.delete()
+    assert elements(y).read() is elements(y).read()
+    with pytest.raises(pullback.errors.DeletedArrayError):
+        z + 1
+
+
+def test_results_that_arrays_have_are_computed_in_the_same_pass() -> None:
+    x = numbers(20)
+    y = x * 2
+    z = (y + 1) * 3
+    z.block_until_ready()
+    assert not is_pending(y)
+    np.testing.assert_array_equal(y, np.asarray(x) * np.float32(2))
+
+
+def test_elements_that_nothing_refers_to_are_not_kept() -> None:
+    x = numbers(20)
+    y = x * 2 + 1
+    middle = elements(y).operands[0]
+    y.block_until_ready()
+    assert middle.known is None
+
+
+def test_expressions_are_bounded_in_length() -> None:
+    x = numbers(20)
+    expected = np.asarray(x)
+    longest = 0
+    for _ in range(300):
+        x = x * 1 + 0.25
+        expected = expected * np.float32(1) + np.float32(0.25)
+        longest = max(longest, len(elements(x).members))
+    np.testing.assert_array_equal(x, expected)
+    assert pending.MOST_STEPS // 2 < longest <= pending.MOST_STEPS
+
+
+def test_expressions_that_use_a_value_often_count_it_once() -> None:
+    y = numbers(20)
+    for _ in range(pending.MOST_STEPS - 1):
+        y = y * y
+    assert is_pending(y)
+    assert len(elements(y).members) == pending.MOST_STEPS - 1
+
+
+def test_expressions_are_bounded_in_the_bytes_that_they_keep() -> None:
+    total = numbers(100)
+    most = 0
+    for _ in range(50):
+        total = total + jnp.asarray(np.ones(100, np.float32))
+        most = max(most, sum(elements(total).kept.values()))
+    assert most <= pending.MOST_KEPT * 400
+    np.testing.assert_array_equal(total, np.cumsum([np.asarray(numbers(100)), *[np.ones(100, np.float32)] * 50], 0)[-1])
+
+
+def test_small_arrays_and_numbers_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array, "LARGE", 100)
+    monkeypatch.setattr(pending, "LARGE", 100)
+    pending._pending_type.cache_clear()
+    assert type((numbers(99) + 1)._host_value) is np.ndarray
+    assert is_pending(numbers(100) + 1)
+
+
+def test_a_switch_turns_it_off() -> None:
+    x = numbers(20)
+    with override("eager_fusion", False):
+        y, z = x + 1, numbers(20) + 1
+        assert not is_pending(y)
+        assert type(z._host_value) is np.ndarray
+    assert is_pending(x + 1)
+
+
+def test_results_of_compiled_functions_and_products_go_on() -> None:
+    x = jit(lambda x: x * 2)(numbers(20))
+    assert is_pending((x + 1) * (x - 1))
+    product = numbers(5, 4) @ numbers(4, 5)
+    assert is_pending(jnp.exp(product + numbers(5, 5)))
+
+
+# Errors and switches -------------------------------------------------------------------------------------------------
+
+
+def test_operands_that_do_not_fit_are_refused_at_the_call() -> None:
+    x = numbers(20)
+    with pytest.raises(ShapeError, match=r"\(20,\).*\(19,\)|20.*19"):
+        (x + 1) * numbers(19)
+    with pytest.raises(OperandError):
+        x + "a"  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        jnp.bitwise_and(x + 1, x)
+
+
+def test_integers_that_a_dtype_does_not_hold_are_treated_at_the_call() -> None:
+    x = jnp.asarray(np.arange(-10, 10, dtype=np.int8))
+    for function in (lambda x: x + 1000, lambda x: (x * 2) + 200, lambda x: x.astype(jnp.uint8) - 1):
+        try:
+            fused, plain = with_and_without(function, x)
+        except OverflowError:
+            with override("eager_fusion", False), pytest.raises(OverflowError):
+                function(ArrayImpl(x._value))
+        else:
+            assert_same_bits(fused, plain)
+
+
+def test_nans_are_found_at_the_operation() -> None:
+    x = jnp.asarray(np.linspace(-1, 1, 20, dtype=np.float32))
+    with override("debug_nans", True), pytest.raises(FloatingPointError):
+        jnp.log(x)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numpy_does_not_warn() -> None:
+    x = numbers(20) * 1e30
+    assert np.isinf(np.asarray(jnp.exp(x) * x)).any()
+
+
+def test_no_memory_is_our_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = numbers(20) + 1
+
+    def refuse(*args: Any) -> None:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", refuse)
+    with pytest.raises(pullback.errors.AllocationError, match=r"\(20,\).*float32.*none left"):
+        y.block_until_ready()
+
+
+# Threads and processes -----------------------------------------------------------------------------------------------
+
+
+def read_into(found: list[Any], x: Any) -> None:
+    found.append((x, np.asarray(x)))
+
+
+def test_threads_may_read_one_array() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(20):
+            x = numbers(400)
+            y = x * 2 + 1
+            z = (y * y - x) / 3
+            first = np.asarray(x) * np.float32(2) + np.float32(1)
+            expected = {id(y): first, id(z): (first * first - np.asarray(x)) / np.float32(3)}
+            found: list[Any] = []
+            threads = [threading.Thread(target=read_into, args=(found, a)) for a in (y, z, z, y, z)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(found) == 5
+            for a, value in found:
+                np.testing.assert_array_equal(value, expected[id(a)])
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_computes_what_is_pending() -> None:
+    x = numbers(40)
+    (x * 2).block_until_ready()  # the threads exist
+    y = x * 3 + 1
+    child = os.fork()
+    if child == 0:
+        right = np.array_equal(np.asarray(y), np.asarray(x) * np.float32(3) + np.float32(1))
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert is_pending(y)
+
+
+def test_a_thread_of_the_pool_waits_for_no_other() -> None:
+    found: list[bool] = []
+    assert parallel.on_cores(lambda i: found.append(parallel.on_cores(lambda: None, [(), ()])), [(0,), (1,), (2,)])
+    assert sorted(found) == [False, False, True]
