@@ -78,9 +78,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
 
     Args:
       name: the name of the primitive.
-      combine: the NumPy ufunc that combines two elements; None to replace.
-      combine_p: the primitive of the same function, for the compiler; None to replace.
-      **traits: further traits of the primitive.
+      combine, combine_p: the NumPy ufunc that combines two elements, and its primitive; None to replace.
     """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)

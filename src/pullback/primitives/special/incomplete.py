@@ -1,3 +1,4 @@
+# long: because both functions, and their derivatives, share the expansion of one density
 """Regularised incomplete gamma and beta functions, with derivatives of any order with respect to all operands.
 
 Both are distribution functions with a density exp(a s - κ(a)) times a factor independent of a, where s is the logarithm

@@ -185,9 +185,8 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
     """Run a cycle of GMRES: return the change of the solution x.
 
     Args:
-      a: the function that multiplies by A.
+      a, m: the functions that multiply by A and by the preconditioner.
       r: the residual at the start.
-      m: the function that multiplies by the preconditioner.
       bound: the norm of the residual at which to stop.
       size: the largest number of Arnoldi vectors.
     """

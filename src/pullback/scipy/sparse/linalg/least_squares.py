@@ -166,8 +166,7 @@ def _iterate(
       forward: the function that multiplies by A.
       backward: the function that multiplies by A*.
       b, c: the right sides.
-      x: the starting point.
-      damp: the damping factor.
+      x, damp: the starting point and the damping factor.
       atol, btol: the tolerances of ``lsqr``.
       limit: the largest number of steps.
 
