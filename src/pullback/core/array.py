@@ -531,7 +531,9 @@ class CommittedArray(ArrayImpl):
 
 def is_on_device(x: Any) -> bool:
     """Whether an array's elements are on a device, and may not be on the host."""
-    return isinstance(x, ArrayImpl) and not is_on_host(x)
+    if type(x) is not ArrayImpl:
+        return isinstance(x, ArrayImpl)
+    return type(x._host_value) is Absent and x._host_value.pending is None
 
 
 def is_on_host(x: Any) -> bool:

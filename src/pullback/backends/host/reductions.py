@@ -14,6 +14,9 @@ from pullback.core.dtypes import is_float
 
 _LARGE = 8192  # The least elements for which the order of summation matters.
 _BLOCK = 128  # The number of elements that are summed sequentially, as in NumPy's pairwise summation.
+# The number of elements of a contiguous axis that einsum sums at once, in 16 interleaved sums: NumPy's own sum takes
+# three times as long (a million floats: 44 and 138 us on an AMD EPYC), and five times for rows of ten.
+_PIECE = 512
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -35,7 +38,11 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
     if is_narrow(x.dtype):
         return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
     size = np.abs(x) if x.dtype.kind == "c" else x
-    out = np.sqrt(reduce_sum(size * size, axes=axes))
+    rows = _rows(size, axes) if size.size >= _LARGE else None
+    if rows is None:
+        out = np.sqrt(reduce_sum(size * size, axes=axes))
+    else:
+        out = np.sqrt(_sum_rows(rows, rows)).reshape(size.shape[: size.ndim - len(axes)])[()]
     info = np.finfo(size.dtype)
     trusted = (out > math.sqrt(info.tiny / info.eps)) & (out < np.inf)
     if trusted.all():
@@ -53,12 +60,35 @@ def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
     NumPy sums pairwise along the contiguous axis, but sequentially along other axes; this function sums along the other
     axes in blocks.
     """
+    rows = _rows(x, axes)
+    if rows is not None:
+        return _sum_rows(rows).reshape(x.shape[: x.ndim - len(axes)])[()]
     if len(axes) < x.ndim or not (x.flags.c_contiguous or x.flags.f_contiguous):
         innermost = min((abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1), default=0)
         for axis in axes:
             while x.shape[axis] > 4 * _BLOCK and abs(x.strides[axis]) != innermost:
                 x = _sum_blocks(x, axis)
     return np.add.reduce(x, axes, x.dtype)
+
+
+def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return real floats as a matrix whose rows are to be reduced; None if ``axes`` are not the last ones in memory."""
+    kept = x.ndim - len(axes)
+    if x.dtype.char not in "fd" or not x.flags.c_contiguous or min(axes, default=0) < kept:
+        return None
+    return x.reshape(math.prod(x.shape[:kept]), -1)
+
+
+def _sum_rows(x: Any, *factor: Any) -> Any:
+    """Sum the rows of a matrix, or of its product with another of the same shape, in pieces of ``_PIECE`` elements."""
+    operands = (x, *factor)
+    rows, size = x.shape
+    count, rest = divmod(size, _PIECE)
+    if count < 2:
+        return np.einsum(",".join(["ij"] * len(operands)) + "->i", *operands)
+    pieces = [v[:, : size - rest].reshape(rows, count, _PIECE) for v in operands]
+    out = _sum_rows(np.einsum(",".join(["ijk"] * len(pieces)) + "->ij", *pieces))
+    return out + _sum_rows(*[v[:, size - rest :] for v in operands]) if rest else out
 
 
 def _sum_blocks(x: Any, axis: int) -> Any:

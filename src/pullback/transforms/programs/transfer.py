@@ -171,9 +171,10 @@ def block_until_ready(x: T) -> T:
         wait = backend().wait
         for buffer in waiting:
             wait(buffer)
-    for leaf in leaves:
-        if is_on_host(leaf):
-            leaf._value  # noqa: B018  (computes pending elements)
+    if len(waiting) < len(leaves):
+        for leaf in leaves:
+            if is_on_host(leaf):
+                leaf._value  # noqa: B018  (computes pending elements)
     return x
 
 

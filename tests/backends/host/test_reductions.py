@@ -1,0 +1,68 @@
+"""Sums and norms of many elements on the host: as exact as pairwise summation, for every layout of the elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pullback.backends.host import reductions
+
+SHAPES = [
+    ((20_000,), (0,)), ((16_385,), (0,)), ((100_003,), (0,)), ((700_000,), (0,)), ((3, 70_001), (1,)),
+    ((100, 513), (1,)), ((4000, 3), (1,)), ((9, 1024, 2), (1, 2)), ((9, 1025, 2), (0, 1, 2)), ((1200, 40), (0,)),
+    ((30, 20, 50), (1,)), ((30, 20, 50), (0, 2)), ((9000, 1), (1,)), ((1, 9000), (0,)), ((2, 8192), (1,)),
+]  # fmt: skip
+"""Shapes, and the axes that are summed."""
+
+
+def exact(x: np.ndarray[Any, Any], axes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    kept = [i for i in range(x.ndim) if i not in axes]
+    rows = x.transpose(*kept, *axes).reshape(*[x.shape[i] for i in kept], -1)
+    return np.apply_along_axis(lambda row: math.fsum(row.tolist()), -1, rows) if rows.ndim else rows
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+def test_sums_are_exact_to_rounding(shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    for array in (x, np.asfortranarray(x), np.repeat(x, 2, 0)[::2]):
+        out = reductions.reduce_sum(array, axes=axes)
+        assert out.dtype == dtype
+        bound = 4 * np.finfo(dtype).eps * exact(abs(x), axes)
+        assert out.shape == bound.shape
+        assert np.all(abs(out - exact(x, axes)) <= bound)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+def test_norms_are_exact_to_rounding(shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> None:
+    x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    expected = np.sqrt(exact(x.astype(np.float64) ** 2, axes))
+    tiny, large = float(np.finfo(dtype).tiny) * 1e6, float(np.finfo(dtype).max) * 1e-5
+    for scale in (1.0, large, tiny):
+        with np.errstate(all="ignore"):
+            out = reductions.norm((x * scale).astype(dtype), axes=axes)
+        assert out.dtype == dtype
+        assert out.shape == expected.shape
+        np.testing.assert_allclose(out / scale, expected, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_sums_have_small_errors_where_all_terms_have_one_sign() -> None:
+    x = np.full(10_000_000, 0.1, np.float32)
+    assert (
+        abs(float(reductions.reduce_sum(x, axes=(0,))) / (1e7 * float(np.float32(0.1))) - 1)
+        < 4 * np.finfo(np.float32).eps
+    )
+
+
+@pytest.mark.parametrize("position", [0, 511, 512, 5000, 8999])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_sums_with_an_element_that_is_not_finite(position: int, value: float) -> None:
+    x = np.ones(9000, np.float32)
+    x[position] = value
+    np.testing.assert_array_equal(reductions.reduce_sum(x, axes=(0,)), np.float32(value))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(reductions.norm(x, axes=(0,)), np.float32(abs(value)))
