@@ -143,7 +143,10 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
 
 
 def _asker() -> str | None:
-    """Return the innermost line on the stack outside of Pullback and the import system; None for a line of jaxlib's."""
+    """Return file and line of the innermost stack frame outside of Pullback and the import system.
+
+    Returns None if this frame is in jaxlib's adapter.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -162,7 +165,7 @@ def _own_names(name: str) -> list[str]:
 
 
 def _has_spec(prefix: str, rest: str) -> bool:
-    """Whether a module exists; imports its parent packages to find out."""
+    """Whether the module ``prefix + rest`` exists and is public; imports its parent packages to find out."""
     if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in _PUBLIC):
         return False
     try:

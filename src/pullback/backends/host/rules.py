@@ -167,7 +167,7 @@ def expm1(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent. For complex x with an infinite real part, the imaginary part is 0 with the sign of x.imag."""
+    """The hyperbolic tangent; where x has an infinite real part, its imaginary part is 0 with the sign of ``x.imag``."""
     out = np.tanh(x)
     if not _is_complex(x):
         return out
@@ -447,8 +447,9 @@ def special_pair(name: str) -> Callable[..., Any]:
 def lgamma(x: Any) -> Any:
     """The logarithm of the absolute value of the gamma function: SciPy's ``gammaln``, except in three cases.
 
-    At -inf the result is inf, as in C. For float64 near 1 and 2, where the result is near zero and SciPy's loses digits,
-    a Taylor series is used (Abramowitz and Stegun, formula 6.1.33). For float64 with abs(x) < 1e-300, it is -log(abs(x)).
+    At -inf the result is inf, as in C. For float64 near 1 and 2, where the result is near zero and SciPy's loses
+    digits, a Taylor series is used (Abramowitz and Stegun, formula 6.1.33). For float64 with abs(x) < 1e-300, it is
+    -log(abs(x)).
     """
     out = _gammaln(x)
     if np.any(least := x == -np.inf):
@@ -507,7 +508,7 @@ def _high_half(x: Any) -> Any:
 
 
 def erfc(x: Any) -> Any:
-    """The complementary error function, by SciPy; the rounding error of x**2 in exp(-x**2) is corrected to first order."""
+    """The complementary error function, by SciPy; corrected to first order for the rounding error of x**2."""
     out = _erfc(x)
     return out if x.dtype != np.float64 else _corrected(out, np.clip(x, 0, 40), _square_error)
 

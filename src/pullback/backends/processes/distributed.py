@@ -48,9 +48,9 @@ class Membership:
         self.lock = threading.Lock()
 
     def exchange(self, what: str, message: bytes, of: Sequence[int] | None = None) -> list[bytes]:
-        """Gather a message from each of the processes ``of``, or from all if None; return the messages in process order.
+        """Gather a message from each of the processes ``of``, in their order; from all processes if None.
 
-        ``message`` is the message of this process, and ``what`` the name of the operation; see the function :func:`exchange`.
+        ``message`` is this process's message, and ``what`` the name of the operation; see the function :func:`exchange`.
         """
         me = self.link.process
         numbers = range(self.link.processes) if of is None else of

@@ -60,14 +60,14 @@ def before_leaving(close: Callable[[], list[threading.Thread]]) -> None:
 def leave() -> None:
     """Let the process end although some threads are within the compiler or the runtime.
 
-    A thread that runs Python, or returns to Python, ends by a silent ``SystemExit``. Threads that remain after ``SECONDS``
-    are in C++, where they may stay long. The process does not wait for these threads, and prevents three crashes:
+    A thread that runs Python, or returns to Python, ends by a silent ``SystemExit``. Threads that remain after
+    ``SECONDS`` are in C++, where they may stay long. The process does not wait for these, and prevents three crashes:
 
     * Python would end a thread that returns to it, within C++. The thread is put to sleep instead, as Python 3.14 does.
     * A thread that returns when Python is gone would crash: see :class:`_Asleep`.
-    * The C library would destroy objects that C++ still uses. So a handler ends the process before that. To run first, the
-      handler must be registered last, but a running compiler registers further destructors. So a thread-local destructor
-      of this thread registers the handler: the C library runs thread-local destructors before all others.
+    * The C library would destroy objects that C++ still uses. So a handler ends the process before that. To run first,
+      the handler must be registered last, but a running compiler registers further destructors. So a thread-local
+      destructor of this thread registers the handler: the C library runs thread-local destructors before all others.
     """
     working = [thread for close in _closers for thread in close()]
     if len(sys._current_frames()) == 1:
@@ -96,8 +96,8 @@ def _interrupted(others: set[int | None]) -> list[threading.Thread]:
     """Raise ``SystemExit`` in the threads that are within calls of Pullback; return the threads that still run.
 
     ``others`` are the identifiers of threads to leave alone. Python's switch interval, after which a waiting thread
-    requests the GIL, is set to one second, so that other threads run only while this thread sleeps. A thread that already
-    waits uses the old interval, so this thread lets the old interval pass before it looks at the threads.
+    requests the GIL, is set to one second, so that other threads run only while this thread sleeps. A thread that
+    already waits uses the old interval, so this thread lets the old interval pass before it looks at the threads.
     """
     end = time.monotonic() + SECONDS
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -170,8 +170,8 @@ class _Asleep:
     """An object whose deletion, when Python clears ``sys``, waits until all ``threads`` are asleep, up to one second.
 
     A thread that waits for the compiler takes the GIL every 0.2 s, to see whether the user interrupts it. If the thread
-    takes the GIL during Python's shutdown, the thread is put to sleep; after Python has freed its thread states, the thread
-    would crash.
+    takes the GIL during Python's shutdown, the thread is put to sleep; after Python has freed its thread states, the
+    thread would crash.
 
     Raises:
       OSError: the system does not show the system calls of threads.

@@ -418,7 +418,10 @@ class Link(_End):
         return int(self.relay.sockets[0].getsockname()[1])
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the bytes of the runtime's client to process 0; keep the client's connection open if process 0 is gone."""
+        """Forward the bytes of the runtime's client to process 0, and the answers back.
+
+        If process 0 is gone, the client's connection stays open.
+        """
         self.sockets.add(writer)
         self._clients.add(writer)
         self._relays.add(asyncio.current_task())
