@@ -183,8 +183,9 @@ def _kind(x: Any) -> Any:
 def _identity(x: Any, depth: int = 0) -> Any:
     """A cache key of a function, or of a value that a function closes over or has as a default.
 
-    Functions that the same code made, with closed-over values of equal types, have equal keys. Their results may still
-    differ in type, so that the caller must compare the types. ``depth`` is the number of nested closures so far.
+    Functions that the same code made have equal keys if the arrays that they close over have equal shapes and dtypes.
+    Their results may still differ in type, so that the caller must compare the types. ``depth`` is the number of nested
+    closures so far.
     """
     kind = type(x)
     if kind is FunctionType:

@@ -80,7 +80,7 @@ class _Scan(NamedTuple):
         """Run the scan on ``primals``, and save up to ``slots`` carries.
 
         Returns:
-          The results; the residuals; and the linear map from tangents of the operands that ``perturbed`` flags to tangents of
+          The results; the residuals; and the linear map from tangents of the operands that ``perturbed`` flags to those of
           the results.
         """
         consts, init, xs = self.split(primals)

@@ -321,7 +321,7 @@ def stage_step(
 def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
     """Find the references whose content varies along more named axes after a step of a loop than before the step.
 
-    Set the entries of these references in ``varying`` to the axes after the step. Return whether there are such references:
+    Set the entries of these references in ``varying`` to all of their axes. Return whether there are such references:
     the step must then be staged again.
     """
     changed = False
@@ -408,7 +408,10 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _quiet(value: Any) -> Any:
-    """Return a parameter without operations that run only for their effects, if it is a program or a tuple of programs."""
+    """Remove the operations that run only for their effects from a program, or from each of a tuple of programs.
+
+    ``value`` is a parameter of an equation; any other value is returned unchanged.
+    """
     if isinstance(value, tuple):
         return tuple(map(_quiet, value))
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value

@@ -493,7 +493,7 @@ def _select(
 
 
 def _forwarded(branches: Branches) -> list[int | None]:
-    """For each result, the index of the operand that every branch returns as this result; None if there is no such operand."""
+    """For each result, the index of the operand that every branch returns unchanged as this result; None if none is."""
     positions = []
     for closed in branches:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}

@@ -28,9 +28,9 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """The index of the function for ``platform``. Functions have the order of ``platforms``; the default is last.
+    """The index of the function for ``platform`` among functions in the order of ``platforms``, then the default function.
 
-    If ``platform`` is absent, select the default function. Raise if there is none (``default`` is False).
+    Returns the index of the default function if ``platforms`` lacks the platform; raises if there is no default.
     """
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:

@@ -31,8 +31,8 @@ class HostCall:
     If the function raises an exception, the wrapper stores the exception under a number, and raises a RuntimeError with
     this number in its text, since the runtime passes on only the text.
 
-    The wrapper refers to the function weakly, and the program's module refers to it strongly. The garbage collector does
-    not see the runtime's references, so it could not free a cycle of the function and the compiled program.
+    The wrapper refers to the function weakly, and the program's module refers to it strongly. The garbage collector
+    does not see the runtime's references, so it could not free a cycle of the function and the compiled program.
     """
 
     __slots__ = ("function",)

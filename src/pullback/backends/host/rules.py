@@ -167,7 +167,7 @@ def expm1(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent; where x has an infinite real part, its imaginary part is 0 with the sign of ``x.imag``."""
+    """The hyperbolic tangent; where x has an infinite real part, the imaginary part is 0 with the sign of x.imag."""
     out = np.tanh(x)
     if not _is_complex(x):
         return out

@@ -50,7 +50,7 @@ class Membership:
     def exchange(self, what: str, message: bytes, of: Sequence[int] | None = None) -> list[bytes]:
         """Gather a message from each of the processes ``of``, in their order; from all processes if None.
 
-        ``message`` is this process's message, and ``what`` the name of the operation; see the function :func:`exchange`.
+        ``message`` is this process's message, and ``what`` the operation's name; see the function :func:`exchange`.
         """
         me = self.link.process
         numbers = range(self.link.processes) if of is None else of

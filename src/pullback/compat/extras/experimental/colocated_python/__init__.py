@@ -70,7 +70,7 @@ class _Colocated:
 
         Args:
           in_specs: the types of the function's arguments; accepted for JAX's sake, and ignored.
-          out_specs_fn: maps the types of the arguments to the types of the results; accepted for JAX's sake, and ignored.
+          out_specs_fn: maps the types of the arguments to those of the results; accepted for JAX's sake, and ignored.
           devices: the devices of the process that runs the function; results are put on the first.
         """
         return _Colocated(self._fun, self._devices if devices is None else tuple(devices))
