@@ -184,7 +184,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can represent the value of ``x``; if ``x`` is traced, all values of the dtype of ``x``."""
+    """Whether an integer dtype can represent the value of ``x``; for a traced ``x``, all values of its dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

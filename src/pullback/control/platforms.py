@@ -28,9 +28,10 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """The index of the function for ``platform`` among functions in the order of ``platforms``, then the default function.
+    """The index of the function for ``platform``: its position in ``platforms``, or that of the default function.
 
-    Returns the index of the default function if ``platforms`` lacks the platform; raises if there is no default.
+    The default function comes after the functions for ``platforms``. Raises if the platform is absent and there is no
+    default.
     """
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:

@@ -50,7 +50,7 @@ class Bar:
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
-        """Update the bar when ``done`` of ``total`` steps are done; only about ``UPDATES`` times in a loop, and at the end."""
+        """Update the bar after ``done`` of ``total`` steps; about ``UPDATES`` times in a loop, and at its end."""
         every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
         now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
         now = ops.or_p.bind(now, ops.ge_p.bind(done, total))

@@ -169,8 +169,9 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
     """Replace references in ``xs`` by their contents, which a scan can slice.
 
     Returns:
-      A new step; ``xs`` with contents instead of references; and the references. For each reference, the new step passes
-      to ``f`` a reference that holds the current row, and returns the row's new content as a further result to stack.
+      A new step; ``xs`` with contents instead of references; and the references. For each reference, the new step
+      passes to ``f`` a reference that holds the current row, and returns the row's new content as a further result to
+      stack.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
@@ -237,8 +238,8 @@ def run_scan(
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
     """Reorder inputs and results of a step's program, so that the contents of references follow the user's carry.
 
-    ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``. ``carried`` is
-    the number of values in the user's carry.
+    ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``.
+    ``carried`` is the number of values in the user's carry.
     """
     inputs, results = range(len(body.jaxpr.in_avals)), range(len(body.jaxpr.out_avals))
     count = len(body.refs)

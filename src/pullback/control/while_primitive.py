@@ -96,7 +96,7 @@ def _abstract_eval(
 @while_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: run the loop operation by operation; compile the steps that remain after ``INTERPRETED`` operations."""
+    """The impl rule: run the loop operation by operation; after ``INTERPRETED`` operations, compile the other steps."""
     loop = While(**params)
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
@@ -205,8 +205,8 @@ def _batched(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
     """Map a loop over a batch.
 
-    If the condition is mapped, the loop carries a boolean for each example before the other values: whether the example's
-    condition holds. The loop continues while any of these is true; the carry of the other examples does not change.
+    If the condition is mapped, the loop carries a boolean for each example before the other values: whether the
+    example's condition holds. The loop continues while any of these is true; the carry of the other examples does not change.
 
     Args:
       body: the program of a step.
