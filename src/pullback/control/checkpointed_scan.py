@@ -80,8 +80,8 @@ class _Scan(NamedTuple):
         """Run the scan on ``primals``, and save up to ``slots`` carries.
 
         Returns:
-          The results; the residuals; and the linear map from tangents of the operands that ``perturbed`` flags to tangents
-          of the results.
+          The results; the residuals; and the linear map from tangents to tangents of the results. The map takes tangents of
+          the operands that ``perturbed`` flags.
         """
         consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]

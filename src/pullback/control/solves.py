@@ -201,9 +201,9 @@ class Solver:
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
         """Trace the user's solver for ``captured`` and ``b``; return the values that the solver closes over.
 
-        These values may belong to a transformation that ends before differentiation. So ``run`` is replaced by a function
-        that reads the values from its context. ``which`` is the index of their list in the context: 0 for the solver of the
-        equation, 1 for the solver of the transposed equation.
+        These values may belong to a transformation that ends before differentiation. So ``run`` is replaced by a
+        function that reads the values from its context. ``which`` is the index of their list in the context: 0 for the
+        solver of the equation, 1 for the solver of the transposed equation.
         """
         if self.solve is None:
             return []

@@ -206,7 +206,8 @@ def _batched(
     """Map a loop over a batch.
 
     If the condition is mapped, the loop carries a boolean for each example before the other values: whether the
-    example's condition holds. The loop continues while any of these is true; the carry of the other examples does not change.
+    example's condition holds. The loop continues while any of these is true; the carry of the other
+    examples does not change.
 
     Args:
       body: the program of a step.

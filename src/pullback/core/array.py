@@ -530,7 +530,7 @@ def is_on_host(x: Any) -> bool:
 
 
 def is_on_default_device(x: Any) -> bool:
-    """Whether an object is a concrete array that is not committed to a device or a sharding."""
+    """Whether an object is a concrete array on the host or the default device, and no ``CommittedArray``."""
     return isinstance(x, ArrayImpl) and not isinstance(x, CommittedArray)
 
 
@@ -684,7 +684,7 @@ def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
 
 
 def is_literal(x: Any) -> bool:
-    """Whether a traced program holds the number of the array ``x`` as a literal: ``scalar_array`` made it in the tracing."""
+    """Whether a traced program holds the number of ``x`` as a literal: ``scalar_array`` made ``x`` during tracing."""
     return hasattr(x, "_literal")
 
 
@@ -783,7 +783,7 @@ def is_of_jax(x: Any) -> bool:
 
 
 def _has_memory(x: Any) -> bool:
-    """Whether NumPy can read an object as an array, by ``__array__`` or a similar attribute, or by the buffer protocol."""
+    """Whether NumPy can read an object as an array, by an attribute such as ``__array__`` or the buffer protocol."""
     if isinstance(x, (str, bytes)):
         return False
     if any(hasattr(x, name) for name in ("__array__", "__array_interface__", "__array_struct__")):

@@ -75,14 +75,14 @@ def axis_size(names: Sequence[Any]) -> int:
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether the active reverse mode sums over the axis ``name`` the cotangents of values that do not vary along it."""
+    """Whether reverse mode now sums over the axis ``name`` the cotangents of values that do not vary along it."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """A context manager in which reverse mode sums cotangents over the axes ``names``, if a value does not vary along them.
+    """A context manager in which reverse mode sums, over the axes ``names``, cotangents of values that do not vary there.
 
     It also sums over the axes of a ``shard_map`` that checks along which axes values vary.
     """

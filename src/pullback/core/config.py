@@ -228,7 +228,7 @@ _checks: dict[str, Callable[[Any], None]] = {}
 
 
 def check_value(name: str, check: Callable[[Any], None]) -> None:
-    """Register a function to call with each new value of the switch ``name``; the function may refuse it by an error."""
+    """Register a function to call with each new value of the switch ``name``; it raises an error to refuse a value."""
     _checks[name] = check
 
 

@@ -71,7 +71,7 @@ class SymbolicScope:
             self.at_least_zero.append(gap)
 
     def _rewrite(self, a: Size, b: Size) -> None:
-        """Record the equality ``a == b``: where ``a`` is a single variable or function, later sizes have ``b`` instead."""
+        """Record that ``a`` equals ``b``: if ``a`` is a single variable or function, later sizes have ``b`` instead."""
         factor = a.single_factor() if isinstance(a, Dim) else None
         if factor is None:
             return
@@ -413,7 +413,8 @@ def smallest(x: Size, y: Size) -> Size:
 def divided(x: Size, y: Size) -> tuple[Size, Size]:
     """Return the floor of ``x / y`` and the remainder.
 
-    Terms of ``x`` that are multiples of ``y`` are divided exactly; the rest may become a symbolic ``floordiv`` and ``mod``.
+    Terms of ``x`` that are multiples of ``y`` are divided exactly; for the rest, the results may contain a symbolic
+    ``floordiv`` and ``mod``.
     """
     if not isinstance(x, Dim) and not isinstance(y, Dim):
         return x // y, x % y
@@ -470,9 +471,9 @@ _MOST = 2.0**31 - 1
 
 
 def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
-    """The least and the greatest value that a size can have, infinite if unknown.
+    """A lower and an upper bound of the values that a size can have; infinite if unknown.
 
-    ``depth`` limits how many constraints are combined.
+    ``depth`` limits how many constraints are used in succession.
     """
     if not isinstance(size, Dim):
         return size, size
@@ -486,8 +487,8 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 def _by_constraints(size: Size, depth: int) -> float:
     """A lower bound of a size that follows from the constraints of its scope; -inf if none follows.
 
-    A constraint says that some size ``c`` is at least zero. If ``size`` is ``rest`` plus a positive multiple of ``c``, a
-    lower bound of ``rest`` is also a lower bound of ``size``. At most ``depth`` constraints are used in succession.
+    A constraint says that some size ``c`` is at least zero. If ``size`` is ``rest`` plus a positive multiple of ``c``,
+    a lower bound of ``rest`` is also a lower bound of ``size``. At most ``depth`` constraints are used in succession.
     """
     from fractions import Fraction  # for symbolic sizes only
 

@@ -54,8 +54,8 @@ _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 class KeyDtype:
     """The dtype of arrays of random keys; its repr is ``key<fry>``.
 
-    The attribute ``dtype`` is the structured NumPy dtype of keys on the host. It compares equal to the ``KeyDtype``, and
-    ``np.dtype`` converts the ``KeyDtype`` to it.
+    The attribute ``dtype`` is the structured NumPy dtype of keys on the host. It compares equal to the ``KeyDtype``,
+    and ``np.dtype`` converts the ``KeyDtype`` to it.
     """
 
     __slots__ = ("__numpy_dtype__", "dtype", "name")  # newer releases of NumPy look for the first
