@@ -124,7 +124,7 @@ class Served(ModuleType):
 
 
 def _is_room(source: ModuleType, name: str) -> bool:
-    """Whether the attribute ``name`` of a module is a module of Pullback for which JAX has no module."""
+    """Whether the attribute ``name`` of the module ``source`` is a module of Pullback without a counterpart in JAX."""
     value = source.__dict__.get(name)
     if not isinstance(value, ModuleType) or not value.__name__.startswith(_OURS):
         return False

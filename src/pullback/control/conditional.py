@@ -262,7 +262,7 @@ def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
     """Call a branch as ordinary Python; convert its operands and results to arrays, as tracing would.
 
-    The operation ``what`` is for error messages.
+    ``what`` is the name of the operation, for error messages.
     """
     if not all(isinstance(x, Array) for x in operands):
         operands, with_refs = without_refs(operands)
@@ -472,7 +472,13 @@ def _batch(
 def _select(
     axis: MappedAxis, index: Any, operands: Sequence[Any], dims: Sequence[int | None], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
-    """Batch a ``cond``: run all branches for all examples, and select for each example the results of its branch."""
+    """Batch a ``cond`` whose index differs between examples.
+
+    Run all branches for all examples, and select for each example the results of the branch at its index.
+
+    Returns:
+      The results, and for each result its mapped axis: 0, or None if it is equal for all examples.
+    """
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(operands, dims, strict=True)]
     mapped = tuple(None if d is None else 0 for d in dims)
     columns = []

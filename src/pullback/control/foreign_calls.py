@@ -81,7 +81,7 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Se
 
 
 def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]) -> Any:
-    """The batching rule by a loop over the examples."""
+    """The batching rule for calls that take one example at a time: a loop over the examples."""
     mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
 
     def one(examples: Sequence[Any]) -> Any:

@@ -82,7 +82,7 @@ def is_reduced(name: Any) -> bool:
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """A context manager in which reverse mode sums, over the axes ``names``, cotangents of values that do not vary there.
+    """A context manager in which reverse mode sums, over axes ``names``, cotangents of values that do not vary there.
 
     It also sums over the axes of a ``shard_map`` that checks along which axes values vary.
     """

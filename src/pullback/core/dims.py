@@ -436,7 +436,10 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
-    """Divide polynomials, by the leading term of ``y``; return a quotient and a rest with x = quotient * y + rest."""
+    """Divide the polynomial ``x`` by the leading term of ``y``, repeatedly.
+
+    Returns a quotient and a rest such that ``x = quotient * y + rest``.
+    """
     leading, c = y.terms[0] if isinstance(y, Dim) else ((), y)
     quotient: Size = 0
     rest = x

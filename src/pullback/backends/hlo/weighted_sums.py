@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Function:
-    """A function of a program: its operations, and bit flags (constant, repeated along an axis, ...) of its values."""
+    """A function of a program in text form: its operations, and flags of its values (constant, repeated, ...)."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name

@@ -58,10 +58,10 @@ def _c_library() -> Any:
 
 
 def keep_freed_pages() -> bool:
-    """Let glibc retain freed memory for later arrays.
+    """Let glibc keep freed memory for later arrays, instead of returning it to the system.
 
     Returns:
-      Whether this was done: False if the user has other settings, or for another C library.
+      Whether glibc accepted these settings. False if the user has configured its allocator, or for another C library.
     """
     library = _c_library()
     return library is not None and bool(
@@ -71,7 +71,7 @@ def keep_freed_pages() -> bool:
 
 @contextmanager
 def large_heaps_for_new_threads() -> Iterator[None]:
-    """A context manager in which glibc gives new threads heaps of its largest size, 64 MiB.
+    """A context manager in which new threads get heaps of the largest size that glibc has, 64 MiB.
 
     A heap uses memory only as its pages are needed. The heap of the main thread is unchanged.
     """

@@ -156,7 +156,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Add ``x`` at ``indices`` along ``axis`` to an array of zeros that has ``size`` elements along this axis.
+    """Make zeros with ``size`` elements along ``axis``, and add the elements of ``x`` at ``indices`` along this axis.
 
     ``unique`` promises that no index occurs twice.
     """
