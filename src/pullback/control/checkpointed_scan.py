@@ -80,8 +80,8 @@ class _Scan(NamedTuple):
         """Run the scan on ``primals``, and save up to ``slots`` carries.
 
         Returns:
-          The results; the residuals; and the linear map to tangents of the results. The map takes tangents of operands,
-          of those that ``perturbed`` flags.
+          The results; the residuals; and the linear map to tangents of the results.
+          The map takes tangents of the operands that ``perturbed`` flags.
         """
         consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
