@@ -145,7 +145,7 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
 def _asker() -> str | None:
     """Return file and line of the innermost stack frame outside of Pullback and the import system.
 
-    Returns None if this frame is in jaxlib's adapter.
+    Returns None if a frame of the module ``ADAPTER``, through which Pullback calls jaxlib, is further inside.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

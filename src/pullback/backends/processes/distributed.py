@@ -309,7 +309,7 @@ def _argument(value: Any, argument: str, short: str) -> Any:
 def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
     """Return the number of this process, and how many processes there are.
 
-    Both are read from the environment where the argument is None. Raises ArgumentError if they are invalid.
+    An argument that is None is read from the environment. Raises ArgumentError if the numbers are invalid.
     """
     count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
     process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
