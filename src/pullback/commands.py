@@ -97,7 +97,7 @@ def _add_launch(commands: Any) -> None:
 
 
 def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split a command line into the arguments for argparse, and the program to ``launch`` with its own arguments."""
+    """Split a command line: the arguments for argparse, and the program that ``launch`` starts, with its arguments."""
     given = list(arguments)
     at = 1
     while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":

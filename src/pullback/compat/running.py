@@ -86,7 +86,7 @@ def report_text() -> str:
 
 
 def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:
-    """Return a function that starts the program, and the program's ``sys.argv``."""
+    """Return a function that runs the program named by the command line ``given``, and the program's ``sys.argv``."""
     option = given[0] if given else ""
     if option in ("-m", "-c"):
         if len(given) < 2:

@@ -124,7 +124,7 @@ class Served(ModuleType):
 
 
 def _is_room(source: ModuleType, name: str) -> bool:
-    """Whether the attribute ``name`` of a module is a module of Pullback for which JAX has no module."""
+    """Whether the attribute ``name`` of the module ``source`` is a module of Pullback without a counterpart in JAX."""
     value = source.__dict__.get(name)
     if not isinstance(value, ModuleType) or not value.__name__.startswith(_OURS):
         return False
@@ -143,7 +143,10 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
 
 
 def _asker() -> str | None:
-    """Return the innermost line on the stack outside of Pullback and the import system; None for a line of jaxlib's."""
+    """Return file and line of the innermost stack frame outside of Pullback and the import system.
+
+    Returns None if a frame of the module ``ADAPTER``, through which Pullback calls jaxlib, is further inside.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -162,7 +165,7 @@ def _own_names(name: str) -> list[str]:
 
 
 def _has_spec(prefix: str, rest: str) -> bool:
-    """Whether a module exists; imports its parent packages to find out."""
+    """Whether the module ``prefix + rest`` exists and is public; imports its parent packages to find out."""
     if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in _PUBLIC):
         return False
     try:

@@ -84,17 +84,25 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
 
 
 def _axis(name: str, x: Any, axis: int) -> int:
-    """Convert the axis of a leaf to a non-negative number; raise if the leaf has no such axis."""
+    """Convert the axis of a leaf ``x`` to a non-negative number; raise if ``x`` has no such axis.
+
+    ``name`` is the name of the leaf, for the error message.
+    """
     if not -len(x.shape) <= axis < len(x.shape):
         raise ControlFlowError(f"associative_scan: {name} of type {typeof(x)} has no axis {axis}")
     return axis % len(x.shape)
 
 
 def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves, axes: list[int]) -> Leaves:
-    """Return, for each k, the combination of elements 0 to k; ``axes`` has the axis of the elements in each leaf.
+    """Return, for each k, the combination of elements 0 to k.
 
-    The recursion is on the combinations of elements 0 and 1, 2 and 3, ...: it gives the results for odd k. Each result
-    for an even k combines the result for k - 1 with element k.
+    Combining the pairs of elements (0, 1), (2, 3), ... halves the number of elements. The recursion on these pairs
+    returns the results for odd k. The result for an even k combines the result for k - 1 with element k.
+
+    Args:
+      combine: the associative function.
+      leaves: the leaves of the elements.
+      axes: for each leaf, the axis along which the elements are.
     """
     count = leaves[0].shape[axes[0]]
     if count < 2:

@@ -93,10 +93,9 @@ class _Types(NamedTuple):
     """The types of the results of branches.
 
     Attributes:
-      trees: for each branch the tree of its result.
+      trees: for each branch the tree of its result; None for a single array.
       own: for each branch the types of the leaves of its result.
-      wanted: the common types that the leaves are converted to; None if branches read values, so that they cannot be
-        traced.
+      wanted: the common types to convert the leaves to; None if the branches cannot be traced, since one reads values.
     """
 
     trees: Sequence[Any]
@@ -156,14 +155,14 @@ def _add_to_cache(key: Any, found: _Types) -> None:
 def _compared(
     what: str, functions: Functions, leaves: Sequence[Any], in_tree: Any, with_refs: Callable[[Any], Any]
 ) -> _Types:
-    """Trace all branches, and compare the types of their results; raise if they differ.
+    """Trace all branches, and return the types of their results; raise if the types differ.
 
     Args:
       what: the operation, for error messages.
       functions: the branches.
       leaves: the leaves of the operands.
       in_tree: the tree of the operands; None if each operand is a leaf.
-      with_refs: puts the mutable references, which zeros replace in the operands, back into a tree of operands.
+      with_refs: takes the operands as a tree with zeros instead of mutable references, and puts the references back.
     """
     if in_tree is None:
         in_tree = tree.structure(tuple(leaves))
@@ -182,10 +181,11 @@ def _kind(x: Any) -> Any:
 
 
 def _identity(x: Any, depth: int = 0) -> Any:
-    """A cache key of a function, or of a value that it closes over: equal for functions that the same code makes.
+    """A cache key of a function, or of a value that a function closes over or has as a default.
 
-    The key is not unique: the caller must compare the types of the result, which may differ for equal keys. ``depth``
-    is the number of nested closures so far.
+    Functions that the same code made have equal keys if the arrays that they close over have equal shapes and dtypes.
+    Their results may still differ in type, so that the caller must compare the types. ``depth`` is the number of nested
+    closures so far.
     """
     kind = type(x)
     if kind is FunctionType:

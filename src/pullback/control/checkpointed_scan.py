@@ -48,9 +48,10 @@ class _Scan(NamedTuple):
     """A scan, and its derivatives.
 
     Attributes:
-      jaxpr: the step, from consts, carry and an element of each ``xs`` to the carry and the stacked results.
+      jaxpr: the step, from consts, carry and an element of each ``xs`` to the carry and the results to stack.
       loop: the parameters of the scan.
-      num_consts, num_carry: the number of consts and of carried values.
+      num_consts: the number of consts.
+      num_carry: the number of carried values.
       slots: the largest number of saved states.
       function: the user's function, for error messages.
     """
@@ -71,14 +72,16 @@ class _Scan(NamedTuple):
         return sub(integer(self.loop.length - 1), i) if self.loop.reverse else i
 
     def run(self, *operands: Any) -> list[Any]:
-        """Run the scan."""
+        """Run the scan on consts, carry and xs; return the final carry, followed by the stacked results."""
         carry, ys = bind_scan(self.jaxpr, self.loop, *self.split(operands))
         return [*carry, *ys]
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
-        """Run the scan, saving ``slots`` carries; return results, residuals, and the linear map of the tangents.
+        """Run the scan on ``primals``, and save up to ``slots`` carries.
 
-        The map takes tangents of the operands that ``perturbed`` flags.
+        Returns:
+          The results; the residuals; and the linear map to tangents of the results.
+          The map takes tangents of the operands that ``perturbed`` flags.
         """
         consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
@@ -98,7 +101,7 @@ class _Scan(NamedTuple):
 
 
 class _ScanLinearMap(LinearMap):
-    """The backward pass of a scan, as the transpose of a linear map."""
+    """The linear map of a scan's tangents; its transpose is the backward pass, from the saved carries."""
 
     def __init__(self, scan: _Scan, perturbed: Flags, outs: Sequence[Any], count: int) -> None:
         self.scan = scan

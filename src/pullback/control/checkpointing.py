@@ -78,16 +78,20 @@ def best_steps(length: int, slots: int) -> list[int]:
 
 
 def _is_large(x: Any, y: Any) -> Any:
-    """Whether the product of two counters may overflow a counter."""
+    """Whether the product of the counters ``x`` and ``y`` may overflow their integer dtype."""
     x, y = (ops.convert_element_type(n, np.dtype(np.float32)) for n in (x, y))
     return ops.gt_p.bind(mul(x, y), 2.0**30)
 
 
 def _traced_steps_to_next(length: Any, free: Any) -> Any:
-    """The number of steps to run before the next state is saved, if ``length`` and ``free`` are traced.
+    """The number of steps to run before saving the next state, where ``length`` and ``free`` are traced.
 
-    ``length`` steps remain, and ``free`` states can still be saved. The result is from 1 to ``length - 1``. It
-    minimises recomputation in reverse mode, unless binomial coefficients overflow.
+    The number is from 1 to ``length - 1``, and minimises recomputation in reverse mode, unless binomial coefficients
+    overflow.
+
+    Args:
+      length: the number of steps that remain.
+      free: the number of states that can still be saved.
     """
     s = add(free, 1)
 
@@ -155,7 +159,7 @@ def push(saved: Snapshots, state: State, step: Any) -> Snapshots:
 
 
 def _thinned(saved: Snapshots, when: Any) -> Snapshots:
-    """Drop every second saved state if ``when`` is True, to free its slot.
+    """If ``when`` is True, drop every second saved state, to free the slots.
 
     No state is copied: only the order of the slots changes.
     """

@@ -108,9 +108,11 @@ _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """Find the first subtree that differs between the trees ``a`` and ``b``, or return None. Leaves do not matter.
+    """Find the first subtree in which the trees ``a`` and ``b`` differ; the values of leaves do not count.
 
-    Return its name, an expression that begins with ``name``, and the type of the subtree in ``a`` and in ``b``.
+    Returns:
+      The subtree's name, an expression that begins with ``name``; its kind in ``a``; and its kind in ``b``. None if the
+      trees do not differ.
     """
     if a is b:  # leaves, or None
         return None
@@ -317,9 +319,10 @@ def stage_step(
 
 
 def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
-    """Find the references whose content varies along more named axes after a step of a loop than before.
+    """Find the references whose content varies along more named axes after a step of a loop than before the step.
 
-    Add these axes to ``varying``. Return whether there are any: the step must then be staged again.
+    Set the entries of these references in ``varying`` to all of their axes. Return whether there are such references:
+    the step must then be staged again.
     """
     changed = False
     count = len(body.refs)
@@ -405,7 +408,10 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _quiet(value: Any) -> Any:
-    """Remove operations that run only for their effects from a parameter, if it is a program or a tuple of programs."""
+    """Remove the operations that run only for their effects from a program, or from each of a tuple of programs.
+
+    ``value`` is a parameter of an equation; any other value is returned unchanged.
+    """
     if isinstance(value, tuple):
         return tuple(map(_quiet, value))
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value

@@ -181,7 +181,10 @@ def switch(
 
 
 def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
-    """The positional operands, or the keyword argument ``operand``; raise if there are both."""
+    """Return the positional ``operands``, or the keyword argument ``operand`` as a tuple; raise if there are both.
+
+    ``what`` is the operation, for the error message.
+    """
     if operand is _NOTHING:
         return operands
     if operands:
@@ -190,7 +193,7 @@ def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, 
 
 
 def _predicate(pred: Any) -> Any:
-    """Convert a predicate to the index of a branch; raise if it is no scalar."""
+    """Convert a predicate to the index of a branch, 0 or 1; raise unless it is a scalar."""
     if type(pred) is bool:
         return as_array(np.int32(pred))
     x = array_of(pred, "cond", "the predicate")
@@ -237,12 +240,12 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
 def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
     """Extend a branch to take the contents of all of ``refs``, and to return their new contents.
 
-    A reference that the branch does not use is returned unchanged.
+    The content of a reference that the branch does not write is returned unchanged.
 
     Args:
-      body: the branch, which takes the contents of the references that it writes.
-      refs: the references that any branch writes.
-      values: their contents.
+      body: the branch, which takes and returns the contents only of the references that it writes.
+      refs: the references that at least one of the branches writes.
+      values: the contents of ``refs``.
     """
     jaxpr = body.jaxpr.jaxpr
     inputs, results = len(jaxpr.invars) - len(body.refs), len(jaxpr.outvars) - len(body.refs)
@@ -259,7 +262,7 @@ def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
     """Call a branch as ordinary Python; convert its operands and results to arrays, as tracing would.
 
-    The operation ``what`` is for error messages.
+    ``what`` is the name of the operation, for error messages.
     """
     if not all(isinstance(x, Array) for x in operands):
         operands, with_refs = without_refs(operands)
@@ -270,9 +273,9 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
 
 
 def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
-    """A key of each captured value: its id, and how many times it occurs before in the list.
+    """For each captured value, a key: its id, and the number of its earlier occurrences in the list.
 
-    A value may occur twice, for example if a reference also holds it.
+    A value may occur twice, for example if a reference also holds the value.
     """
     counts: Counter[int] = Counter()
     keys = []
@@ -283,12 +286,12 @@ def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def _branch(body: Body, captured: dict[Any, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """Make the program of a branch, with inputs and results that are the same for all branches.
+    """Make the program of a branch, with inputs and types of results that are the same for all branches.
 
     Args:
       body: the branch.
-      captured: the values that any branch captured, by ``id`` and count of earlier occurrences. All become inputs.
-      wanted: the types that the results are converted to.
+      captured: the values that the branches captured, by their keys (see :func:`_keys`). All become inputs.
+      wanted: the types to convert the results to.
     """
     jaxpr = body.jaxpr.jaxpr
     own = dict(zip(_keys(body.captured), jaxpr.invars, strict=False))
@@ -363,8 +366,13 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
 def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Branches, Branches, list[bool]]:
     """Split branches by partial evaluation into known and unknown branches of common types.
 
-    ``first`` and ``others`` are the branches; ``unknown`` flags their unknown operands. A slot is an output of all
-    known branches for a residual. As only one branch runs, residuals of one type from different branches share a slot.
+    A slot is an output that all known branches have, for residuals of one type. As only one branch runs, residuals from
+    different branches share a slot.
+
+    Args:
+      first: the first branch.
+      others: the other branches.
+      unknown: for each operand, whether it is unknown.
 
     Returns:
       The known branches, from ``known operands`` to ``known results, slots``; the unknown branches, from ``known
@@ -404,12 +412,13 @@ def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple
 
 
 def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """Extend a known branch to return, after its results, a value for each slot: its residual, or zeros.
+    """Extend a known branch to return its results, and then for each slot a residual, or zeros.
 
     Args:
       closed: the branch, which returns results and its own residuals.
       results: the number of results without residuals.
-      own: maps each residual to its slot. A residual is an index into the inputs followed by results of ``closed``.
+      own: maps each residual of this branch to its slot. A residual is an index into the inputs of ``closed`` followed
+        by its results.
       slots: the types of the slots.
     """
     filled = {k: i - len(closed.in_avals) for i, k in own.items()}
@@ -463,7 +472,13 @@ def _batch(
 def _select(
     axis: MappedAxis, index: Any, operands: Sequence[Any], dims: Sequence[int | None], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
-    """Batch a ``cond``: run all branches for all examples, and select for each example the results of its branch."""
+    """Batch a ``cond`` whose index differs between examples.
+
+    Run all branches for all examples, and select for each example the results of the branch at its index.
+
+    Returns:
+      The results, and for each result its mapped axis: 0, or None if it is equal for all examples.
+    """
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(operands, dims, strict=True)]
     mapped = tuple(None if d is None else 0 for d in dims)
     columns = []
@@ -484,7 +499,7 @@ def _select(
 
 
 def _forwarded(branches: Branches) -> list[int | None]:
-    """For each result, the index of an operand that every branch returns unchanged as this result, or None."""
+    """For each result, the index of the operand that every branch returns unchanged as this result; None if none is."""
     positions = []
     for closed in branches:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}

@@ -25,7 +25,7 @@ Body = Callable[[list[Value]], Sequence[Value]]
 
 
 def _token(hlo: Any) -> Value:
-    """The token that orders effects in the module under construction; a new token if there was no effect before."""
+    """Return the token that orders effects in the module ``hlo`` under construction; if there is none, make a token."""
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
 
 
@@ -141,7 +141,10 @@ def write_scan(
 def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """Emit a scan without a loop: ``jaxpr`` for each index in ``order``; return the carry and the stacked results."""
+    """Emit a scan without a loop: emit ``jaxpr`` for each index of an element in ``order``, one after the other.
+
+    Returns the final carry, followed by the stacked results.
+    """
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:
@@ -168,7 +171,7 @@ def _row(hlo: Any, x: Value, i: Value) -> Value:
 
 
 def _with_row(hlo: Any, x: Value, row: Value, i: Value) -> Value:
-    """Emit the replacement of element ``i`` of ``x``, along the first axis, by ``row``."""
+    """Emit ``x`` with its element ``i`` along the first axis replaced by ``row``."""
     starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     update = hlo.reshape(row, (1, *row.shape))
     return hlo.op("stablehlo.dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)

@@ -24,7 +24,7 @@ ffi_effect_p = Primitive("ffi_call_with_effect", multiple_results=True, keeps_we
 
 
 def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, attributes: Any, **params: Any) -> Any:
-    """The lowering rule: emit a custom call; ``effect`` is whether it has side effects."""
+    """The lowering rule: emit a custom call of the function ``target``, with side effects if ``effect``."""
     version = params["api_version"]
     older = foreign.Attribute("", params["legacy"] or "").text
     config = f"{{{foreign.written(attributes)}}}" if version == 4 else older
@@ -81,7 +81,7 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Se
 
 
 def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]) -> Any:
-    """The batching rule by a loop over the examples."""
+    """The batching rule for calls that take one example at a time: a loop over the examples."""
     mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
 
     def one(examples: Sequence[Any]) -> Any:
@@ -94,7 +94,10 @@ def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, pa
 
 
 def _with_axis(order: tuple[int, ...]) -> tuple[int, ...]:
-    """Extend a layout, an order of axes from the slowest to the fastest, by a new first axis, the slowest."""
+    """Add a new first axis to a layout, as the slowest; ``order`` lists the axes from the slowest to the fastest.
+
+    (1, 0) -> (0, 2, 1)
+    """
     return (0, *[i + 1 for i in order])
 
 
@@ -110,7 +113,10 @@ for _primitive in (ffi_call_p, ffi_effect_p):
 
 
 def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Any:
-    """Check ``input_output_aliases`` against the types; return its pairs of operand index and result index, sorted."""
+    """Check that each operand and its result in ``aliases`` have the same type.
+
+    Returns the pairs (index of operand, index of result), sorted. ``ins`` and ``outs`` are the types.
+    """
     found = tuple(sorted((aliases or {}).items()))
     for i, o in found:
         if not (0 <= i < len(ins) and 0 <= o < len(outs)):
@@ -127,7 +133,10 @@ def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs
 
 
 def _orders(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
-    """Convert each array's layout to an order of axes, major to minor; None is row-major. ``what`` is for errors."""
+    """Convert each array's layout to an order of axes, from major to minor; a layout None is row-major.
+
+    ``what`` is ``operand`` or ``result``, for error messages.
+    """
     entries = [None] * len(avals) if layouts is None else list(layouts)
     if len(entries) != len(avals):
         raise ForeignCallError(f"ffi_call: there must be a layout for each {what}, {len(avals)}, got {layouts!r}")

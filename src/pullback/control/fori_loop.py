@@ -109,16 +109,19 @@ def fori_loop(
 
 
 def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value: Any) -> Any:
-    """Run the loop in Python, with the initial carry ``value`` and counters like ``first``; return the final carry."""
+    """Run the loop in Python from the carry ``value``, and return the final carry.
+
+    ``counts`` are the counters, which are converted to the dtype of ``first``.
+    """
     for i in counts:
         value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
     return value
 
 
 def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
-    """Wrap the body of a loop so that each step updates a progress bar, and show the bar.
+    """Show a progress bar, and return the body of a loop extended to update the bar in each step.
 
-    ``first`` and ``last`` are the bounds, and ``progress`` is the bar's description or True.
+    ``first`` and ``last`` are the bounds of the loop; ``progress`` is the description of the bar, or True for none.
     """
     bar, total = Bar(progress), sub(last, first)
     bar.start(total)
@@ -181,7 +184,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can represent ``x``; for a traced ``x``, whether it has all values of ``x.dtype``."""
+    """Whether an integer dtype can represent the value of ``x``; for a traced ``x``, all values of its dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

@@ -57,9 +57,9 @@ guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))
 
 @guard_p.jvp
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> tuple[list[Any], list[Any]]:
-    """The jvp rule: an example that is not needed gets the operands of the first needed example, and zero tangents.
+    """The jvp rule. In place of examples that are not needed, it returns the operands of the first needed example.
 
-    ``mapped`` says which operands have an element for each example.
+    Their tangents are zero. ``mapped`` says for each operand whether it has an element for each example.
     """
     needed, *operands = primals
     some, first = reduce_or(needed, (0,)), argmax(needed, 0, _int32)
@@ -77,7 +77,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """The Taylor rule: propagate Taylor coefficients, ``series``; these become zero for unneeded examples."""
+    """The Taylor rule: apply the jvp rule to the coefficients ``series`` of each order.
+
+    The coefficients of examples that are not needed become zero.
+    """
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 

@@ -117,7 +117,10 @@ def while_loop(
 
 
 def _condition(holds: Any, function: Any) -> Any:
-    """Convert the result of the condition to an array; raise unless it is a boolean scalar."""
+    """Convert ``holds``, the result of a loop's condition, to an array; raise unless it is a boolean scalar.
+
+    ``function`` is the user's condition, for the error message.
+    """
     try:
         x = as_array(holds)
     except OperandError:

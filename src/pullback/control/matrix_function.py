@@ -138,9 +138,9 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _broadcast_axes(x: Any, axes: Sequence[int], count: int) -> Any:
-    """Insert axes of size 1, so that ``x`` broadcasts against arrays with ``count`` last axes.
+    """Reshape ``x`` to ``count`` last axes: its own last axes get the positions ``axes`` among them, the others size 1.
 
-    The last axes of ``x``, as many as ``axes`` has entries, move to these positions among the ``count`` axes.
+    For ``axes`` (0, 2) and ``count`` 3, an array (..., m, n) becomes (..., m, 1, n).
     """
     lead = len(x.shape) - len(axes)
     return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
@@ -172,8 +172,13 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
     """Return the divided differences of order k, and estimates of their errors.
 
-    ``coefficients`` are the Taylor coefficients at the nodes ``w``. ``near`` has a mask for each order: where to
-    use the Taylor series instead of a quotient. Unless ``known``, the masks are computed, and appended to ``near``.
+    Args:
+      coefficients: the Taylor coefficients of the function at the nodes.
+      w: the nodes (..., n).
+      k: the order.
+      near: a mask for each order from 1: where to use the Taylor series instead of a quotient of differences.
+      known: whether ``near`` already has the masks; otherwise this function computes the masks and appends them to
+        ``near``.
     """
     # A value may be exact for a neighbouring argument: this counts as an error, by the slope.
     epsilon = float(np.finfo(w.dtype).eps)
@@ -228,9 +233,15 @@ def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
 def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -> tuple[Any, Any]:
     """The divided differences of order k by the Taylor series about the first node, and bounds of their errors.
 
-    ``coefficients`` are the Taylor coefficients at the nodes ``w``. ``use_series`` is a mask of the differences that
-    are needed; the others are then meaningless but finite, and None is returned instead of bounds. With
-    ``use_series`` None, all differences and their bounds are computed.
+    Args:
+      coefficients: the Taylor coefficients of the function at the nodes.
+      w: the nodes (..., n).
+      k: the order.
+      use_series: a mask of the differences to compute; None for all.
+
+    Returns:
+      The differences, and the bounds. With a mask, the differences outside the mask are finite but meaningless, and the
+      bounds are None.
     """
     first = _broadcast_axes(w, (0,), k + 1)
     distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
@@ -260,9 +271,9 @@ def _order(k: int, dtype: np.dtype[Any]) -> int:
 
 
 def _decomposed(function: Scalar, a: Any, captured: Sequence[Any], shared: Sequence[bool], k: int) -> tuple[Any, Any]:
-    """Return the eigenvectors of ``a``, and the divided differences of order k of the function at the eigenvalues.
+    """Return the eigenvectors of ``a``, and the divided differences of order k of ``function`` at the eigenvalues.
 
-    ``shared`` says which captured arrays are the same for all matrices.
+    ``captured`` are the arrays that ``function`` closes over; ``shared`` flags those that all matrices share.
     """
     w, v = eigh(a)
     coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype))
@@ -278,7 +289,10 @@ def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
 
 
 def _paths(inner: Sequence[Any]) -> Any:
-    """Sum M1[i, j] M2[j, ...] ... Mk[..., l] over all orders M1, ..., Mk of the matrices ``inner``; sum no index."""
+    """Multiply the k matrices ``inner`` along paths of indices, and add the products for all orders of the matrices.
+
+    For two matrices, element (i, j, l) of the result is A[i, j] B[j, l] + B[i, j] A[j, l].
+    """
     k = len(inner)
     terms = []
     for order in permutations(range(k)):
@@ -288,7 +302,10 @@ def _paths(inner: Sequence[Any]) -> Any:
 
 
 def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """Apply ``function`` to matrices ``a``: V f(W) V*. All matrices share the captured arrays that ``shared`` flags."""
+    """Apply the scalar ``function`` to the eigenvalues W of the matrices ``a``: V f(W) V*, with the eigenvectors V.
+
+    ``captured`` are the arrays that ``function`` closes over; ``shared`` flags those that all matrices share.
+    """
     if 0 in a.shape:
         return a
     v, values = _decomposed(function, a, captured, shared, 0)
@@ -296,15 +313,15 @@ def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -
 
 
 def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """The derivative of order ``count`` of the matrix function, along ``count`` directions.
+    """The derivative of order ``count`` of the matrix function of ``function``, along ``count`` directions.
 
     Args:
       t: the first direction.
       a: the matrices.
-      rest: the other directions, followed by the captured arrays.
+      rest: the other directions, followed by the arrays that ``function`` closes over.
       count: the number of directions.
       function: the scalar function.
-      shared: which captured arrays are the same for all matrices.
+      shared: for each array that ``function`` closes over, whether it is the same for all matrices.
     """
     if 0 in t.shape:
         return t
@@ -319,15 +336,18 @@ def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tup
 
 
 def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The derivative of the matrix function with respect to a captured array and along ``count`` directions.
+    """The tangent of the derivative of order ``count``, for a tangent of one array that ``function`` closes over.
+
+    The derivative is that of :func:`_along`: of the matrix function, along ``count`` directions. For ``count`` 0 it is
+    the value of the matrix function. The captured arrays are the arrays that ``function`` closes over.
 
     Args:
-      t: the tangent of the captured array.
+      t: the tangent of one captured array.
       a: the matrices.
       rest: the directions, followed by the captured arrays.
       count: the number of directions.
       function: the scalar function.
-      index: the index of the captured array.
+      index: the index of the captured array that has the tangent.
     """
     directions, captured = rest[:count], (*rest[count:], t)
     along, shared = function.along(index), (False,) * len(captured)
@@ -337,15 +357,15 @@ def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index
 
 
 def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The cotangent of a captured array, from the cotangent of the derivative along ``count`` directions.
+    """The cotangent of one array that ``function`` closes over: the transpose of :func:`_by_captured`.
 
     Args:
-      ct: the cotangent of that derivative.
+      ct: the cotangent of the derivative of the matrix function along ``count`` directions.
       a: the matrices.
       rest: the directions, followed by the captured arrays.
       count: the number of directions.
       function: the scalar function.
-      index: the index of the captured array.
+      index: the index of the captured array whose cotangent is computed.
     """
     directions, captured = rest[:count], rest[count:]
     if 0 in ct.shape:
@@ -373,16 +393,16 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
 
 
 def _cotangent_along(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
-    """The cotangent of a captured array, from the cotangent of a derivative with respect to another captured array.
+    """The tangent of the result of :func:`_cotangent`, for a tangent of one captured array.
 
     Args:
-      u: the tangent of the other array.
-      ct: the cotangent of the derivative along ``u`` and ``count`` directions.
+      u: the tangent of captured array j.
+      ct: the cotangent of the derivative of the matrix function along ``count`` directions.
       a: the matrices.
       rest: the directions, followed by the captured arrays.
       count: the number of directions.
       function: the scalar function.
-      indices: the index of the other array, and of the array whose cotangent is computed.
+      indices: the pair (j, i): ``u`` is the tangent of array j, and the cotangent is that of array i.
     """
     j, i = indices
     return _cotangent(ct, a, *rest, u, count=count, function=function.along(j), index=i)
@@ -436,9 +456,10 @@ def _total(terms: Sequence[Any]) -> Any:
 
 
 def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """Broadcast the matrices ``a`` to the leading axes ``lead``, and return them with the captured arrays.
+    """Broadcast the matrices ``a`` to the leading axes ``lead``, and the captured arrays that all matrices share.
 
-    Captured arrays that all matrices share, which ``shared`` flags, get the leading axes, too.
+    Returns:
+      The matrices, and all captured arrays. Arrays that ``shared`` flags get the leading axes; others are unchanged.
     """
     own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
     return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own
@@ -449,8 +470,14 @@ def _of_captured(
 ) -> list[Any]:
     """The terms of a jvp that are due to the tangents of the arrays that the scalar ``function`` closes over.
 
-    The jvp is of the derivative of the matrix function at ``a`` along ``directions``. ``lead`` are the sizes of the
-    leading axes; ``shared`` says which captured arrays are the same for all matrices.
+    Args:
+      lead: the sizes of the leading axes of the result.
+      a: the matrices.
+      directions: the directions of the derivative of the matrix function whose jvp is computed.
+      captured: the arrays that ``function`` closes over.
+      tangents: their tangents; ``ZERO`` contributes no term.
+      function: the scalar function.
+      shared: for each captured array, whether it is the same for all matrices.
     """
     if all(t is ZERO for t in tangents):
         return []
@@ -524,10 +551,9 @@ def _by_captured_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: 
 
 
 def _swapped(t: Any, ct: Any) -> tuple[Any, Any]:
-    """Return the transposes of a direction and of a cotangent, to exchange their roles.
+    """Return the transpose of the direction ``t``, for use as a cotangent, and that of ``ct``, for use as a direction.
 
-    The inner product of the derivative along ``t`` with ``ct`` is that of the derivative along the transpose of ``ct``
-    with the transpose of ``t``.
+    The inner product of the cotangent with the derivative along the direction is the same for the new pair.
     """
     return matrix_transpose(t), matrix_transpose(ct)
 
@@ -587,12 +613,12 @@ def _mapped(axis: MappedAxis, lead: Any, captured: Any, dims: Any, shared: Any) 
     Args:
       axis: the mapped axis.
       lead: the other leading axes of the matrices.
-      captured: the arrays.
-      dims: the mapped axis of each array, or None.
-      shared: which arrays are the same for all matrices.
+      captured: the captured arrays.
+      dims: the position of the mapped axis in each captured array; None for an array without this axis.
+      shared: for each captured array, whether it is the same for all matrices.
 
     Returns:
-      The arrays; and which are still the same for all matrices.
+      The moved arrays; and for each array whether it is still the same for all matrices.
     """
     out, still = [], []
     for c, dim, same in zip(captured, dims, shared, strict=True):

@@ -28,9 +28,10 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """The index of the function for ``platform``. Functions have the order of ``platforms``; the default is last.
+    """The index of the function for ``platform``: its position in ``platforms``, or that of the default function.
 
-    If ``platform`` is absent, select the default function. Raise if there is none (``default`` is False).
+    The default function comes after the functions for ``platforms``. Raises if the platform is absent and there is no
+    default.
     """
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:

@@ -50,7 +50,7 @@ class Bar:
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
-        """Update the bar after ``done`` of ``total`` steps, but only about ``UPDATES`` times, and at the end."""
+        """Update the bar after ``done`` of ``total`` steps; about ``UPDATES`` times in a loop, and at its end."""
         every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
         now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
         now = ops.or_p.bind(now, ops.ge_p.bind(done, total))
@@ -59,7 +59,7 @@ class Bar:
     # Callbacks
 
     def _show(self, total: Any) -> None:
-        """Replace the bar by a new bar for ``total`` steps."""
+        """Close the bar of an earlier run, if any, and open a new bar for ``total`` steps."""
         from tqdm.auto import tqdm
 
         if self._bar is not None:
@@ -67,7 +67,7 @@ class Bar:
         self._bar = tqdm(total=int(total), desc=self.description)
 
     def _move(self, done: Any, total: Any) -> None:
-        """Update the bar, and close it after the last step."""
+        """Move the bar to ``done`` steps, and close it if these are all."""
         if self._bar is not None:
             self._bar.update(int(done) - self._bar.n)
             if done >= total:

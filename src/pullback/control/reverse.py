@@ -118,8 +118,9 @@ class TransposedLoop(LinearMap):
 def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> ClosedJaxpr:
     """Make the program of the transpose of a loop.
 
-    It takes the operands in which the loop is not linear, and the cotangents of the results that ``carry`` flags. It
-    runs the loop, saving states, and then the adjoint of each step in reverse.
+    The program takes the operands in which the loop is not linear, and the cotangents of the results that ``carry``
+    flags. It runs the loop, saving states, and then the adjoint of each step, from the last to the first. It returns
+    the cotangents of the linear operands.
 
     Args:
       body: the step.
@@ -179,8 +180,8 @@ by_residuals_p = linear_operation("while_transpose_derivative")
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
     """The record rule of ``while``: record the linear part of the loop on a tape, and evaluate the rest.
 
-    Return the results; or None if all are linear, for the caller to record the entire loop. Raise if the condition
-    depends on values in which the loop must be linear.
+    Returns the results; or None if all results are linear, and the caller then records the entire loop. Raises if the
+    condition depends on values in which the loop must be linear.
     """
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
     own, consts, init = While(**params).split(linear)

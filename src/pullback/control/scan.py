@@ -136,7 +136,7 @@ def _run(
 
 
 def _pair(out: Any, function: Any) -> tuple[Any, Any]:
-    """Return the result of a step; raise unless it is a pair."""
+    """Return the carry and the result of a step, from the body's return value ``out``; raise unless it is a pair."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ControlFlowError(
@@ -147,9 +147,9 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
 
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
-    """Wrap a step so that it updates a progress bar, and show the bar.
+    """Show a progress bar, and extend a step to update the bar.
 
-    The carry of the new step has a counter besides the user's carry. Return the new step, and its initial carry.
+    Returns the new step, and its initial carry: a pair of a counter and the user's carry ``init``.
     """
     bar, total = Bar(progress), scalar_array(np.int32(count))
     bar.start(total)
@@ -169,8 +169,9 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
     """Replace references in ``xs`` by their contents, which a scan can slice.
 
     Returns:
-      A new step; ``xs`` with contents instead of references; and the references. For each reference, the step passes
-      to ``f`` a new reference to the current row, and returns the row's new content as a further result to stack.
+      A new step; ``xs`` with contents instead of references; and the references. For each reference, the new step
+      passes to ``f`` a reference that holds the current row, and returns the row's new content as a further result to
+      stack.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
@@ -235,9 +236,10 @@ def run_scan(
 
 
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
-    """Reorder the program of a step so that the contents of references follow the ``carried`` values of the carry.
+    """Reorder inputs and results of a step's program, so that the contents of references follow the user's carry.
 
     ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``.
+    ``carried`` is the number of values in the user's carry.
     """
     inputs, results = range(len(body.jaxpr.in_avals)), range(len(body.jaxpr.out_avals))
     count = len(body.refs)
@@ -354,7 +356,10 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
 
 
 def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
-    """Apply a function to each element by a scan without carry; ``named`` is the function for error messages."""
+    """Apply ``f`` to each element of ``xs`` by a scan without carry; return the stacked results.
+
+    ``named`` is the function to name in error messages; ``f`` if None.
+    """
     elements, xs_tree = leaves_of(xs, "map", "xs")
     loop = Loop(step_count("map", elements, xs_tree, None), False, 1)
     empty = Carry("map", f if named is None else named, [], tree.structure(None))

@@ -267,9 +267,10 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
 
     Args:
       closed: the step, which is linear in its entire carry.
-      num_consts, num_carry: the number of consts and of carried values.
-      consts: which consts it is linear in.
-      xs: which elements it is linear in.
+      num_consts: the number of consts.
+      num_carry: the number of carried values.
+      consts: for each const, whether the step is linear in it.
+      xs: for each element of the xs, whether the step is linear in it.
     """
     back = transposed(closed, (*consts, *[True] * num_carry, *xs), (True,) * len(closed.jaxpr.outvars))
     const_avals, _, x_avals = split_list(closed.in_avals, num_consts, num_carry)

@@ -91,7 +91,10 @@ def split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) 
 
 
 def _subprogram(closed: ClosedJaxpr, inputs: Sequence[Var], eqns: Sequence[Eqn], results: Sequence[Any]) -> ClosedJaxpr:
-    """Make a program that computes the variables ``results`` from ``inputs`` by ``eqns``, equations of ``closed``."""
+    """Make a program from some of the equations of ``closed``.
+
+    The program takes the variables ``inputs``, evaluates those of ``eqns`` that are needed, and returns ``results``.
+    """
     eqns, live = live_equations(eqns, results)
     values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     return close(Jaxpr([v for v in values if v in live], inputs, eqns, results), values)

@@ -115,9 +115,9 @@ def custom_linear_solve(
 
 
 def _transposed(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The transpose of ``apply(captured, x)`` with respect to ``x``, in which it is linear.
+    """Return the transpose of ``apply(captured, x)``, which is linear in ``x``.
 
-    It is a function of ``captured`` and the cotangent.
+    The transpose is a function of ``captured`` and the cotangent of the result; it returns the cotangent of ``x``.
     """
     return lambda captured, ct: linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
 
@@ -185,7 +185,10 @@ class Solver:
         self.with_aux.defjvp(self._jvp)
 
     def _run(self, captured: Any, b: Any) -> Any:
-        """Call the user's solver, without derivatives; raise if its solution is not like the right-hand side."""
+        """Call the user's solver, without derivatives, and return its result.
+
+        Raises if the solution has another tree, shape or dtype than the right-hand side ``b``.
+        """
         if self.solve is None:
             raise NotLinearError(
                 f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the transposed "
@@ -196,11 +199,11 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Trace the user's solver for ``captured`` and ``b``; return the values that it closes over.
+        """Trace the user's solver for ``captured`` and ``b``; return the values that the solver closes over.
 
-        ``run`` becomes a function that reads these values from the context, since they may belong to a transformation
-        that ends before differentiation. ``which`` is the index of their list there: 0 for the solver of the equation,
-        1 for the solver of the transposed equation.
+        These values may belong to a transformation that ends before differentiation. So ``run`` is replaced by a
+        function that reads the values from its context. ``which`` is the index of their list in the context: 0 for the
+        solver of the equation, 1 for the solver of the transposed equation.
         """
         if self.solve is None:
             return []
@@ -227,7 +230,7 @@ class Solver:
         return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
 
     def _plain(self, captured: Any, b: Any) -> Any:
-        """The solution without auxiliary data."""
+        """Return the solution for the context ``captured`` and the right-hand side ``b``, without auxiliary data."""
         found = self.with_aux(captured, b)
         return found[0] if self.has_aux else found
 

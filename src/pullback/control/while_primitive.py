@@ -96,7 +96,7 @@ def _abstract_eval(
 @while_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: run steps operation by operation; if the loop is long, run the remaining steps compiled."""
+    """The impl rule: run the loop operation by operation; after ``INTERPRETED`` operations, compile the other steps."""
     loop = While(**params)
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
@@ -145,10 +145,10 @@ def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]
 
 @while_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """The rule for partial evaluation: a loop of the known carried values, and a loop for the unknown ones.
+    """The rule for partial evaluation: make a loop of the known carried values, and a loop of the unknown ones.
 
-    The second loop computes the known values again, since the number of their residuals is unknown. If the condition is
-    unknown, so is the entire loop.
+    The second loop computes the known values again: saved residuals would need a memory that depends on the number of
+    steps. If the condition is unknown, the entire loop is unknown.
     """
     loop = While(**eqn.params)
     cond_flags, const_flags, init = loop.split(unknown)
@@ -205,16 +205,20 @@ def _batched(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
     """Map a loop over a batch.
 
-    If the condition is mapped, the loop also carries a boolean for each example, before the rest: whether its condition
-    holds. The loop continues while any example's condition holds; the carry of the other examples does not change.
+    If the condition is mapped, the loop carries a boolean for each example before the other values: whether the
+    example's condition holds. The loop continues while any of these is true; the carry of the other
+    examples does not change.
 
     Args:
-      body, condition: the programs of the loop.
+      body: the program of a step.
+      condition: the program of the condition.
       axis: the mapped axis.
-      cond_consts, body_consts, init: which consts of the condition, consts of the body and initial values are mapped.
+      cond_consts: for each const of the condition, whether it is mapped.
+      body_consts: for each const of the body, whether it is mapped.
+      init: for each initial value, whether it is mapped.
 
     Returns:
-      The condition of the examples; the condition of the loop, None if the condition is not mapped; the body; and for
+      The condition for each example; the condition of the loop, None if the condition is not mapped; the body; and for
       each carried value whether it is mapped, over axis 0.
     """
 

@@ -43,7 +43,7 @@ def define(config: Any) -> None:
 
 
 def complete(config: Any, flags: Any) -> None:
-    """Set the switches of ``config`` whose flags ``absl`` found on the command line; ``flags`` is ``absl.flags``."""
+    """Set each switch of ``config`` whose flag was on the command line; ``flags`` is the module ``absl.flags``."""
     for name in _defined:
         flag = flags.FLAGS[f"jax_{name}"]
         if flag.present:
@@ -51,7 +51,7 @@ def complete(config: Any, flags: Any) -> None:
 
 
 def parse(config: Any) -> None:
-    """Parse the flags ``--jax_NAME`` in ``sys.argv`` up to ``--``, and set the switches of ``config`` they name."""
+    """Read the flags ``--jax_NAME`` in ``sys.argv``, up to ``--``, and set these switches of ``config``."""
     define(config)
     flags = _absl("flags")
     own = [word for word in itertools.takewhile(lambda word: word != "--", sys.argv) if word.startswith("--jax")]

@@ -333,9 +333,9 @@ class Signature:
 
     Attributes:
       aval: the type.
-      placement: the device that the array was put on by request, or the sharding over several; None if not requested.
-      array_class: the class of arrays on a device of this signature.
-      absent: the ``Absent`` that stands for the host's elements while they are only on a device.
+      placement: the device or the sharding that the user requested for the array; None if there was no request.
+      array_class: the class of arrays on a device that have this signature.
+      absent: an ``Absent``, which an array holds instead of elements on the host while they are only on a device.
     """
 
     __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
@@ -352,7 +352,9 @@ class Signature:
 
 
 class Absent:
-    """A placeholder for elements that are only on a device, or pending; computing with it raises a TypeError.
+    """A placeholder for an array's elements in NumPy's memory while they are only on a device, or are pending.
+
+    Computing with the placeholder raises a TypeError.
 
     Attributes:
       pending: the pending elements (``backends/host/pending``); None if the elements are on a device.
@@ -478,11 +480,11 @@ class ArrayImpl(Array):
         return np.array(value) if copy else read_only(self._value)
 
     def __bytes__(self) -> bytes:
-        """The bytes of the elements; ``bytes`` would ask for an int before Python 3.12, which has ``__buffer__``."""
+        """The bytes of the elements. Without this method, ``bytes`` would ask for an int before Python 3.12."""
         return self.__array__().tobytes()
 
     def __buffer__(self, flags: int) -> memoryview:
-        """Read-only memory, for ``memoryview`` and others that use the buffer protocol (Python 3.12 and later)."""
+        """A read-only view of the elements, for ``memoryview`` and the buffer protocol (Python 3.12 and later)."""
         if flags & _WRITABLE:
             raise BufferError("arrays are immutable: their memory cannot be written to")
         dtype = self._value.dtype
@@ -525,12 +527,12 @@ class CommittedArray(ArrayImpl):
         return value
 
     def forget_value(self) -> None:
-        """Let go of the elements on the host."""
+        """Drop the copy of the elements on the host; those on the device stay."""
         self._host_value = self._signature.absent
 
 
 def is_on_device(x: Any) -> bool:
-    """Whether an array's elements are on a device, and may not be on the host."""
+    """Whether an array is committed to a device, or has its elements only on a device."""
     if type(x) is not ArrayImpl:
         return isinstance(x, ArrayImpl)
     return type(x._host_value) is Absent and x._host_value.pending is None
@@ -542,12 +544,12 @@ def is_on_host(x: Any) -> bool:
 
 
 def is_on_default_device(x: Any) -> bool:
-    """Whether an object is a concrete array that is not committed to another device or to several devices."""
+    """Whether an object is a concrete array on the host or the default device, and no ``CommittedArray``."""
     return isinstance(x, ArrayImpl) and not isinstance(x, CommittedArray)
 
 
 class DeletedArray(ArrayImpl):
-    """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
+    """An array without memory: it was donated to a program, or deleted by ``delete``."""
 
     __slots__ = ()
 
@@ -586,7 +588,7 @@ class DeletedArray(ArrayImpl):
 
 
 def signature_of(x: ArrayImpl) -> Signature:
-    """The signature of an array."""
+    """The signature of an array: its type and placement, as an argument of a compiled program."""
     try:
         return x._signature
     except AttributeError:
@@ -596,7 +598,7 @@ def signature_of(x: ArrayImpl) -> Signature:
 
 
 def delete(*arrays: ArrayImpl) -> None:
-    """Give up the memory of arrays; any use of their elements is an error from now on."""
+    """Free the memory of arrays; any later use of their elements is an error."""
     for x in arrays:
         signature_of(x)
         try:
@@ -696,7 +698,7 @@ def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
 
 
 def is_literal(x: Any) -> bool:
-    """Whether a traced program has an array's number as a literal: ``scalar_array`` made it during tracing."""
+    """Whether a traced program holds the number of ``x`` as a literal: ``scalar_array`` made ``x`` during tracing."""
     return hasattr(x, "_literal")
 
 
@@ -782,11 +784,7 @@ def is_masked(x: Any) -> bool:
 
 
 def refuse_masked(x: Any) -> None:
-    """Refuse a masked array.
-
-    Raises:
-      MaskedArrayError: it is one (a ValueError and a TypeError).
-    """
+    """Raise MaskedArrayError (a ValueError and a TypeError) if ``x`` is a masked array of NumPy's."""
     if type(x) is not np.ndarray and is_masked(x):
         raise MaskedArrayError(
             f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
@@ -800,7 +798,7 @@ def is_of_jax(x: Any) -> bool:
 
 
 def _has_memory(x: Any) -> bool:
-    """Whether NumPy reads an object as an array, by a method, by an attribute or by the buffer protocol."""
+    """Whether NumPy can read an object as an array, by an attribute such as ``__array__`` or the buffer protocol."""
     if isinstance(x, (str, bytes)):
         return False
     if any(hasattr(x, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
@@ -822,10 +820,10 @@ def typeof(x: ArrayLike) -> ShapedArray:
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
-    """Return the dtype that the Python numbers among operands take.
+    """Return the dtype to convert the Python numbers among the operands ``args`` to.
 
-    It is the dtype of the last array, since the first may be the condition of ``select``; if there is no array, the
-    numbers' common dtype.
+    It is the dtype of the last array among the operands, since the first may be the condition of ``select``. Without
+    arrays, it is the common dtype of the numbers.
     """
     for x in reversed(args):
         if type(x) not in SCALARS:
@@ -834,7 +832,7 @@ def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 
 def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> list[ShapedArray]:
-    """Return ``avals``, the types of ``args``, where each Python number's type takes the dtype of the arrays."""
+    """Return the types ``avals`` of the operands ``args``, where each Python number has the dtype of the arrays."""
     for x in args:
         if type(x) in SCALARS:
             break
@@ -845,5 +843,5 @@ def resolve_weak_scalars(avals: Sequence[ShapedArray], args: Sequence[Any]) -> l
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of an operand; a Python number has none."""
+    """The shape of an operand; () for a Python number."""
     return () if type(x) in SCALARS else x.shape

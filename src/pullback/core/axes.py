@@ -19,14 +19,14 @@ CHUNKS = "vmap with chunk_size"
 
 
 def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None) -> MappedAxis:
-    """Make a named axis to map; it hides an axis of the same name in scope.
+    """Make an axis to map; while in scope, it hides outer axes of the same name.
 
     Args:
-      name: its name; None for an axis without a name.
-      size: its size.
-      mapped_by: the transformation, for error messages.
-      checked: whether reverse mode always sums cotangents over the axis, if their values do not vary along it.
-      spmd_name: the mesh axis, or axes, that divide it in sharding constraints.
+      name: the name of the axis; None for no name.
+      size: the number of its elements.
+      mapped_by: the transformation that maps the axis, for error messages.
+      checked: whether reverse mode sums over this axis the cotangents of values that do not vary along it, always.
+      spmd_name: in sharding constraints, the mesh axis or axes to divide the axis by.
     """
     outer = None if name is None else state.axes.get(name)
     return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1, spmd_name)
@@ -75,16 +75,16 @@ def axis_size(names: Sequence[Any]) -> int:
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether active reverse mode sums over the axis ``name`` the cotangents of values that do not vary along it."""
+    """Whether reverse mode now sums over the axis ``name`` the cotangents of values that do not vary along it."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """A context manager in which reverse mode sums the cotangents of values that do not vary along the axes ``names``.
+    """A context manager in which reverse mode sums, over axes ``names``, cotangents of values that do not vary there.
 
-    It sums them over these axes, and over the axes of a ``shard_map`` that checks along which axes values vary.
+    It also sums over the axes of a ``shard_map`` that checks along which axes values vary.
     """
     for name in names:
         axis_in_scope(name)

@@ -17,7 +17,7 @@ class Failure(NamedTuple):
       failed: an array of booleans, true where the operation failed.
       message: a template for ``str.format``, with a placeholder for each value of ``payload``.
       payload: values for the message, such as an index: arrays of the shape of ``failed``, or scalars.
-      meant: whether the user chose what happens in this case, by the ``mode`` of an indexing function.
+      meant: whether the user chose, by the ``mode`` of an indexing function, what happens when the operation fails.
     """
 
     category: type[CheckError]

@@ -205,7 +205,7 @@ class Config(threading.local):
         define(self)
 
     def complete_absl_config(self, absl_flags: Any) -> None:
-        """Set the switches that the flags of ``absl`` name, once these were read.
+        """Set the switches whose flags ``absl`` has read from the command line.
 
         Args:
           absl_flags: the module ``absl.flags``.
@@ -229,12 +229,12 @@ _checks: dict[str, Callable[[Any], None]] = {}
 
 
 def check_value(name: str, check: Callable[[Any], None]) -> None:
-    """Register a function that is called with each new value of a switch, and may refuse it by an error."""
+    """Register a function to call with each new value of the switch ``name``; it raises an error to refuse a value."""
     _checks[name] = check
 
 
 def exchange(name: str, value: Any) -> Any:
-    """For this thread, set a switch that compiled programs depend on, and return its former value."""
+    """Set the switch ``name``, on which compiled programs depend, for this thread; return its former value."""
     local = vars(config)
     before = getattr(config, name)
     local[name] = value
@@ -245,7 +245,10 @@ def exchange(name: str, value: Any) -> Any:
 
 
 def _update_trace_context(local: dict[str, Any]) -> None:
-    """Recompute this thread's ``trace_context``, which is the process's unless the thread overrides a switch."""
+    """Recompute this thread's ``trace_context`` from its own switches, the dictionary ``local``, and the process's.
+
+    A thread without switches of its own uses the context of the process.
+    """
     local.pop("trace_context", None)
     if local:
         local["trace_context"] = _trace_context({**vars(Config), **local})
@@ -296,7 +299,10 @@ def obey_jax_environment() -> dict[str, Any]:
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Call ``observer`` when the switch ``name`` is set, with True if for all threads; and now, with True."""
+    """Call ``observer`` now, with True, and whenever the switch ``name`` is set.
+
+    The argument is True if the switch is set for all threads, and False for one thread.
+    """
     _observers[name] = observer
     observer(True)
 

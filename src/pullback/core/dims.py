@@ -71,7 +71,7 @@ class SymbolicScope:
             self.at_least_zero.append(gap)
 
     def _rewrite(self, a: Size, b: Size) -> None:
-        """Record ``a == b``: later sizes have ``b`` instead of ``a``, if ``a`` is a single variable or function."""
+        """Record that ``a`` equals ``b``: if ``a`` is a single variable or function, later sizes have ``b`` instead."""
         factor = a.single_factor() if isinstance(a, Dim) else None
         if factor is None:
             return
@@ -83,7 +83,7 @@ class SymbolicScope:
             self.at_least_zero += [whole, -whole]
 
     def variable(self, name: str) -> Variable:
-        """The variable called ``name`` of this scope, which the first call makes."""
+        """Return the variable called ``name`` of this scope; the first call for a name makes it."""
         return self.variables.setdefault(name, Variable(name))
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ def _binary(compute: Callable[[Dim, Size], Any], of_arrays: Callable[[Any, Any],
 
     Args:
       compute: the operator on a symbolic size and another size.
-      of_arrays: the operator on arrays, which is used, after conversion, if the other operand is an array or a float.
+      of_arrays: the operator on arrays: if the other operand is an array or a float, the size is converted to an array.
       swapped: whether the size is the second operand.
     """
 
@@ -185,7 +185,7 @@ class Dim:
 
     @staticmethod
     def of(scope: SymbolicScope, terms: Mapping[Monomial, int]) -> Size:
-        """The sum of terms, given as the coefficient of each product of factors; an int if it has no variables."""
+        """Return the sum of ``terms``, the coefficient of each product of factors; an int if it has no variables."""
         kept = {m: c for m, c in terms.items() if c}
         if not kept:
             return 0
@@ -195,7 +195,7 @@ class Dim:
 
     @staticmethod
     def factor(scope: SymbolicScope, factor: Factor) -> Size:
-        """A variable, or a function of sizes, as a size."""
+        """Convert a variable, or a function of sizes, to a size."""
         found = scope.rewrites.get(factor)
         return Dim.of(scope, {((factor, 1),): 1}) if found is None else found
 
@@ -348,10 +348,10 @@ def is_symbolic(size: Any) -> bool:
 
 
 def as_size(n: Any) -> Size:
-    """Return a size that a user passed as an int or a symbolic size.
+    """Return ``n``, an int or a symbolic size from a user, as a size.
 
     Raises:
-      TypeError: something else.
+      TypeError: it is neither.
     """
     return n if type(n) is Dim else operator.index(n)
 
@@ -394,21 +394,25 @@ def _decided(x: Size, y: Size) -> bool:
 
 
 def largest(x: Size, y: Size) -> Size:
-    """The larger of two sizes."""
+    """The larger of two sizes; a symbolic ``max`` if that depends on the variables."""
     if _decided(x, y):
         return x
     return y if _decided(y, x) else Dim.factor(_scope(x, y), Function("max", (x, y)))
 
 
 def smallest(x: Size, y: Size) -> Size:
-    """The smaller of two sizes."""
+    """The smaller of two sizes; a symbolic ``min`` if that depends on the variables."""
     if _decided(x, y):
         return y
     return x if _decided(y, x) else Dim.factor(_scope(x, y), Function("min", (x, y)))
 
 
 def divided(x: Size, y: Size) -> tuple[Size, Size]:
-    """Return the floor of ``x / y`` and the remainder; terms of ``x`` that ``y`` divides are divided exactly."""
+    """Return the floor of ``x / y`` and the remainder.
+
+    Terms of ``x`` that are multiples of ``y`` are divided exactly; for the rest, the results may contain a symbolic
+    ``floordiv`` and ``mod``.
+    """
     if not isinstance(x, Dim) and not isinstance(y, Dim):
         return x // y, x % y
     if not isinstance(y, Dim) and y == 0:
@@ -429,7 +433,7 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
-    """Divide polynomials, by the leading term of ``y``; return a quotient and a rest with x = quotient * y + rest."""
+    """Divide polynomials by the leading term of ``y``; return a quotient and a rest: x = quotient * y + rest."""
     leading, c = y.terms[0] if isinstance(y, Dim) else ((), y)
     quotient: Size = 0
     rest = x
@@ -446,7 +450,7 @@ def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _without(m: Monomial, n: Monomial) -> Monomial | None:
-    """Divide a product of powers ``m`` by another, ``n``; None if ``n`` does not divide ``m``."""
+    """Return the product of powers ``m`` divided by the product ``n``; None if ``n`` does not divide ``m``."""
     powers = dict(m)
     for f, p in n:
         if powers.get(f, 0) < p:
@@ -464,7 +468,10 @@ _MOST = 2.0**31 - 1
 
 
 def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
-    """Bounds of the values that a size can have, infinite if unknown; ``depth`` limits the use of constraints."""
+    """A lower and an upper bound of the values that a size can have; infinite if unknown.
+
+    ``depth`` limits how many constraints are used in succession.
+    """
     if not isinstance(size, Dim):
         return size, size
     low, high = _plain_bounds(size, depth)
@@ -475,11 +482,10 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 
 
 def _by_constraints(size: Size, depth: int) -> float:
-    """A lower bound of a size from the constraints of its scope, -inf if they imply none.
+    """A lower bound of a size that follows from the constraints of its scope; -inf if none follows.
 
-    A constraint says that some size ``c`` is at least zero. If ``size`` is a positive multiple of ``c`` plus a rest, a
-    lower bound of the rest is also a lower bound of ``size``; the rest is bounded in at most ``depth`` steps of this
-    kind.
+    A constraint says that some size ``c`` is at least zero. If ``size`` is ``rest`` plus a positive multiple of ``c``,
+    a lower bound of ``rest`` is also a lower bound of ``size``. At most ``depth`` constraints are used in succession.
     """
     from fractions import Fraction  # for symbolic sizes only
 
@@ -507,7 +513,10 @@ def _low(size: Size, depth: int) -> float:
 
 
 def _implied(size: Dim) -> list[Any]:
-    """Sizes that are at least zero by the definitions of functions in a size, such as ``max(a, b) - a``."""
+    """Sizes that are at least zero by the definitions of the functions in ``size``.
+
+    For example ``max(a, b) - a``, if ``size`` contains ``max(a, b)``.
+    """
     found: list[Any] = []
     for monomial, _ in size.terms:
         for f, _ in monomial:
@@ -628,7 +637,7 @@ class _Parser:
 
     @property
     def token(self) -> str:
-        """The next name, number or sign; empty at the end."""
+        """The next name, number or sign, which is not consumed; empty at the end."""
         return self.tokens[self.at]
 
     def expected(self, what: str) -> ArgumentError:

@@ -9,14 +9,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def describe(function: F, name: str, doc: str, *, owner: str = "", module: str = "") -> F:
-    """Set the name, docstring and module of a function that another function has made, and return it.
+    """Set the name, docstring and module of a function that another function has made.
 
     Args:
       function: the function.
-      name: its name.
-      doc: its docstring.
-      owner: the class whose method it is.
-      module: the module that it belongs to; by default the module in which it was made.
+      name: the new name.
+      doc: the new docstring.
+      owner: the name of the class whose method the function is; empty if it is not a method.
+      module: the name of the module that the function belongs to; by default the module in which it was made.
 
     Returns:
       The function.

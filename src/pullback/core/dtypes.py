@@ -45,7 +45,7 @@ class prng_key(extended):
 
 
 class _KeyElement(np.void, prng_key):  # type: ignore[misc]  # which of the two __new__ does not matter
-    """The scalar type of random keys on the host. Its ``__name__``, ``prng_key``, is how libraries recognize keys."""
+    """The scalar type of random keys on the host; libraries recognize keys by its ``__name__``, ``prng_key``."""
 
 
 _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
@@ -54,8 +54,8 @@ _KeyElement.__name__ = "prng_key"  # pickle goes by the qualified name
 class KeyDtype:
     """The dtype of arrays of random keys; its repr is ``key<fry>``.
 
-    On the host the elements have a structured NumPy dtype, the attribute ``dtype``. It compares equal to the
-    ``KeyDtype``, and ``np.dtype`` converts a ``KeyDtype`` to it.
+    The attribute ``dtype`` is the structured NumPy dtype of keys on the host. It compares equal to the ``KeyDtype``,
+    and ``np.dtype`` converts the ``KeyDtype`` to it.
     """
 
     __slots__ = ("__numpy_dtype__", "dtype", "name")  # newer releases of NumPy look for the first
@@ -138,7 +138,10 @@ def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
 
 @_by_dtype
 def _kind(dtype: DType) -> str:
-    """One letter: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0), or "" if unsupported."""
+    """A letter for the kind of a dtype; "" if it is unsupported.
+
+    The letters: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0).
+    """
     if dtype.isbuiltin == 1:
         return dtype.kind if dtype.char in _BUILTIN_CODES else ""
     if dtype == float0:
@@ -153,7 +156,10 @@ def _kind(dtype: DType) -> str:
 
 
 def interned(dtype: DType) -> DType:
-    """Return the canonical object of a dtype in native byte order; NumPy makes others when it reads pickles."""
+    """Return the object that stands for a dtype everywhere, in native byte order.
+
+    NumPy makes other, equal objects when it reads pickles.
+    """
     for known in (float0, *KEY_DTYPES.values()):
         if dtype == known:
             return known
@@ -170,7 +176,7 @@ def is_key(dtype: DType) -> bool:
 
 
 def key_field(dtype: DType) -> str:
-    """The short name of the generator of a dtype of random keys, such as ``fry``: its only field's name."""
+    """The short name of a key dtype's generator, such as ``fry``, which is also the name of the dtype's only field."""
     assert dtype.names is not None
     return dtype.names[0]
 
@@ -414,7 +420,7 @@ _TRUNCATED = (
 def kept_dtype(value: Any) -> DType:
     """Return the dtype for a new value like ``value``: 64 bits become 32, unless ``enable_x64`` is on.
 
-    An array keeps 64 bits also if ``explicit_x64_dtypes`` is ``"allow"``.
+    If ``explicit_x64_dtypes`` is ``"allow"``, the dtype of an array of Pullback's is kept in any case.
     """
     if config.explicit_x64_dtypes == "allow" and getattr(value, "weak_type", None) is not None:
         dtype: DType = value.dtype
@@ -568,9 +574,9 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether promotion may return dtypes of 64 bits: True if ``enable_x64`` is on, else False.
+    """Whether promotion may return dtypes of 64 bits; None if it may only when an operand has 64 bits.
 
-    If ``enable_x64`` is off and ``explicit_x64_dtypes`` is ``"allow"``, None: it may if an operand has 64 bits.
+    It is True if ``enable_x64`` is on. Otherwise it is None if ``explicit_x64_dtypes`` is ``"allow"``, else False.
     """
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 
@@ -597,7 +603,7 @@ def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None, mode: s
 
 
 def _as_operand(argument: Any) -> tuple[DType, bool]:
-    """The dtype and weakness of an argument of :func:`result_type`, which is a value or names a dtype."""
+    """The dtype, and whether it is weak, of an argument of :func:`result_type`: a value, or the name of a dtype."""
     weak = getattr(argument, "weak_type", None)
     if weak is not None:
         return argument.dtype, weak

@@ -274,7 +274,7 @@ class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
 
 
 class PreaccumulationError(PullbackError, ValueError, NotImplementedError):
-    """A region of a program without a local Jacobian that ``preaccumulate`` can use, or without a small one."""
+    """``preaccumulate`` cannot use a local Jacobian of a region of a program: there is none, or no small one."""
 
 
 class BackendError(PullbackError, RuntimeError):
@@ -342,7 +342,7 @@ class ForeignCallError(JaxRuntimeError, ValueError, TypeError):
 
 
 class HostFunctionError(JaxRuntimeError):
-    """A Python function that a program calls raised an error, which is the cause of this one.
+    """A Python function that a program calls raised an exception, which is the cause of this error.
 
     The error is also an instance of the cause's class, with the cause's attributes: ``except`` may name either class.
     """
@@ -364,9 +364,9 @@ def _also(kind: Any) -> type[HostFunctionError]:
 
 
 def _made(cause: Exception, message: str) -> HostFunctionError:
-    """Make an error with ``message`` that is also of the cause's class, whose ``__init__`` is not called.
+    """Make an error with ``message`` whose class is both ``HostFunctionError`` and the class of ``cause``.
 
-    It might require any arguments.
+    The ``__init__`` of the cause's class is not called, since it might require other arguments.
     """
     own: Any = type(cause)
     kind = _also(own)
@@ -390,9 +390,9 @@ def of_host_function(who: str, name: str, cause: Exception) -> HostFunctionError
     """Return the error to raise when a Python function raised ``cause`` within a callback.
 
     Args:
-      who: the function that called it, such as ``pure_callback``.
+      who: Pullback's function that called the Python function, such as ``pure_callback``.
       name: the name of the Python function.
-      cause: what it raised.
+      cause: the exception that the Python function raised.
     """
     raised = "".join(traceback.format_exception_only(cause)).rstrip("\n")
     return _again(f"{who} of {name} raised an error: {raised}", cause)
@@ -423,7 +423,7 @@ class ListenerError(PullbackError, AssertionError):
 
 
 class DonationWarning(UserWarning):
-    """An argument was donated, but its memory cannot be used again."""
+    """An argument was donated, but no result can use its memory."""
 
 
 class DtypeTruncationWarning(UserWarning):
@@ -435,7 +435,7 @@ class CompilationCacheWarning(RuntimeWarning):
 
 
 class ForkWarning(RuntimeWarning):
-    """A process was forked from one that had compiled programs, and so does not compile."""
+    """This process was forked from a process that had compiled programs, and therefore cannot compile."""
 
 
 class JaxprError(PullbackError, AssertionError):

@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Function:
-    """A function of a program: its operations, and bit flags (constant, repeated along an axis, ...) of its values."""
+    """A function of a program in text form: its operations, and flags of its values (constant, repeated, ...)."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name
@@ -96,7 +96,7 @@ def _functions(text: str) -> dict[str, _Function]:
 def _flags_by_kind(kind: str, rest: str) -> int:
     """The flags of a result that follow from the operation's name ``kind``: constant, or repeated along an axis.
 
-    ``rest`` is the rest of the operation's line, with the types; 0 for operations that imply no flag.
+    ``rest`` is the text of the operation's line after the name, with the types. Returns 0 if no flag follows.
     """
     if kind == "constant":
         return _CONSTANT
@@ -111,11 +111,13 @@ def _flags_by_kind(kind: str, rest: str) -> int:
 
 
 def _analyse(function: _Function, functions: dict[str, _Function]) -> tuple[bool, bool]:
-    """Propagate flags (constant, repeated, ...) through a function and to the parameters of functions that it calls.
+    """Compute the flags (constant, repeated, ...) of the values of a function, from the flags of its parameters.
+
+    Operands of calls pass their flags on to the parameters of the functions called.
 
     Returns:
       Whether the function broadcasts a sum of products that have a factor repeated along an axis, and whether a
-      called function got new flags.
+      parameter of a called function got a new flag.
     """
     extended = False
     known = dict(zip(function.parameters, function.parameter_flags, strict=True))

@@ -20,7 +20,7 @@ _found: list[int] = []
 
 @functools.cache
 def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """The functions of OpenBLAS that get and set its number of threads; None if NumPy uses another library."""
+    """Two functions of OpenBLAS, to get and to set its number of threads; None if NumPy uses another library."""
     try:
         library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
     except (AttributeError, OSError):

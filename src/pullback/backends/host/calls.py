@@ -26,13 +26,13 @@ _MARK = "raised by a host function, number "
 
 
 class HostCall:
-    """The wrapper of a host function that the runtime calls.
+    """A wrapper of a host function, which the runtime calls.
 
-    It stores an exception of the function under a number, and raises a RuntimeError whose text has this number, since
-    the runtime passes only the text on.
+    If the function raises an exception, the wrapper stores the exception under a number, and raises a RuntimeError with
+    this number in its text, since the runtime passes on only the text.
 
-    It refers to the function weakly. The garbage collector does not see the runtime's references, so it could not free
-    a cycle of the function and the compiled program. The program's module has a strong reference.
+    The wrapper refers to the function weakly, and the program's module refers to it strongly. The garbage collector
+    does not see the runtime's references, so it could not free a cycle of the function and the compiled program.
     """
 
     __slots__ = ("function",)
@@ -53,7 +53,7 @@ class HostCall:
 
 
 def original(error: BaseException) -> BaseException | None:
-    """The host function's exception that caused an error of the runtime; None if there is none."""
+    """The exception of a host function that caused ``error``, an error of the runtime; None if no host function did."""
     found = re.search(_MARK + r"(\d+)", str(error))
     return None if found is None else _raised.pop(int(found[1]), None)
 

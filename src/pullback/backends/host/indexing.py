@@ -124,7 +124,8 @@ def _take_rows(
     """For each axis of the result of ``np.take``, its position in the result of the gather.
 
     Args:
-      take_axis: the axis of the operand to take along; None if ``np.take`` cannot do it: the list is then empty.
+      take_axis: the axis of the operand to take along. None if ``np.take`` cannot do the gather: the result is then an
+        empty list.
       full_dims: the axes of the operand that windows contain.
       result_axis: the axis of the gather's result for each of ``full_dims``.
       batch_axes: the other axes of the gather's result.
@@ -139,14 +140,14 @@ def _take_rows(
 
 
 def _along(size: int, axis: int, rank: int) -> Any:
-    """The integers 0 to ``size`` - 1 along one axis of an array of rank ``rank``."""
+    """An array of the integers 0 to ``size`` - 1 along ``axis``, with ``rank`` axes; the others have size 1."""
     return np.arange(size, dtype=np.intp).reshape([size if i == axis else 1 for i in range(rank)])
 
 
 def _valid(indices: Any, limits: Any) -> Any:
-    """For each index vector, whether it is from 0 to ``limits``; None if all are.
+    """A mask of the index vectors whose components are all from 0 to ``limits``; None if all index vectors are.
 
-    The comparison is unsigned, where a negative index is a large number.
+    The comparison is unsigned, so that a negative index is a large number.
     """
     outside = indices.view(np.uintp) > limits.view(np.uintp)
     return ~outside.any(-1) if outside.any() else None
@@ -157,7 +158,7 @@ def _clip(indices: Any, limits: Any) -> Any:
 
 
 def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
-    """The slices of the window at one index vector."""
+    """An index expression, one slice for each axis, for the window that begins at the index vector ``starts``."""
     block = [slice(0, n) for n in plan.sizes]
     for d, start in zip(plan.indexed, starts, strict=True):
         block[d] = slice(start, start + plan.sizes[d])
@@ -165,9 +166,9 @@ def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
 
 
 def _advanced(indices: Any, plan: IndexLayout, keep: Any) -> list[Any]:
-    """The index arrays for the axes of ``plan`` that need advanced indexing, from index vectors.
+    """Convert index vectors to an index array for each axis of the operand that ``plan`` indexes by an array.
 
-    ``keep`` is None, or a boolean mask that selects index vectors.
+    ``keep`` is a boolean mask of the index vectors to use; None for all.
     """
     extra = (1,) * max((s.ndim - len(plan.batch) for _, _, s in plan.advanced if s is not None), default=0)
     out = []
@@ -262,8 +263,8 @@ def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Ind
     """The index in the flattened operand of each element of the updates, as an array of shape ``rows_shape``.
 
     Args:
-      advanced: the index arrays for the axes of ``plan`` with advanced indices.
-      rows_shape: the shape of the updates, with the axes of advanced indices first.
+      advanced: an index array for each axis in ``plan.advanced``.
+      rows_shape: the shape of the updates, with the axes of the index arrays first.
       shape: the shape of the operand.
       plan: the layout.
     """
@@ -279,9 +280,9 @@ def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Ind
 
 
 def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
-    """Update the elements of ``out`` at flat ``positions`` with ``rows``, in order; one flat index is fast in NumPy.
+    """Write ``rows`` into ``out``, or combine them, at ``positions``, which index the flattened ``out``, in order.
 
-    ``op`` is a ufunc that combines old and new elements; None to replace the old.
+    ``op`` is a ufunc that combines old and new elements; None to replace the old. NumPy is fast with one flat index.
     """
     flat = out.reshape(-1)
     if op is None:

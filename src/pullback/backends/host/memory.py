@@ -42,9 +42,9 @@ _LARGEST_HEAP, _DEFAULT_TOP_PAD = 64 << 20, 128 << 10
 
 
 def _c_library() -> Any:
-    """The C library if it is glibc, and the user has not set its memory allocator; else None.
+    """Return the C library if it is glibc and the user has not configured its memory allocator; otherwise None.
 
-    The user sets it by ``PULLBACK_MALLOC=system``, or by an environment variable of ``_SETTINGS``.
+    The user does so by ``PULLBACK_MALLOC=system``, or by an environment variable of ``_SETTINGS``.
     """
     if not sys.platform.startswith("linux") or os.environ.get("PULLBACK_MALLOC") == "system":
         return None
@@ -58,10 +58,10 @@ def _c_library() -> Any:
 
 
 def keep_freed_pages() -> bool:
-    """Let glibc retain freed memory for later arrays.
+    """Let glibc keep freed memory for later arrays, instead of returning it to the system.
 
     Returns:
-      Whether this was done: False if the user has other settings, or for another C library.
+      Whether glibc accepted these settings. False if the user has configured its allocator, or for another C library.
     """
     library = _c_library()
     return library is not None and bool(
@@ -71,9 +71,9 @@ def keep_freed_pages() -> bool:
 
 @contextmanager
 def large_heaps_for_new_threads() -> Iterator[None]:
-    """A context manager in which new threads get heaps of the largest size of glibc, 64 MiB.
+    """A context manager in which new threads get heaps of the largest size that glibc has, 64 MiB.
 
-    Their pages are used only when needed. The heap of the main thread stays as small as it was.
+    A heap uses memory only as its pages are needed. The heap of the main thread is unchanged.
     """
     library = _c_library()
     if library is None:

@@ -25,7 +25,7 @@ def in_eight_bits(rule: Rule) -> Rule:
 
 
 def on_bits(rule: Rule) -> Rule:
-    """Extend a rule on bits to integers of 2 and 4 bits: widen the first operand to 8 bits, with zeros as new bits."""
+    """Extend a rule on bits to integers of 2 and 4 bits: widen the first operand to 8 bits; the new bits are 0."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -37,7 +37,10 @@ def on_bits(rule: Rule) -> Rule:
 
 
 def with_sign(rule: Rule) -> Rule:
-    """Extend a rule that reads the first operand's highest bit as a sign to 2 and 4 bits: copy this bit to widen."""
+    """Extend a rule that reads the highest bit of its first operand as a sign to integers of 2 and 4 bits.
+
+    The operand is widened to 8 bits by copies of its highest bit.
+    """
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -51,7 +54,10 @@ def with_sign(rule: Rule) -> Rule:
 
 
 def leading_zeros(rule: Rule) -> Rule:
-    """Extend the rule that counts leading zeros to integers of 2 and 4 bits: count in 8 bits, subtract the excess."""
+    """Extend the rule that counts leading zeros to integers of 2 and 4 bits.
+
+    Counts in 8 bits, and subtracts the number of added bits.
+    """
 
     def widened(x: Any) -> Any:
         narrow = _narrow((x,))
@@ -76,7 +82,7 @@ def _narrow(values: tuple[Any, ...]) -> np.dtype[Any] | None:
 
 
 def _wide(value: Any, narrow: np.dtype[Any]) -> Any:
-    """Widen an operand to 8 bits; a Python number is converted to ``narrow`` first."""
+    """Widen an operand to 8 bits; a Python number is first converted to the dtype ``narrow``, of 2 or 4 bits."""
     if getattr(value, "dtype", None) == np.bool_:
         return value
     wide = np.uint8 if dtypes.iinfo(narrow).min == 0 else np.int8

@@ -29,7 +29,8 @@ def in_parallel(
       dtypes: the dtypes of the results.
 
     Returns:
-      The results, one for each dtype; None where the shapes differ, there is one core, or the interpreter is ending.
+      The results, one for each dtype. None, without an evaluation, if the arrays have different shapes, if there is
+      only one core, or if the interpreter is ending.
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     shape = arrays[0].shape

@@ -34,7 +34,7 @@ def reduce_sum(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
-    """The root of the sum of squares, scaled by the largest element where the squares overflow or underflow."""
+    """The root of the sum of squares over ``axes``; scales by the largest element if squares overflow or underflow."""
     if is_narrow(x.dtype):
         return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
     size = np.abs(x) if x.dtype.kind == "c" else x
@@ -92,7 +92,7 @@ def _sum_rows(x: Any, *factor: Any) -> Any:
 
 
 def _sum_blocks(x: Any, axis: int) -> Any:
-    """The sums of blocks of consecutive elements along an axis."""
+    """Replace blocks of ``_BLOCK`` consecutive elements along ``axis`` by their sums; the last block may be shorter."""
     count, rest = divmod(x.shape[axis], _BLOCK)
     before = (slice(None),) * axis
     blocks = x[(*before, slice(count * _BLOCK))] if rest else x
@@ -114,7 +114,7 @@ _WIDER = {"f": np.float64, "F": np.complex128}
 
 
 def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
-    """Accumulate a ufunc along an axis; long sums use twice the precision."""
+    """Accumulate a ufunc along an axis, from the end if ``reverse``; long sums are computed in twice the precision."""
     dtype = wide = x.dtype
     if is_narrow(dtype):
         wide = np.dtype(np.float32)
@@ -127,7 +127,7 @@ def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-    """Solve ``y[k] = a[k] y[k-1] + b[k]``, ``y[0] = b[0]`` along an axis."""
+    """Solve ``y[k] = a[k] y[k-1] + b[k]``, ``y[0] = b[0]`` along an axis; from the last element if ``reverse``."""
     dtype = b.dtype
     wide = np.float32 if is_narrow(dtype) else dtype
     a, b = (np.moveaxis(v, axis, 0).astype(wide, copy=False) for v in np.broadcast_arrays(a, b))
@@ -150,7 +150,10 @@ def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def _in_blocks(a: Any, b: Any) -> Any:
-    """Solve ``y[k] = a[k] y[k-1] + b[k]`` along the first two axes, (block, position), for all blocks in parallel."""
+    """Solve ``y[k] = a[k] y[k-1] + b[k]``, where k counts along the first two axes, (block, position), together.
+
+    All blocks are solved at once as if each were the first; then each receives the last value of the block before.
+    """
     out, product = np.empty_like(b), np.empty_like(a)
     out[:, 0], product[:, 0] = b[:, 0], a[:, 0]
     for k in range(1, b.shape[1]):

@@ -20,7 +20,7 @@ from pullback.core.interrupts import imported
 
 
 def div(x: Any, y: Any) -> Any:
-    """Divide; integers towards zero, where division by zero returns -1 (all bits set), and overflow wraps."""
+    """Divide. Integers are divided towards zero; division by zero returns -1 (all bits set), and overflow wraps."""
     kind = x.dtype.kind if hasattr(x, "dtype") else y.dtype.kind
     if kind in "iu":
         return _divide_integers(x, y)
@@ -89,7 +89,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def integer_pow(x: Any, *, y: int) -> Any:
-    """Raise to a fixed integer power, by squaring, for NumPy's power is slow."""
+    """Raise ``x`` to the power ``y``, a Python integer, by repeated squaring, which is faster than NumPy's power."""
     if y == 2:
         return x * x
     if y == 3:
@@ -109,7 +109,7 @@ def integer_pow(x: Any, *, y: int) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """Raise to a power; integers wrap, and a negative exponent of an integer is the truncated reciprocal."""
+    """Raise to a power. Integers wrap; for a negative exponent the integer result is the reciprocal, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
         root = dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5
@@ -138,7 +138,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def logistic(x: Any) -> Any:
-    """1 / (1 + exp(-x)); complex numbers with a negative real part use exp(x) / (1 + exp(x)) against overflow."""
+    """1 / (1 + exp(-x)). For complex x with a negative real part, exp(x) / (1 + exp(x)), which does not overflow."""
     if not _is_complex(x):
         return np.reciprocal(np.exp(-x) + x.dtype.type(1))
     small = x.real < 0
@@ -147,7 +147,7 @@ def logistic(x: Any) -> Any:
 
 
 def _is_complex(x: Any) -> bool:
-    """Whether a NumPy array or scalar is complex, without the slow read of a scalar's dtype."""
+    """Whether a NumPy array or scalar is complex. Looks at a scalar's class, since its ``dtype`` is slow to read."""
     kind = type(x)
     return x.dtype.kind == "c" if kind is np.ndarray else kind in _COMPLEX_SCALARS  # type: ignore[no-any-return]
 
@@ -156,7 +156,7 @@ _COMPLEX_SCALARS = frozenset((np.complex64, np.complex128))
 
 
 def expm1(x: Any) -> Any:
-    """expm1; for complex numbers as the array API standard defines it, where NumPy returns NaN."""
+    """exp(x) - 1. Complex numbers follow the array API standard where NumPy returns NaN instead."""
     out = np.expm1(x)
     if not _is_complex(x):
         return out
@@ -168,7 +168,7 @@ def expm1(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """tanh; for complex numbers with infinite real part, the zero imaginary part keeps the sign of ``x.imag``."""
+    """The hyperbolic tangent; where x has an infinite real part, the imaginary part is 0 with the sign of x.imag."""
     out = np.tanh(x)
     if not _is_complex(x):
         return out
@@ -177,7 +177,7 @@ def tanh(x: Any) -> Any:
 
 
 def logit(x: Any) -> Any:
-    """logit by SciPy; for complex numbers, which SciPy lacks, by the formula of compiled programs."""
+    """log(x / (1 - x)), by SciPy; for complex numbers, which SciPy lacks, by the formula that compiled programs use."""
     if not _is_complex(x):
         return _logit(x)
     near = np.abs(x - 0.5) < 0.2
@@ -190,7 +190,7 @@ def _real_on_axis(out: Any, z: Any) -> Any:
 
 
 def exp2(x: Any) -> Any:
-    """exp2; for complex numbers accurate to the last digits, where NumPy rounds the product with log 2."""
+    """2**x. Complex results are accurate to the last digits; NumPy's are not, as it rounds the product x log 2."""
     if not _is_complex(x):
         return np.exp2(x)
     root, y = np.exp2(x.real / 2), np.asarray(x.imag, np.float64)
@@ -205,7 +205,7 @@ _HIGH_LOG_2, _LOW_LOG_2 = float.fromhex("0x1.62e42fp-1"), float.fromhex("0x1.df4
 
 
 def log1p(x: Any) -> Any:
-    """log1p; for complex numbers accurate to the last digits, where NumPy rounds the sum with 1."""
+    """log(1 + x). Complex results are accurate to the last digits; NumPy's are not, as it rounds the sum 1 + x."""
     if not _is_complex(x):
         return np.log1p(x)
     a, b = x.real, x.imag
@@ -224,7 +224,7 @@ def sign(x: Any) -> Any:
 
 
 def round_(x: Any) -> Any:
-    """Round to the nearest integer; raise an error for complex numbers, which NumPy would round by component."""
+    """Round to the nearest integer, halves to even; raise TypeError for complex numbers."""
     if _is_complex(x):
         raise TypeError("round takes floats")
     return np.rint(x)
@@ -252,7 +252,7 @@ def complex_(x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of two numbers; 0.0 for two zeros of different signs, where NumPy returns the second on x86."""
+    """The larger of two numbers. Of 0.0 and -0.0 it is 0.0, where NumPy returns the second operand on x86."""
     if type(x) is float or type(x) is int:
         x, y = y, x
     out = np.maximum(x, y)
@@ -265,7 +265,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of two numbers; -0.0 for two zeros of different signs."""
+    """The smaller of two numbers. Of 0.0 and -0.0 it is -0.0."""
     out = np.minimum(x, y)
     if ((type(y) is float or type(y) is int) and y) or _without_zeros(out):
         return out
@@ -273,10 +273,10 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 def _without_zeros(out: Any) -> bool:
-    """Whether the result of ``maximum`` or ``minimum`` has no zeros, whose signs would need a correction.
+    """Whether ``out``, a result of ``maximum`` or ``minimum``, has no zeros, whose signs would need a correction.
 
-    These functions call it each time, so it must be fast. For few elements ``count_nonzero`` is four times as fast as
-    ``all``; for many elements a comparison with 0 is twice as fast.
+    The check must be fast, as it follows each ``maximum`` and ``minimum``. For few elements ``count_nonzero`` is four
+    times as fast as ``all``; for many elements a comparison with 0 is twice as fast.
     """
     if out.dtype.kind in "iubc":
         return True
@@ -299,19 +299,25 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def max_share(x: Any, y: Any) -> Any:
-    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or the only NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``maximum(x, y)`` by ``x``: 1 where x is larger, 0 where y is larger, 1/2 where they are equal.
+
+    NaN counts as larger than numbers, and two NaN as equal.
+    """
     x, y = _pair(x, y)
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
 def min_share(x: Any, y: Any) -> Any:
-    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or the only NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``minimum(x, y)`` by ``x``: 1 where x is smaller, 0 where y is smaller, 1/2 if they are equal.
+
+    NaN counts as smaller than numbers, and two NaN as equal.
+    """
     x, y = _pair(x, y)
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
 
 def _share(first: Any, second: Any, dtype: np.dtype[Any]) -> Any:
-    """(1 + first - second) / 2 for booleans, in ``dtype``."""
+    """(1 + first - second) / 2 in ``dtype``, for boolean arrays that count as 0 and 1."""
     twice = np.subtract(first, second, dtype=np.int8) + np.int8(1)
     return twice.astype(dtype) * dtype.type(0.5)
 
@@ -338,7 +344,10 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """Shift right, repeating the highest bit, also of unsigned integers; beyond the width only that bit remains."""
+    """Shift right, and fill with copies of the highest bit, for unsigned integers, too.
+
+    A shift by the width or more leaves only copies of the highest bit.
+    """
     x, y = _pair(x, y)
     width = x.dtype.itemsize * 8
     too_far = (y < 0) | (y >= width)
@@ -348,7 +357,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 
 def _shift(operation: Any, x: Any, y: Any) -> Any:
-    """Shift by ``operation``; a shift beyond the width returns zero."""
+    """Shift by ``operation``; a shift by the width of the integers or more returns zero."""
     x, y = _pair(x, y)
     too_far = (y < 0) | (y >= x.dtype.itemsize * 8)
     return np.where(too_far, x.dtype.type(0), operation(x, np.where(too_far, y.dtype.type(0), y)))
@@ -376,7 +385,7 @@ def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any
 
 @lru_cache(maxsize=1024)
 def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any] | None:
-    """The cast between two dtypes where NumPy's is missing or differs; None where NumPy's is right."""
+    """Return a function that casts ``old`` to ``new`` if NumPy's cast is missing or differs from XLA's; else None."""
     if old == new or dtypes.is_bool(new):
         return None
     check_cast(old, new)
@@ -406,17 +415,18 @@ def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of erf, by SciPy; a zero keeps the sign of ``x``, which SciPy loses."""
+    """The inverse of erf, by SciPy; a result of zero gets the sign of ``x``, which SciPy loses."""
     return np.copysign(_erfinv(x), x)
 
 
 def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
-    """Make a host rule of a function of ``scipy.special``, which its first call imports.
+    """Make a host rule from a function of ``scipy.special``; the rule imports SciPy when it is first called.
+
+    The result has the dtype of the last operand.
 
     Args:
       name: the name of the function.
-      many: the least number of elements of the last operand for which the function is evaluated in parallel. The
-        result has the dtype of the last operand.
+      many: the number of elements of the last operand from which on the function is evaluated in parallel.
     """
     found: list[Any] = []
 
@@ -438,7 +448,7 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
 
 
 def special_pair(name: str) -> Callable[..., Any]:
-    """Make a host rule of a function of ``scipy.special`` with two results, computed in float64."""
+    """Make a host rule from a function of ``scipy.special`` that returns two arrays, which it computes in float64."""
 
     def call(x: Any) -> list[Any]:
         function, wide = getattr(imported("scipy.special"), name), np.asarray(x, np.float64)
@@ -449,10 +459,11 @@ def special_pair(name: str) -> Callable[..., Any]:
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function, by SciPy except in three ranges.
+    """The logarithm of the absolute value of the gamma function: SciPy's ``gammaln``, except in three cases.
 
-    At -inf it is inf, as in C. Next to its zeros at 1 and 2, where SciPy subtracts logarithms, it is a Taylor series
-    (Abramowitz and Stegun, formula 6.1.33). At tiny numbers, where SciPy divides by negative ones, it is -log |x|.
+    At -inf the result is inf, as in C. For float64 near 1 and 2, where the result is near zero and SciPy's loses
+    digits, a Taylor series is used (Abramowitz and Stegun, formula 6.1.33). For float64 with abs(x) < 1e-300, it is
+    -log(abs(x)).
     """
     out = _gammaln(x)
     if np.any(least := x == -np.inf):
@@ -477,7 +488,10 @@ def _lgamma_at_2() -> list[float]:
 
 
 def digamma(x: Any) -> Any:
-    """digamma by SciPy; for negative numbers by reflection with the exact distance to a pole, which SciPy rounds."""
+    """The digamma function, by SciPy. Negative numbers use the reflection formula.
+
+    The formula takes the exact distance to the nearest pole, which SciPy rounds.
+    """
     out = _digamma(x)
     negative = x < 0
     if not np.any(negative):
@@ -489,7 +503,7 @@ def digamma(x: Any) -> Any:
 
 
 def gaussian(x: Any, *, factor: float) -> Any:
-    """exp(-factor x**2), corrected to first order for the rounding error of the square."""
+    """exp(-factor x**2). The rounding error of x**2 is corrected to first order."""
     if x.dtype != np.float64:
         return np.exp(-factor * np.square(np.asarray(x, np.float64))).astype(x.dtype)[()]
     size = np.minimum(np.abs(x), 60.0)
@@ -508,18 +522,21 @@ def _high_half(x: Any) -> Any:
 
 
 def erfc(x: Any) -> Any:
-    """erfc by SciPy, corrected to first order for the rounding error of the square in exp(-x**2)."""
+    """The complementary error function, by SciPy; corrected to first order for the rounding error of x**2."""
     out = _erfc(x)
     return out if x.dtype != np.float64 else _corrected(out, np.clip(x, 0, 40), _square_error)
 
 
 def _corrected(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
-    """Correct ``out``, which has a factor like exp(-x**2), where x > 1; ``error(x)`` is the rounding error of x**2."""
+    """Correct ``out`` for the rounding error ``error(x)`` of an exponent, where x > 1.
+
+    ``out`` has a factor such as exp(-x**2), whose exponent x**2 was rounded.
+    """
     return np.where(x > 1, out - out * error(x), out)
 
 
 def ndtr(x: Any) -> Any:
-    """ndtr by SciPy, corrected to first order for the rounding error of the exponent in exp(-x**2 / 2)."""
+    """The normal distribution function, by SciPy. The rounding error of x**2 / 2 is corrected to first order."""
     if x.dtype != np.float64:
         return _ndtr(x)
     return _corrected(_ndtr(x), np.clip(-x, 0, 40), _half_square_error)

@@ -29,12 +29,18 @@ def _is_complex_with_nan(x: Any) -> bool:
 
 
 def _sort_keys(x: Any) -> tuple[Any, ...]:
-    """The sort keys of an operand, the most significant first: two for complex numbers with NaN, else one."""
+    """The arrays to sort an operand by, the most significant first.
+
+    They are the real and the imaginary part for complex numbers with NaN; otherwise the operand alone.
+    """
     return (x.real, x.imag) if _is_complex_with_nan(x) else (_comparable(x),)
 
 
 def _sort_one(x: Any, axis: int, is_stable: bool) -> Any:
-    """Sort one operand; a stable sort, which is slower, is used only if it contains -0, since 0 and -0 are equal."""
+    """Sort one operand along ``axis``.
+
+    A stable sort is slower, and used only if it is asked for and matters: if the operand has -0, which equals 0.
+    """
     key = _comparable(x)
     signed_zeros = is_stable and key.dtype.kind in "fc" and bool(np.any(key == 0)) and _has_negative_zero(key)
     return np.sort(key, axis, kind="stable" if signed_zeros else None).astype(x.dtype, copy=False)
@@ -51,9 +57,9 @@ def _comparable(x: Any) -> Any:
 
 
 def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
-    """The k largest elements along an axis, and their positions.
+    """The k largest elements along an axis, in descending order, and their positions.
 
-    NaN is above all numbers, and 0 above -0. Of equal elements the first comes first.
+    NaN is above all numbers, and 0 above -0. Of equal elements, the one with the lower position comes first.
     """
     if axis != x.ndim - 1:
         values, indices = top_k(np.moveaxis(x, axis, -1), k=k, axis=x.ndim - 1)
@@ -65,13 +71,13 @@ def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
 
 
 def _top_k_of_few(x: Any, k: int) -> Any:
-    """The positions of the k largest elements of each row, by a bound that few elements reach.
+    """The positions of the k largest elements of each row, found by a lower bound that few elements reach.
 
-    None if it would not pay: if rows are short, or many elements reach the bound; or if an element is NaN.
+    Returns None if an element is NaN, or if this method would not be faster: rows are short, or many elements reach the
+    bound.
 
-    The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest maximum is a
-    lower bound of the row's k-th largest element. One pass finds the maxima, and another the few elements that reach
-    the bound.
+    The bound: a row is divided into ``c`` sets. The k-th largest of their ``c`` maxima is a lower bound of the k-th
+    largest element of the row. Only the elements that reach the bound are sorted.
     """
     n = x.shape[-1]
     c = max(64, 8 * k)
@@ -101,7 +107,10 @@ _FEW = 2048
 
 
 def _smallest(keys: Any, positions: Any, k: int) -> Any:
-    """The positions (one for each key) of the ``k`` smallest keys of each row, sorted by key, then by position."""
+    """The entries of ``positions`` for the ``k`` smallest keys of each row, sorted by key, then by position.
+
+    ``positions`` has one entry for each key, or one for each column.
+    """
     if keys.dtype.itemsize <= 4 and keys.shape[-1] < 2**31:
         # With its position in the low half, each key is unique, so that any sort is stable.
         wide = (keys.astype(np.int64) << 32) | positions
@@ -113,7 +122,7 @@ def _smallest(keys: Any, positions: Any, k: int) -> Any:
 
 
 def _descending_keys(x: Any) -> Any:
-    """Map elements to integers of the reverse order."""
+    """Map elements to numbers that sort in the reverse order: the largest element gets the smallest number."""
     x = _comparable(x)
     kind = x.dtype.kind
     if kind == "b":
@@ -127,7 +136,11 @@ def _descending_keys(x: Any) -> Any:
 
 
 def searchsorted(sorted_: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
-    """The index at which each value belongs in the row of ``sorted_`` with the same leading indices."""
+    """The index at which to insert each value to keep ``sorted_`` sorted, along its last axis.
+
+    Rows of ``values`` are searched in the row of ``sorted_`` with the same leading indices. For equal elements,
+    ``side`` says whether the index is before (``"left"``) or after them (``"right"``).
+    """
     sorted_, values = _comparable(sorted_), _comparable(values)
     if sorted_.ndim == 1:
         return np.searchsorted(sorted_, values, side).astype(index_dtype)  # type: ignore[call-overload]
@@ -143,7 +156,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Add ``x`` at ``indices`` along ``axis`` to an array of zeros that has ``size`` elements along this axis.
+    """Make zeros with ``size`` elements along ``axis``, and add the elements of ``x`` at ``indices`` along this axis.
 
     ``unique`` promises that no index occurs twice.
     """
@@ -166,7 +179,7 @@ def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) 
 
 
 def _grid(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
-    """An index expression with ``indices`` along ``axis``, and all positions along the other axes."""
+    """Index arrays for an array of ``shape``: ``indices`` along ``axis``, and all positions along each other axis."""
     rank = len(shape)
     index: list[Any] = [np.arange(n).reshape(n, *(1,) * (rank - 1 - i)) for i, n in enumerate(shape)]
     index[axis] = indices

@@ -31,7 +31,8 @@ class Membership:
     Attributes:
       link: the connection to process 0.
       store: the key-value store that the processes share.
-      coordinator, service: process 0's end of all links, and the coordination service; None in other processes.
+      coordinator: the end at process 0 of the links of all processes; None in other processes.
+      service: the coordination service, which process 0 runs; None in other processes.
     """
 
     def __init__(
@@ -47,7 +48,10 @@ class Membership:
         self.lock = threading.Lock()
 
     def exchange(self, what: str, message: bytes, of: Sequence[int] | None = None) -> list[bytes]:
-        """Gather the messages of all processes, or of the processes ``of``; see the function :func:`exchange`."""
+        """Gather a message from each of the processes ``of``, in their order; from all processes if None.
+
+        ``message`` is this process's message, and ``what`` the operation's name; see the function :func:`exchange`.
+        """
         me = self.link.process
         numbers = range(self.link.processes) if of is None else of
         which = "all" if of is None else "-".join(map(str, of))
@@ -102,18 +106,18 @@ def exchange(what: str, message: bytes) -> list[bytes]:
 
 @dataclass
 class State:
-    """The membership of this process in a group of processes, now and in the past.
+    """Whether this process is, or was, in a group of processes.
 
     Attributes:
       member: its membership in a group, from :func:`initialize` to :func:`shutdown`; else None.
-      was_member: whether it ever belonged to a group.
+      was_member: whether this process ever belonged to a group.
     """
 
     member: Membership | None = None
     was_member: bool = False
 
     def left(self) -> Membership | None:
-        """End the membership of the process; return the former membership, None if there was none."""
+        """End the membership of this process in its group; return the former membership, or None if there was none."""
         member, self.member = self.member, None
         return member
 
@@ -122,14 +126,14 @@ here = State()
 
 
 def agree(name: str, digest: bytes, of: Sequence[int]) -> None:
-    """Check that processes are about to compile the same program; collectives of different programs crash a process.
+    """Check that the processes ``of`` are about to compile the same program, once for each program.
 
-    Each program is checked once.
+    Without the check, collectives of different programs would crash a process.
 
     Args:
       name: the name of the program.
-      digest: a digest of its text.
-      of: the processes that run it.
+      digest: a digest of the program's text.
+      of: the processes that run the program.
 
     Raises:
       ProcessMismatchError: the programs differ (a RuntimeError and AssertionError).
@@ -279,12 +283,12 @@ def _check_unsupported(method: str | None, **indices: Any) -> None:
 
 
 def _argument(value: Any, argument: str, short: str) -> Any:
-    """The value of an argument; if it is None, the value of its environment variable.
+    """Return the value of an argument; if it is None, the value of an environment variable.
 
     Args:
-      value: the value.
-      argument: its name, for the error if both are missing.
-      short: selects the variables: ``ADDRESS``, ``PROCESSES`` or ``ID``.
+      value: the value of the argument, or None.
+      argument: the name of the argument, for the error if the variable is missing, too.
+      short: the kind of variable to read: ``ADDRESS``, ``PROCESSES`` or ``ID``.
     """
     if value is not None:
         return value
@@ -303,7 +307,10 @@ def _argument(value: Any, argument: str, short: str) -> Any:
 
 
 def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
-    """The number of this process and of all processes, from arguments or environment; ArgumentError if invalid."""
+    """Return the number of this process, and how many processes there are.
+
+    An argument that is None is read from the environment. Raises ArgumentError if the numbers are invalid.
+    """
     count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
     process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
     if process >= count:
@@ -363,7 +370,10 @@ def shutdown() -> None:
 
 
 def _forget() -> None:
-    """Leave the group in a forked child, so that the parent's connections close when the parent ends."""
+    """Leave the group of processes, in a forked child.
+
+    It closes the child's copies of the connections, so that the parent's connections close when the parent ends.
+    """
     member = here.left()
     if member is not None:
         member.link.forget()

@@ -33,7 +33,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @functools.cache
 def prepare() -> None:
-    """Silence exceptions that daemon threads raise in Pullback's calls while the process ends."""
+    """While the process ends, do not report exceptions that daemon threads raise in calls of Pullback."""
     atexit.register(_be_quiet)
 
 
@@ -50,21 +50,24 @@ def _be_quiet() -> None:
 
 
 def before_leaving(close: Callable[[], list[threading.Thread]]) -> None:
-    """Register a function to call when the process ends: it refuses further work, and returns the running threads."""
+    """Register the function ``close``, to be called when the process ends.
+
+    ``close()`` must refuse further work, and return the threads that still run.
+    """
     _closers.append(close)
 
 
 def leave() -> None:
-    """Let the process end although threads are within the compiler or the runtime.
+    """Let the process end although some threads are within the compiler or the runtime.
 
-    A thread that runs Python, or returns to it, ends by a silent ``SystemExit``. Threads that remain after ``SECONDS``
-    are in C++, which may take long. The process does not wait for them, and prevents three crashes:
+    A thread that runs Python, or returns to Python, ends by a silent ``SystemExit``. Threads that remain after
+    ``SECONDS`` are in C++, where they may stay long. The process does not wait for these, and prevents three crashes:
 
-    * Python would end a thread that returns to it. The thread is put to sleep instead, as in later releases of Python.
+    * Python would end a thread that returns to it, within C++. The thread is put to sleep instead, as Python 3.14 does.
     * A thread that returns when Python is gone would crash: see :class:`_Asleep`.
-    * The C library runs destructors of objects that C++ still uses. A handler ends the process before them. It must be
-      registered last to run first, and a running compiler registers destructors: so a thread-local destructor of this
-      thread, which the C library runs before all others, registers the handler.
+    * The C library would destroy objects that C++ still uses. So a handler ends the process before that. To run first,
+      the handler must be registered last, but a running compiler registers further destructors. So a thread-local
+      destructor of this thread registers the handler: the C library runs thread-local destructors before all others.
     """
     working = [thread for close in _closers for thread in close()]
     if len(sys._current_frames()) == 1:
@@ -90,11 +93,11 @@ def leave() -> None:
 
 
 def _interrupted(others: set[int | None]) -> list[threading.Thread]:
-    """Raise ``SystemExit`` in the threads that are within Pullback's calls; return the threads that still run.
+    """Raise ``SystemExit`` in the threads that are within calls of Pullback; return the threads that still run.
 
-    ``others`` are the identifiers of threads to leave alone. Python's switch interval stays at one second, so that no
-    other thread gets the GIL, and enters C++, unless this thread waits. Threads that are already waiting for the GIL
-    request it after the old interval: so this thread lets the old interval pass before it checks the threads.
+    ``others`` are the identifiers of threads to leave alone. Python's switch interval, after which a waiting thread
+    requests the GIL, is set to one second, so that other threads run only while this thread sleeps. A thread that
+    already waits uses the old interval, so this thread lets the old interval pass before it looks at the threads.
     """
     end = time.monotonic() + SECONDS
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -131,10 +134,10 @@ _FUTEX = {"x86_64": b"202", "aarch64": b"98"}
 
 
 def _rests(thread: threading.Thread) -> bool:
-    """Whether a thread waits for anything other than the GIL; True if the system does not show its system call.
+    """Whether a thread waits in the system for anything other than the GIL, as the system reports its system call.
 
-    A wait for the GIL is recognized by its timeout. The system call is read by C functions that keep the GIL: Python's
-    file functions would release it, and the thread would go on.
+    Returns True if the system reports nothing. A wait for the GIL is recognized by its timeout. The report is read by C
+    functions that keep the GIL: Python's file functions would release the GIL, and the thread would run on.
     """
     libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)
     file = libc.open(f"/proc/self/task/{thread.native_id}/syscall".encode(), os.O_RDONLY | os.O_CLOEXEC)
@@ -149,7 +152,7 @@ def _rests(thread: threading.Thread) -> bool:
 
 
 def _is_ours(frame: FrameType | None) -> bool:
-    """Whether a stack has a call of Pullback's, which may be within the compiler or the runtime."""
+    """Whether ``frame`` or a frame that called it is in Pullback's code; the thread may then be in the compiler."""
     while frame is not None:
         if frame.f_code.co_filename.startswith(_HERE):
             return True
@@ -164,10 +167,11 @@ _PAUSE = {
 
 
 class _Asleep:
-    """An object whose deletion, when Python clears ``sys``, waits until all threads of a list are asleep.
+    """An object whose deletion, when Python clears ``sys``, waits until all ``threads`` are asleep, up to one second.
 
-    A thread that waits for the compiler takes the GIL every 0.2 s, to see whether the user interrupts it. If it does so
-    during Python's shutdown, it is put to sleep; if it does so when Python has freed its thread states, it crashes.
+    A thread that waits for the compiler takes the GIL every 0.2 s, to see whether the user interrupts it. If the thread
+    takes the GIL during Python's shutdown, the thread is put to sleep; after Python has freed its thread states, the
+    thread would crash.
 
     Raises:
       OSError: the system does not show the system calls of threads.

@@ -38,7 +38,10 @@ def in_child() -> bool:
 
 
 def check(what: str) -> None:
-    """Raise BackendError (a RuntimeError) in a forked child, which lacks the runtime that the action ``what`` needs."""
+    """Raise BackendError (a RuntimeError) if this process is a forked child, which cannot use the compiler's runtime.
+
+    ``what`` names the action that needs the runtime, for the message.
+    """
     if in_child():
         raise refusal(what)
 

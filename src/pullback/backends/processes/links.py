@@ -38,7 +38,7 @@ SHORT_GRACE = 0.5
 
 
 class _Loop:
-    """A thread that runs an event loop."""
+    """An asyncio event loop that runs in a thread of its own."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -96,7 +96,7 @@ async def _received(reader: asyncio.StreamReader, seconds: float) -> dict[str, A
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward bytes until one of the connections ends."""
+    """Forward bytes from ``reader`` to ``writer`` until one of the two connections ends."""
     try:
         while data := await reader.read(_LIMIT):
             writer.write(data)
@@ -115,24 +115,26 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 class _End:
-    """The base class of :class:`Coordinator` and :class:`Link`: an owner of connections and of a thread for them."""
+    """The base class of :class:`Coordinator` and :class:`Link`: owns connections, and the thread that serves them."""
 
     sockets: set[asyncio.StreamWriter]
 
     def forget(self) -> None:
-        """Close a forked child's copies of the connections; the parent's stay open."""
+        """In a forked child, close the child's copies of the connections; the parent's connections stay open."""
         for writer in self.sockets:
             with contextlib.suppress(OSError):
                 os.close(writer.get_extra_info("socket").fileno())
 
 
 class Coordinator(_End):
-    """Process 0's end of all links: it waits for all processes, and then informs them of each that is gone.
+    """The end at process 0 of the links of all processes.
+
+    It waits until all processes have joined; later it informs the others of each process that is gone.
 
     Args:
       host, port: the address to listen at.
       processes: how many processes there are.
-      timeout: seconds to wait for all of them.
+      timeout: seconds to wait for all processes to join.
       heartbeat: seconds of silence after which a process counts as gone.
 
     Raises:
@@ -199,7 +201,7 @@ class Coordinator(_End):
         await answers
 
     def _objection(self, hello: dict[str, Any]) -> str | None:
-        """The reason to refuse a process that sent ``hello`` to join; None to accept it."""
+        """The reason to refuse the process that sent the first message ``hello``; None to let the process join."""
         number, count = hello.get("process"), hello.get("processes")
         if hello.get(_HELLO) != 1:
             return "it speaks another version of Pullback's protocol: the processes must run the same release"
@@ -237,7 +239,7 @@ class Coordinator(_End):
             self._changed.notify_all()
 
     async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[bool, str]:
-        """Wait until a process is gone; return whether it said goodbye, and the reason."""
+        """Wait until process ``number`` is gone; return whether it said goodbye, and the reason why it is gone."""
         pings = asyncio.ensure_future(self._ping(self.members[number][0]))
         try:
             while True:
@@ -259,7 +261,7 @@ class Coordinator(_End):
             await _send(writer, ping=1)
 
     def wait_for_the_others(self, seconds: float) -> list[int]:
-        """Wait until the other processes have left, up to ``seconds``; return those that have not."""
+        """Wait up to ``seconds`` until the other processes have left; return the numbers of those that have not."""
         with self._changed:
             self._changed.wait_for(lambda: not set(self.members) - {0}, seconds)
             return sorted(set(self.members) - {0})
@@ -416,7 +418,10 @@ class Link(_End):
         return int(self.relay.sockets[0].getsockname()[1])
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the bytes of the runtime's client; its connection stays open even if process 0 is gone."""
+        """Forward the bytes of the runtime's client to process 0, and the answers back.
+
+        If process 0 is gone, the client's connection stays open.
+        """
         self.sockets.add(writer)
         self._clients.add(writer)
         self._relays.add(asyncio.current_task())
@@ -435,7 +440,7 @@ class Link(_End):
         writer.close()
 
     def leave(self, why: str) -> None:
-        """Inform process 0 that this process leaves."""
+        """Inform process 0 that this process leaves, and ``why``."""
         self._leaving = True
         with contextlib.suppress(TimeoutError):  # process 0 does not read
             self.loop.do(_send(self.writer, bye=why), 5)
@@ -468,21 +473,21 @@ class Link(_End):
     # Waiting ---------------------------------------------------------------------------------------------------------
 
     def lost(self, what: str) -> ProcessLostError:
-        """The error for an operation ``what`` that fails because processes are gone."""
+        """Return the error to raise for the operation ``what``, which fails because processes are gone."""
         return ProcessLostError(what, self.gone)
 
     def result(
         self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
     ) -> T:
-        """Run a call that waits for other processes in C++, and return its result.
+        """Call ``work``, which waits for other processes in C++, and return its result.
 
         Such a call cannot be interrupted. So it runs on another thread, which is abandoned if a process is gone.
 
         Args:
-          work: makes the call.
+          work: the function to call.
           what: the name of the operation, for errors.
           of: the processes involved; None for all.
-          grace: seconds to wait after a process is gone, since it may have done its share of the work before.
+          grace: seconds to wait for the result after a process is gone: it may have done its share of the work before.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
@@ -528,7 +533,10 @@ class Link(_End):
                 raise self.lost(what)
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
-        """Return ProcessLostError for the operation ``what`` if one of its processes ``of`` is gone, else ``error``."""
+        """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
+
+        ``of`` are the processes that take part; None for all.
+        """
         end = time.monotonic() + GRACE  # the message may still be on its way
         while not any(of is None or i in of for i in self.gone):
             if time.monotonic() > end:

@@ -55,7 +55,7 @@ class _Typed:
 
     @property
     def aval(self) -> ShapedArray:
-        """Its type."""
+        """The type of the number: a weakly typed scalar of its dtype."""
         return ShapedArray((), self.dtype, True)
 
     def __repr__(self) -> str:

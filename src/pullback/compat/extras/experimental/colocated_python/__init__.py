@@ -56,7 +56,7 @@ def colocated_cpu_devices(devices: Any) -> Any:
 
 
 class _Colocated:
-    """A function that runs in the process of given devices."""
+    """A function that runs in the process that owns given devices."""
 
     def __init__(self, fun: Callable[..., Any], devices: Sequence[Device] | None = None) -> None:
         self._fun = fun
@@ -69,9 +69,9 @@ class _Colocated:
         """Return the same function with further specifications.
 
         Args:
-          in_specs: the types of its arguments; ignored, JAX has it.
-          out_specs_fn: maps the types of its arguments to the types of its results; ignored, JAX has it.
-          devices: the devices of its process; results are put on the first.
+          in_specs: the types of the function's arguments; accepted for JAX's sake, and ignored.
+          out_specs_fn: maps the types of the arguments to those of the results; accepted for JAX's sake, and ignored.
+          devices: the devices of the process that runs the function; results are put on the first.
         """
         return _Colocated(self._fun, self._devices if devices is None else tuple(devices))
 
