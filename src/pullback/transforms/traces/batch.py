@@ -14,9 +14,9 @@ from pullback.transforms.traces.examples import Examples
 
 
 class UnmappedResult(int):
-    """The position of a mapped axis along which a value is constant, although its cotangents may vary.
+    """The position of a mapped axis along which a value is constant, although the cotangents of the value may vary.
 
-    Calls with custom rules return such values, and so do operations all of whose mapped operands have such positions.
+    Calls with custom rules return such positions; so does an operation if all its mapped operands have such positions.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class BatchTracer(Tracer):
 
     Attributes:
       value: the whole batch.
-      dim: the position of the mapped axis in it.
+      dim: the position of the mapped axis in ``value``.
     """
 
     __slots__ = ("dim", "value")
@@ -49,7 +49,7 @@ class BatchTracer(Tracer):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The size of each axis, without the mapped one."""
+        """The size of each axis of an example."""
         shape = self.value.shape
         return shape[: self.dim] + shape[self.dim + 1 :]  # type: ignore[no-any-return]
 
@@ -156,7 +156,7 @@ class BatchTrace(Trace):
         return BatchTrace(state.trace, self.axis, self.function, self.tag).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """Run a function with this trace current, on top of its parent; end the trace, and return the result."""
+        """Run a function with this trace current, on top of its parent; end the trace, and return the function's result."""
         axes = state.axes
         if self.axis.name is not None:
             state.axes = {**axes, self.axis.name: self.axis}

@@ -73,7 +73,7 @@ def jvp_jaxpr(
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the tangents of values of type ``aval``."""
+    """Return the type of tangents of values of type ``aval``."""
     return aval.update(dtype=tangent_dtype(aval.dtype))
 
 
@@ -114,7 +114,7 @@ def batch_jaxpr(
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
-    """Move the mapped axis of a result to the front; broadcast a result without one if it is ``forced``."""
+    """Move the mapped axis to the front; if ``dim`` is None, add the axis if ``forced``, and otherwise return ``x``."""
     if dim is not None:
         return moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
