@@ -146,8 +146,7 @@ class Traced:
         """Return the placement of each leaf of the arguments.
 
         It is the placement that ``in_shardings`` requests; without a request, the placement to which the leaf is
-        committed,
-        or None.
+        committed, or None.
         """
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)

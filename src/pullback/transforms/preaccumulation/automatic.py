@@ -91,8 +91,7 @@ def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: 
       active: for each input, whether the program is differentiated with respect to it.
       name: the name of the function, for error messages.
       changing: for the body of a loop, the indices of the inputs that change in each step. Equations that depend only
-        on
-        the inputs before ``changing`` are loop-invariant, and are in no region.
+        on the inputs before ``changing`` are loop-invariant, and are in no region.
     """
     flat = flattened(closed)
     invariant = _loop_invariant(flat.jaxpr, changing)

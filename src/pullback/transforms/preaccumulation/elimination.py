@@ -60,8 +60,7 @@ class Graph:
         Args:
           outputs: the numbers of vertices without successors.
           order: which vertex to eliminate next: ``"forward"`` the first, ``"reverse"`` the last, ``"markowitz"`` the
-            vertex
-            of the lowest degree, the number of products to eliminate it (the first of several).
+            vertex of the lowest degree, the number of products to eliminate it (the first of several).
           times: ``times(outer, inner, v)`` multiplies ``outer``, the derivative of ``v`` by the eliminated vertex, by
             ``inner``, the derivative of the eliminated vertex by its predecessor.
           plus: ``plus(a, b, v)`` adds two partial derivatives of ``v``.
@@ -85,8 +84,7 @@ class Graph:
         """Find the vertices that the outputs depend on, and the inputs.
 
         Return two dictionaries with these vertices as keys: the partial derivatives of each by its predecessors; and
-        the
-        successors of each.
+        the successors of each.
         """
         after: dict[int, set[int]] = {v: set() for v in (*range(self.inputs), *outputs)}
         for v in range(len(self.before) - 1, self.inputs - 1, -1):

@@ -268,7 +268,7 @@ def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
 
 
 def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether an operation that holds programs, such as a loop, is elementwise in the operands that ``active`` flags."""
+    """Whether an operation that holds programs, such as a loop, is elementwise in its flagged operands."""
     stepped = programs_in_step(eqn.primitive, eqn.params)
     for closed, first, _ in stepped:
         inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)

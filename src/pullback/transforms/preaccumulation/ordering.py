@@ -56,9 +56,8 @@ def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn]
 def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     """Remove negations by turning sums into differences and differences into sums; return the equations.
 
-    Rounding does not change. With the results ``outs`` of the program unaffected, ``b = neg a; c = mul b d; e = add f
-    c``
-    becomes ``c' = mul a d; e = sub f c'``.
+    Rounding does not change. With the results ``outs`` of the program unaffected,
+    ``b = neg a; c = mul b d; e = add f c`` becomes ``c' = mul a d; e = sub f c'``.
     """
     absorbed = _absorbed(eqns, outs)
     minus: dict[Any, Any] = {}  # maps each variable that is no longer computed to its negative

@@ -139,7 +139,7 @@ def _example(x: Any, i: int) -> Any:
 
 @contextmanager
 def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
-    """A context in which a callback runs: eager mode, outside of all transformations, with ``settings`` for ``config``."""
+    """A context for running a callback: eagerly, outside of transformations, with the configuration ``settings``."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
@@ -155,7 +155,7 @@ def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
 
 
 def _argument(value: np.ndarray[Any, Any]) -> Any:
-    """Convert an array to an argument of a user's function: a read-only NumPy array; an ``ArrayImpl`` for random keys."""
+    """Convert an array to an argument of a user's function: a read-only NumPy array, or an ``ArrayImpl`` for keys."""
     if dtypes.is_key(value.dtype):
         return ArrayImpl(value)
     return read_only(value)

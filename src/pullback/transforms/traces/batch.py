@@ -156,7 +156,7 @@ class BatchTrace(Trace):
         return BatchTrace(state.trace, self.axis, self.function, self.tag).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """Run a function with this trace current, on top of its parent; end the trace, and return the function's result."""
+        """Run a function with this trace current, on top of its parent; end the trace, and return the results."""
         axes = state.axes
         if self.axis.name is not None:
             state.axes = {**axes, self.axis.name: self.axis}

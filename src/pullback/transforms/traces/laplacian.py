@@ -130,7 +130,7 @@ class LaplacianTracer(PrimalTracer):
 
 
 class LaplacianTrace(Trace):
-    """The trace that propagates Jacobians and Laplacians, by a formula for each class of operations, or by jvp rules."""
+    """The trace that propagates Jacobians and Laplacians, by formulas for classes of operations, or by jvp rules."""
 
     __slots__ = ("directions",)
     transformation = "the forward Laplacian"
@@ -195,7 +195,7 @@ def laplacian_flat(
 def _outs(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands, and return its results with their derivatives, by the cheapest method that fits."""
+    """Apply an operation to operands; return its results with their derivatives, by the cheapest method that fits."""
     rule = feed.of(primitive)
     if rule is not None and not rule(**params).keeps_shapes:
         weights = directions.weights
