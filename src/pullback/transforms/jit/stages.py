@@ -530,7 +530,8 @@ def _as_sharding(placement: Any) -> Any:
 def _not_simple() -> None:
     """Disable the fast path of compiled functions, which does not check the device of each argument.
 
-    This is called when a second device is first used. Functions whose arguments fit the program's shardings keep it.
+    This is called when a second device is first used. Functions that fit the shardings of their arguments keep the
+    path.
     """
     for cache in all_caches.living():
         for entry in list(cache.values()):  # a copy, since other threads may add entries

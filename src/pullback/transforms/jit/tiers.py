@@ -140,9 +140,10 @@ class Tiered:
         return outs[0] if self.unflatten is None else self.unflatten(outs)
 
     def _compiled(self) -> Compiled:
-        """Return the compiled function, after replacing this entry by it.
+        """Return the compiled function, and replace this cache entry by it.
 
-        Wait for the other thread if it still compiles; if it failed, compile again in this thread, to raise the error.
+        If the other thread still compiles, wait for it. If its compilation failed, compile in this thread, to raise the
+        error.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
         if devices.here.several_in_use and not found.fits_shardings:  # perhaps only since the thread compiled it

@@ -324,9 +324,9 @@ def _bytes(aval: ShapedArray) -> int:
 def choose_regions(jaxpr: Jaxpr, costs: Sequence[Cost]) -> list[tuple[int, int]]:
     """Choose the regions that save the most memory; return the range ``(start, end)`` of each, without ``end``.
 
-    ``costs`` has the cost of each equation. The choice is by dynamic programming: the largest saving in the first
-    ``end`` equations is the saving in one equation less; or the saving of a region from ``start`` to ``end``, plus the
-    largest saving in the first ``start`` equations.
+    ``costs`` has the cost of each equation. The choice is by dynamic programming. The largest saving in the first
+    ``end`` equations is either that in the first ``end - 1``, or the saving of a region from ``start`` to ``end``, plus
+    the largest saving in the first ``start`` equations.
     """
     count = len(jaxpr.eqns)
     ending: list[list[tuple[int, int]]] = [[] for _ in range(count + 1)]

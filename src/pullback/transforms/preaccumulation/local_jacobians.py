@@ -405,7 +405,7 @@ def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> b
 
 
 def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
-    """Raise if an active input or a result is complex."""
+    """Raise if an active input or a result is complex. The error message names the function ``name``."""
     made = {v: eqn for eqn in closed.jaxpr.eqns for v in eqn.outvars}
     for a in (*select(closed.jaxpr.invars, active), *closed.jaxpr.outvars):
         if dtypes.is_complex(a.aval.dtype):

@@ -18,7 +18,7 @@ from pullback.transforms.traces.equal_programs import param_key
 
 
 def economical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Optimise a program: compute each value once, in an order in which few elements are live at a time.
+    """Return an optimised program: it computes each value once, in an order in which few elements are live at a time.
 
     Args:
       closed: a program without effects.
@@ -56,7 +56,7 @@ def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn]
 def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     """Remove negations by turning sums into differences and differences into sums; return the equations.
 
-    Rounding does not change. With the results ``outs`` of the program unaffected,
+    Rounding does not change, and the results ``outs`` of the program remain the same. For example,
     ``b = neg a; c = mul b d; e = add f c`` becomes ``c' = mul a d; e = sub f c'``.
     """
     absorbed = _absorbed(eqns, outs)

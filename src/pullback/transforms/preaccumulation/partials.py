@@ -49,7 +49,7 @@ class Selected(Factor):
 
 
 class Divided(Factor):
-    """The partial derivative ``1 / x``: to multiply by it is to divide by ``x``, its attribute ``divisor``."""
+    """The partial derivative ``1 / x``. To multiply by it is to divide by ``divisor``, the array ``x``."""
 
     __slots__ = ("divisor",)
 

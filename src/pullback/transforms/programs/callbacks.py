@@ -92,7 +92,7 @@ class HostFunction:
         return np.asarray(host_value(array))
 
     def batched(self, size: int) -> HostFunction:
-        """Return the same function with other declared results: batches of ``size`` examples, along axis 0."""
+        """Return this function declared to take and return batches of ``size`` examples, along axis 0."""
         other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
         other.settings = self.settings
         return other

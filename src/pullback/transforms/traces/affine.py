@@ -19,16 +19,17 @@ from pullback.transforms.traces.transpose import linear_program
 
 
 def _is_nonzero(x: Any) -> bool:
-    """Whether a value is known to have a nonzero element; False if the value is traced."""
+    """Whether a value has a nonzero element; False if the value is traced, and so unknown."""
     check_result(x)
     value = x.concrete() if isinstance(x, Tracer) else x
     return value is not None and bool(host_value(value).any())
 
 
 def _is_constant(x: Any) -> bool:
-    """Whether ``x``, the result of an operation on zeros, is known to have a nonzero element: the operation's constant.
+    """Whether ``x``, the result of an operation on zeros, has a nonzero element: a constant that the operation adds.
 
-    NaNs do not count, since an operation fills elements with NaN where an index is out of range.
+    NaNs do not count, since an operation fills elements with NaN where an index is out of range. False if ``x`` is
+    traced, and its value unknown.
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
@@ -61,7 +62,7 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
 
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether an operation can add a constant to a function that is linear in the operands with tangents.
+    """Whether an operation may add a constant to a map that is linear in its linear operands.
 
     The constant is an operand, such as a term of a sum, or a parameter, such as a fill value.
     """

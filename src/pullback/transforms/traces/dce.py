@@ -14,7 +14,7 @@ DceRule = Callable[[list[bool], Eqn], Eqn | None]
 
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
-    """Return the equations that ``results`` need or that have effects, and the variables that are read in all."""
+    """Return the equations that ``results`` need or that have effects, in order, and all variables that are read."""
     live: set[Any] = set(results)  # literals too, which match no variable
     needed: list[Eqn] = []
     for eqn in reversed(eqns):  # so that all readers of a variable come before its equation

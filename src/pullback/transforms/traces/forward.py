@@ -176,7 +176,7 @@ class JVPTrace(Trace):
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
-        """Return ``out``, a result of ``primitive``, as a tracer with its tangent; unchanged if the tangent is zero."""
+        """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
             tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:

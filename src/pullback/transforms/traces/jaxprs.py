@@ -114,7 +114,7 @@ def batch_jaxpr(
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
-    """Move the mapped axis to the front; if ``dim`` is None, add the axis if ``forced``, and otherwise return ``x``."""
+    """Move the mapped axis ``dim`` of ``x`` to the front; if ``dim`` is None, add a mapped axis only if ``forced``."""
     if dim is not None:
         return moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x

@@ -293,8 +293,8 @@ def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[
 def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
     """Reorder the inputs and the results of a program.
 
-    ``inputs`` has the old index of each new input, ``results`` that of each new result: ``(a, b)`` and [1, 0] -> ``(b,
-    a)``.
+    ``inputs`` has the old index of each new input, ``results`` the old index of each new result. For example, [1, 0]
+    reorders ``a, b -> b, a``.
     """
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] for i in inputs]

@@ -105,7 +105,7 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Return the equations independent of ``unknown_vars``, and the others; add the results of the latter to this set."""
+    """Return the equations independent of ``unknown_vars``, and the others; add the others' results to the set."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:

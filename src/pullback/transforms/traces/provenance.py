@@ -20,7 +20,7 @@ from pullback.core.trace import Primitive, RelayTrace, Trace, state
 def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
     """Return a trace that marks the operations of a jvp rule as operations on tangents.
 
-    It does not mark the operation to which the rule belongs, if the rule applies this to the primals.
+    The operation to which the rule belongs is not marked where the rule applies it to the primals.
 
     Args:
       rules: the parent of the new trace.

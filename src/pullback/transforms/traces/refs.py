@@ -284,7 +284,7 @@ class Scope(Outside):
             self.enter(ref, trace)
 
     def enter(self, ref: Ref, trace: StageTrace) -> Touched:
-        """Return the state of a reference in the program; if it has none yet, add an input for its content."""
+        """Return the state of a reference in the program; at its first use, add an input for its content."""
         found = self.touched.get(ref)
         if found is None:
             aval = typeof(content_of(ref, trace.parent))
@@ -655,12 +655,12 @@ def argument_ref(content: Any) -> Ref:
 
 
 class WithRefs:
-    """A function that takes arrays, the contents of references, and calls a function that takes references.
+    """A flat function with references among its arguments, wrapped as a function that takes their contents instead.
 
-    It returns the results of the other function, followed by the last contents of the references.
+    The wrapper returns the results of the function, followed by the last contents of the references.
 
     Attributes:
-      run: the other function: takes flat arguments, with references among them, and returns a list of results.
+      run: the function: takes flat arguments, with references among them, and returns a list of results.
       where: the indices of the arguments that are references.
     """
 

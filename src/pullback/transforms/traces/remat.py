@@ -20,7 +20,7 @@ class RematSplit(NamedTuple):
     """Equations, split for the forward pass and for recomputation in the backward pass.
 
     Attributes:
-      first: the equations of the forward pass: all; some of them return further results, to be saved.
+      first: all equations, for the forward pass; some have further results, which are saved.
       again: the equations to run again, in order; a loop or an inner program may be smaller than in ``first``.
       saved: the variables that ``first`` computes and that are saved, so that ``again`` may read them.
     """

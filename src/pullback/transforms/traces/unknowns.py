@@ -88,7 +88,7 @@ def trace_unknown(
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       inputs: for each input its value, or its type if it is unknown.
-      instantiate: for each result, whether it counts as unknown even if it is known; an empty list for none.
+      instantiate: for each result, whether the jaxpr returns it even if it is known; an empty list for none.
     """
     trace = UnknownTrace(state.trace, function, "partial evaluation")
     args: list[Any] = []
