@@ -82,7 +82,7 @@ class HloText(str):
     __slots__ = ()
 
     def as_hlo_text(self) -> str:
-        """The text."""
+        """Return the text of the program."""
         return str(self)
 
 

@@ -300,7 +300,7 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
 def _linearized(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], dict[Any, int]]:
     """Linearise an equation at the operands ``values`` with respect to the operands that ``own`` flags.
 
-    Return its active results, and the size of each residual in bytes.
+    Return the results that depend on these operands, and the size in bytes of each residual, by variable.
     """
     if True not in own:
         return [], {}

@@ -119,7 +119,7 @@ def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
 
 @cached_by_jaxpr
 def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str, most: int) -> LocalJacobian:
-    """Compute the local Jacobian of a program.
+    """Compute the local Jacobian of a program: its results, and its partial derivatives by some inputs.
 
     Args:
       closed: the program.
@@ -418,7 +418,7 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
 
 
 def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
-    """Raise if the Jacobian of a program by its ``active`` inputs would have more than ``most`` elements.
+    """Raise if the Jacobian of a program, by the inputs that ``active`` flags, would have more than ``most`` elements.
 
     The error message names ``eqn``, an equation that is not elementwise, and the function ``name``.
     """

@@ -395,7 +395,7 @@ def _call_for_results(
       primitive: the primitive of the callback.
       function: the user's function.
       result_shape_dtypes: the tree of declared types.
-      args, kwargs: the arguments; raise if a leaf is not an array.
+      args, kwargs: the arguments; an error is raised for a leaf that is not an array.
       params: further parameters of the primitive.
     """
     who = primitive.name

@@ -84,7 +84,7 @@ def _placement(sharding: Any, who: str) -> Any:
 
 
 def _shape(value: Any, who: str) -> tuple[int, ...]:
-    """Convert a user's shape to a tuple of ints; raise if it is invalid."""
+    """Convert a user's shape to a tuple of ints; raise if it is invalid. Error messages name ``who``, the function."""
     try:
         shape = tuple(map(int, value))
         if all(n >= 0 for n in shape):

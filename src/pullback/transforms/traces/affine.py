@@ -96,7 +96,7 @@ def refused_if_affine(
     """Record a linear function on a tape; raise if it is not linear.
 
     Args:
-      trace: the trace of the tape, from :func:`checked_trace`: it raises at an operation that adds a constant.
+      trace: the trace of the tape, from :func:`checked_trace`: the trace raises at an operation that adds a constant.
       run: takes and returns flat sequences of arrays.
       avals: the types of the inputs.
 
@@ -104,7 +104,7 @@ def refused_if_affine(
       The results, as tracers or constants; and the linear program.
 
     Raises:
-      NotLinearError: an operation adds a nonzero constant, or a result is one (a TypeError).
+      NotLinearError: an operation adds a nonzero constant, or a result is a nonzero constant (a TypeError).
     """
     outs, program = linear_program(trace, run, avals)
     for x, end in zip(outs, program.outputs, strict=True):

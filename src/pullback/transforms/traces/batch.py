@@ -72,10 +72,10 @@ class BatchTracer(Tracer):
 
 
 class BatchTag:
-    """The identity of one use of ``vmap``, which its traces share: each call of :meth:`BatchTrace.run` makes a trace.
+    """The identity of one use of ``vmap``, shared by its traces: each call of :meth:`BatchTrace.run` makes a new trace.
 
     Attributes:
-      has_uniform: whether any value has a mapped axis along which it is constant (:class:`UnmappedResult`).
+      has_uniform: whether there is a value that is constant along its mapped axis (:class:`UnmappedResult`).
     """
 
     has_uniform = False
@@ -144,8 +144,8 @@ class BatchTrace(Trace):
     def run(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
         """Run a function under this transformation, on top of the current trace, and return its result.
 
-        This may happen several times, and after the transformation has ended: the Python functions of a call, such as
-        its derivative rules, run when another trace calls them, and close over this trace's tracers. Each run has a new
+        A function may also run after the transformation has ended. For example, the derivative rule of a call closes
+        over tracers of this transformation, and runs when another trace calls the rule. Each run has a new
         trace, so that several threads may run functions of one cached program.
 
         Args:

@@ -171,7 +171,7 @@ class JVPTrace(Trace):
     def _serves(self, primitive: Primitive) -> bool:
         """Whether this pass may use a primitive's ``directional`` rule: a jvp rule that may be nonlinear in tangents.
 
-        False if the rule's primal results depend on the tangent, and a primal may have several tangents in this pass.
+        False if primals may have several tangents in this pass, and the rule's primal results depend on the tangent.
         """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 

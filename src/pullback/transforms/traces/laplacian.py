@@ -172,7 +172,7 @@ def laplacian_flat(
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: the point, and its derivatives along the directions.
+      operands: the value of each input, and its derivatives along the directions.
       directions: the number of directions, and their weights.
     """
     trace = LaplacianTrace(state.trace, function, directions)
@@ -351,7 +351,7 @@ def _in_front(x: Any, dim: int | None, count: int) -> Any:
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """The sum of the terms that are not ``ZERO``; ``ZERO`` if all are."""
+    """Return the sum of the terms that are not ``ZERO``; return ``ZERO`` if there are none."""
     nonzero = [t for t in terms if t is not ZERO]
     return reduce(add_any, nonzero) if nonzero else ZERO
 
@@ -493,8 +493,8 @@ def laplacian_jaxpr(
       forced: for each result, the derivatives that must be arrays, even of zeros, in the form of ``marks``.
 
     Returns:
-      A jaxpr from the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each, to the
-      results, followed by the Jacobian and Laplacian of each; and the marks of the results.
+      A jaxpr. It takes the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each.
+      It returns the results, followed by the Jacobian and Laplacian of each. And the marks of the results.
     """
     derivative_avals: list[Any] = []
     first: Any = None

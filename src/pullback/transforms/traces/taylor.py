@@ -629,9 +629,9 @@ class Coefficients(Forward):
 def _of_programs(
     primitive: Primitive, order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Apply an operation that holds programs to operands with Taylor coefficients up to ``order``.
+    """Apply an operation that holds programs to ``primals`` with the Taylor coefficients ``series``, up to ``order``.
 
-    Return the results, and the coefficients of each.
+    Return the results, and the coefficients of each result.
     """
     outs = lifted(primitive, Coefficients(order), list(zip(primals, series, strict=True)), params)
     return [x for x, _ in outs], [cs for _, cs in outs]
