@@ -696,12 +696,13 @@ def _aliases(
 
     Args:
       closed: the program.
-      used: the indices of the leaves of the arguments that are its inputs; None for all.
+      used: the indices of the leaves of the arguments that are inputs of the program; None for all.
       out_index: for each result of the function, ``~i`` if it is the unchanged leaf ``i``; None if there are none.
       call: the arguments.
 
     Returns:
-      The indices of the leaves whose memory is taken; and a dictionary from an input to the result that takes it.
+      The indices of the leaves whose memory is taken; and a dictionary from the index of an input to that of the
+      result.
     """
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}

@@ -59,8 +59,8 @@ class Graph:
 
         Args:
           outputs: the numbers of vertices without successors.
-          order: which vertex to eliminate next: ``"forward"`` the first, ``"reverse"`` the last, ``"markowitz"`` the
-            vertex of the lowest degree, the number of products to eliminate it (the first of several).
+          order: which vertex to eliminate next. ``"forward"``: the first. ``"reverse"``: the last. ``"markowitz"``: the
+            vertex whose elimination takes the fewest products; the first if there are several.
           times: ``times(outer, inner, v)`` multiplies ``outer``, the derivative of ``v`` by the eliminated vertex, by
             ``inner``, the derivative of the eliminated vertex by its predecessor.
           plus: ``plus(a, b, v)`` adds two partial derivatives of ``v``.

@@ -113,7 +113,7 @@ number, an array, :class:`Divided` or :class:`Selected`. None if it is not eleme
 
 
 def edges_of(node: LinearVar) -> Edges | None:
-    """Return the linear operands of an elementwise operation on a tape, each with the partial derivative by it.
+    """Return the linear operands of an elementwise operation on a tape, each with its partial derivative.
 
     Return None if there is no rule for the operation.
     """

@@ -57,7 +57,7 @@ def committed_like(x: Any, model: Any) -> Any:
 
     Args:
       x: the new array.
-      model: an array, or a type with a sharding. If it has another shape or is not committed, ``x`` is returned
+      model: an array, or a type with a sharding. If the model has another shape or is not committed, ``x`` is returned
         unchanged.
     """
     if type(model) is CommittedArray:

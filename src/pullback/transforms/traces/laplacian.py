@@ -556,7 +556,7 @@ def _derivatives(x: LaplacianTriple) -> list[Any]:
 
 
 def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Make a triple of a value and the next arrays in an iterator; it is the inverse of ``_derivatives``.
+    """Make a triple of a value and the next arrays in an iterator, the inverse of ``_derivatives``.
 
     Args:
       derivatives: the iterator over the arrays of Jacobians and Laplacians.

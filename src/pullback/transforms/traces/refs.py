@@ -535,7 +535,7 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """Convert a value to the reference's dtype, to be written; raise if this is impossible or its shape is wrong.
+    """Convert a value to the dtype of the reference, to be written; raise if it does not fit, or its shape is wrong.
 
     ``shape`` is the expected shape. ``what`` names the operation, for error messages.
     """
