@@ -22,7 +22,7 @@ from pullback.transforms.traces.refs import check_aliases, content_of
 
 
 class Options:
-    """The options of ``jit``, with static and donated arguments by position and by name."""
+    """The options of ``jit``; the static and the donated arguments are listed both by position and by name."""
 
     __slots__ = (
         "compiler_options", "device", "donated_names", "donated_nums", "in_placements", "inline", "keep_unused",
@@ -53,7 +53,7 @@ class Options:
         self.device = device
 
     def key(self) -> tuple[Any, ...]:
-        """All options as a tuple."""
+        """Return the values of all options as a tuple, for the keys of caches."""
         return _values_of(self)
 
 
@@ -61,13 +61,13 @@ _values_of = attrgetter(*Options.__slots__)
 
 
 class Call:
-    """The arguments of a call of a function under ``jit``.
+    """The arguments of one call of a function under ``jit``.
 
     Attributes:
       count: the number of positional arguments, including static arguments.
-      treedef: the component of the cache key with the tree of the traced arguments and the static arguments.
+      treedef: the part of the cache key that has the tree of the traced arguments, and the static arguments.
       nested: whether a positional argument is a tree, not an array.
-      refs: the leaves that are references, by index; the methods ``arrays`` and ``avals`` fill it.
+      refs: the leaves that are references, by index; the methods ``arrays`` and ``avals`` fill this dictionary.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Call:
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
 
     def _split(self, options: Options) -> None:
-        """Move the static arguments from ``args`` and ``kwargs`` to ``static``; raise if one is not hashable."""
+        """Move the static arguments from ``args`` and ``kwargs`` to ``static``; raise if a value is not hashable."""
         count = self.count
         for i in sorted({i % count for i in options.static_nums if -count <= i < count}):
             self.static[i] = self.args[i]
@@ -123,7 +123,7 @@ class Call:
         self.kwargs = {k: x for k, x in self.kwargs.items() if k not in self.static}
 
     def arrays(self) -> list[Any]:
-        """Convert the leaves to arrays."""
+        """Return the leaves, converted to arrays."""
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
@@ -148,7 +148,7 @@ class Call:
             raise self._refusal(i, error) from None
 
     def avals(self) -> list[Any]:
-        """The types of the leaves, which may be any objects with a shape and a dtype."""
+        """Return the type of each leaf. Any object with a shape and a dtype may be a leaf."""
         out = []
         for i, x in enumerate(self.leaves):
             if isinstance(x, RefCell):
@@ -160,7 +160,10 @@ class Call:
         return out
 
     def _refusal(self, i: int, error: OperandError) -> OperandError:
-        """Extend ``error``, raised as leaf ``i`` is no array, by the leaf's name and the advice to make it static."""
+        """Return the error for leaf ``i``, which is no array.
+
+        It adds to the message of ``error`` the name of the leaf, and the advice to declare the argument static.
+        """
         return type(error)(
             f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} An argument that is no array must be declared "
             "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
@@ -168,22 +171,22 @@ class Call:
 
     @property
     def fun_name(self) -> str:
-        """The name of the function, which its program has, too."""
+        """The name of the function."""
         found = source.attribute(self.fun, "__name__")
         return found if isinstance(found, str) and found else type(self.fun).__name__
 
     def arg_name(self, i: int) -> str:
-        """The name of leaf ``i``, for messages."""
+        """Return the name of leaf ``i``, for messages."""
         positions = self._positions()
         full = dict(zip(positions, self.args))
         return argument_name(i, self.fun, [full.get(k) for k in range(self.count)], positions, self.kwargs)
 
     def _positions(self) -> list[int]:
-        """The positions of the arguments that are not static."""
+        """Return the positions of the positional arguments that are not static."""
         return [k for k in range(self.count) if k not in self.static]
 
     def donated_leaves(self) -> list[bool]:
-        """For each leaf, whether its argument is donated."""
+        """Return, for each leaf, whether its memory may be reused for results."""
         options, flags = self.options, []
         count = self.count
         wanted = {i % count for i in options.donated_nums if -count <= i < count} if count else set()
@@ -199,16 +202,16 @@ class Call:
 def infer_argnums_argnames(
     fun: Any, argnums: Any, argnames: Any, what: str, who: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Check positions and names of arguments of ``fun``, and complete each from the other by its signature.
+    """Check positions and names of arguments of ``fun``, and add the names of the positions, and vice versa.
 
     Args:
       fun: the function.
-      argnums, argnames: the positions and the names; an argument may be in one of them only.
+      argnums, argnames: the positions and the names, as the user passed them; an argument may be in only one of them.
       what: ``"static"`` or ``"donate"``, for error messages.
       who: the transformation, for error messages.
 
     Returns:
-      All positions and all names, sorted.
+      The positions and the names of all these arguments, sorted; both unchanged if ``fun`` has no signature.
     """
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)

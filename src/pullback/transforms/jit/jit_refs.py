@@ -11,16 +11,16 @@ from pullback.transforms.traces.refs import Scope, check_aliases, contents, writ
 
 
 class UsedRefs:
-    """The references of a traced function.
+    """The references that a traced function uses.
 
-    Its program takes the leaves of the arguments, followed by the contents of references that the function closes over.
-    It returns the results, followed by the new contents of references among the arguments, and of those that it closes
-    over and writes.
+    The inputs of its program are the leaves of the arguments, followed by the contents of the references that the
+    function closes over. The results of the program are the results of the function, followed by the new contents of
+    the references among the arguments, and of the closed-over references that the function writes.
 
     Attributes:
       fun: the function, for error messages.
-      closed_over: the references that it closes over.
-      written: the references among these that it writes.
+      closed_over: the references that the function closes over.
+      written: the references among ``closed_over`` that the function writes.
       inputs: the number of leaves of the arguments.
       results: the number of results of the function.
     """
@@ -37,23 +37,22 @@ class UsedRefs:
     def are_lasting(self) -> bool:
         """Whether the program can be cached.
 
-        It can if all references that the function closes over were made outside of transformations, so that they remain
-        valid.
+        True if all references that the function closes over were made outside of transformations, and so remain valid.
         """
         return all(ref.home is None for ref in self.closed_over)
 
     def check(self, own: Sequence[RefCell]) -> None:
-        """Raise if the function closes over one of ``own``, the references among the arguments."""
+        """Raise if the function closes over one of ``own``, the references among its arguments."""
         check_aliases(own, f"jit of {name_of(self.fun)}", self.closed_over)
 
     def contents(self) -> list[Any]:
-        """The current contents of the references that it closes over."""
+        """Return the current contents of the references that the function closes over."""
         return contents(self.closed_over)
 
     def written_back(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
-        """Write the new contents of references, which are the last results ``outs`` of a run, to the references.
+        """Write the new contents of references, the last of a program's results ``outs``, to the references.
 
-        Return the results of the function. ``own`` are the references among the arguments.
+        Return the other results, those of the function. ``own`` are the references among the arguments.
         """
         self.check(own)
         write_all([*own, *self.written], outs[self.results :])

@@ -24,7 +24,7 @@ class PlacementTree:
 
     Args:
       placements: a tree of shardings, specifications, devices and None.
-      who: the function and the option that it is for, for error messages.
+      who: the function and the option that has the placements, for error messages.
 
     Raises:
       ShardingError: a leaf is none of these (a ValueError and TypeError).
@@ -43,15 +43,15 @@ class PlacementTree:
         self.leaves = tuple(leaves)
 
     def of(self, full: Any, who: str, what: str) -> list[Any]:
-        """Broadcast the placements to a list with an entry for each leaf of ``full``: a device, a sharding, or None.
+        """Broadcast the placements to the tree ``full``; return a device, a sharding, or None for each of its leaves.
 
         Args:
-          full: the tree; the placements are a prefix of it.
+          full: the tree; the tree of placements is a prefix of it.
           who: the function and the option, for error messages.
-          what: describes the tree, for error messages.
+          what: describes ``full``, for error messages.
 
         Raises:
-          ShardingError: the placements are no prefix of the tree (a ValueError).
+          ShardingError: the placements are no prefix of ``full`` (a ValueError).
           MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
         """
         prefix = tree.unflatten(self.treedef, self.leaves)
@@ -75,7 +75,9 @@ class PlacementTree:
 
 
 def placement_of(x: Any, who: str) -> Any:
-    """Convert a user's placement to a device or a sharding over several devices; None stays None.
+    """Convert a user's placement to a device, or to a sharding over several devices; None stays None.
+
+    ``who`` is the function and the option, for error messages.
 
     Raises:
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
@@ -89,11 +91,11 @@ def placement_of(x: Any, who: str) -> Any:
 
 
 def check_fits(placement: Any, shape: Sequence[int], who: str) -> None:
-    """Raise unless a sharding fits arrays of a shape.
+    """Raise if ``placement`` is a sharding that does not fit arrays of the shape ``shape``.
 
     Raises:
-      ShardingError: its specification has more entries than there are axes (a ValueError).
-      IndivisibleError: it does not divide an axis evenly (a ValueError).
+      ShardingError: the sharding's specification has more entries than there are axes (a ValueError).
+      IndivisibleError: the sharding does not divide an axis evenly (a ValueError).
     """
     if isinstance(placement, NamedSharding):
         try:

@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 class ArgInfo(NamedTuple):
-    """Information on a leaf of the arguments.
+    """The type of one leaf of the arguments, and whether the leaf is donated.
 
     Attributes:
-      aval: its type.
-      donated: whether it is donated, so that a result may take its memory.
+      aval: the type.
+      donated: whether a result may take the memory of the leaf.
     """
 
     aval: ShapedArray
@@ -82,7 +82,7 @@ class HloText(str):
     __slots__ = ()
 
     def as_hlo_text(self) -> str:
-        """The text."""
+        """Return the text of the program."""
         return str(self)
 
 
@@ -90,7 +90,7 @@ class Traced:
     """A function that was traced for arguments of some types.
 
     Attributes:
-      jaxpr: the program; captured tracers of enclosing transformations are inputs, after the others.
+      jaxpr: the program; captured tracers of enclosing transformations are its last inputs.
       out_tree: the tree of the results.
       captured: the captured tracers.
       call: the arguments, if the user called ``trace``; None in the cache, which must not keep arguments alive.
@@ -143,9 +143,10 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """The placement of each leaf of the arguments: requested by ``in_shardings``, otherwise its current placement.
+        """Return the placement of each leaf of the arguments.
 
-        It is None for a leaf without a request that is not committed.
+        It is the placement that ``in_shardings`` requests; without a request, the placement to which the leaf is
+        committed, or None.
         """
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
@@ -159,7 +160,7 @@ class Traced:
           lowering_platforms: None, or the name of the platform of that device, in a list.
 
         Raises:
-          UnsupportedArgumentError: it is the name of another platform; use ``export`` instead (a NotImplementedError).
+          UnsupportedArgumentError: another platform is requested; use ``export`` instead (a NotImplementedError).
         """
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
@@ -176,9 +177,10 @@ class Traced:
 
 
 def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
-    """The signature (type and placement) of a leaf of the arguments.
+    """Return the signature (type and placement) of a leaf of the arguments.
 
-    The leaf is an array, a reference, or an object with a shape, a dtype and perhaps a ``sharding``.
+    The leaf is an array, a reference, or an object with a shape, a dtype and perhaps a ``sharding``. The types of
+    arrays are their own; ``aval`` is the type of another object.
     """
     if isinstance(leaf, RefCell):
         leaf = leaf.content
@@ -189,16 +191,16 @@ def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
 
 
 class Lowered:
-    """A lowered function: a module, and the mapping of its inputs and results to those of the function.
+    """A lowered function: a module, and how its inputs and results correspond to those of the function.
 
     Attributes:
       program: the module, for a device.
       used: the indices of the leaves of the arguments that the program takes, or None if it takes all.
-      out_index: None, or for each result of the function the index of a result of the program, or ``~i`` for leaf i of
-        the arguments, which is forwarded.
-      donated: the indices of the leaves of the arguments whose memory it takes.
-      asked_for: whether the device was requested, or an argument is committed, so that the results are committed.
-      actual_placements: the placements of the arguments for which it was lowered.
+      out_index: for each result of the function, the index of a result of the program, or ``~i`` if it is leaf ``i`` of
+        the arguments, unchanged. None if the program returns all results.
+      donated: the indices of the leaves of the arguments whose memory the program takes.
+      asked_for: whether the user requested the device, or an argument is committed; the results are then committed.
+      actual_placements: the placements of the arguments for which the function was lowered.
     """
 
     __slots__ = ("__weakref__", "actual_placements", "asked_for", "donated", "out_index", "program", "traced", "used")
@@ -276,16 +278,16 @@ class Lowered:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """The indices of the leaves of the arguments that are donated."""
+        """The indices of the donated leaves of the arguments."""
         return tuple([i for i, donated in enumerate(self.traced.call.donated_leaves()) if donated])
 
     def compiler_ir(self, dialect: str | None = None) -> str:
-        """The program as text; for ``"hlo"`` it has the method ``as_hlo_text``."""
+        """Return the program as text; the text for ``"hlo"`` has the method ``as_hlo_text``."""
         text = self.as_text(dialect)
         return HloText(text) if dialect == "hlo" else text
 
     def cost_analysis(self) -> dict[str, float]:
-        """The compiler's estimate of operations and memory traffic, before it optimises."""
+        """Return the compiler's estimate of operations and memory traffic, for the program before optimisation."""
         return backend().cost_analysis(self.program.module.text(), self.program.device)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
@@ -306,18 +308,18 @@ class Lowered:
 
 
 class Compiled:
-    """A function compiled for arguments of some types. It is called without the static arguments.
+    """A function compiled for arguments of some types. Calls omit the static arguments.
 
     ``jit`` caches it for later calls.
 
     Attributes:
       signatures: the type and placement of each result of the program.
       unflatten: makes the tree of the results; None for a single array.
-      captured: the captured arrays, which the program takes after its arguments, on its device.
+      captured: the captured arrays, on the program's device; the program takes them after the arguments.
       fits_shardings: whether the shardings of the arguments are those of the program's inputs.
-      donated: the indices of the leaves of the arguments whose memory it takes.
-      simple: whether the program takes all leaves and returns all results, so that a call only has to run it, wrap its
-        results, and delete donated arrays.
+      donated: the indices of the leaves of the arguments whose memory the program takes.
+      simple: whether a call only has to run the program, wrap its results, and delete donated arrays. The program then
+        takes all leaves and returns all results.
       start: ``start(buffers)`` runs the program.
     """
 
@@ -375,7 +377,7 @@ class Compiled:
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
         """Run the program on the leaves of the arguments; return the tree of the results.
 
-        ``own`` are the references among the leaves: their new contents are written to them.
+        ``own`` are the references among the leaves: the program's new contents are written to these references.
         """
         refs = self.refs
         if refs is not None:
@@ -398,7 +400,12 @@ class Compiled:
         return outs[0] if unflatten is None else unflatten(outs)
 
     def _separate_donated(self, arrays: Sequence[Any], buffers: list[Any]) -> None:
-        """Copy the buffers of donated arrays if a buffer occurs twice; raise if an array is donated twice."""
+        """Raise if an array is donated twice; copy the buffers of donated arrays if two inputs share a buffer.
+
+        Args:
+          arrays: the donated arrays.
+          buffers: the inputs of the program; updated in place.
+        """
         check_donated_twice(arrays)
         if len(set(map(id, buffers))) < len(buffers):
             used = self.lowered.used
@@ -428,7 +435,10 @@ class Compiled:
             raise
 
     def _check(self, name: str, arrays: Sequence[Any], treedef: Any) -> None:
-        """Raise unless the arguments have the tree and the types for which the function was compiled."""
+        """Raise unless the arguments have the tree and the types for which the function was compiled.
+
+        ``name`` is the function's name, for error messages.
+        """
         if treedef != self.in_tree:
             raise ArgumentError(
                 f"the compiled {name} takes arguments of the tree {self.in_tree}, but they have the tree {treedef}"
@@ -480,15 +490,15 @@ class Compiled:
         return self.program.executable.text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """The compiler's estimate of operations (``flops``) and memory traffic (``bytes accessed``)."""
+        """Return the compiler's estimate of operations (``flops``) and memory traffic (``bytes accessed``)."""
         return self.program.executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """The memory that arguments, results and temporary values take, in bytes."""
+        """Return the memory that arguments, results and temporary values take, in bytes."""
         return self.program.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
-        """The executable of the runtime."""
+        """Return the executable object of the runtime."""
         return self.program.executable.loaded
 
 
@@ -509,7 +519,7 @@ def _formats(shardings: Any, types: Sequence[Any]) -> Any:
 
 
 def _as_sharding(placement: Any) -> Any:
-    """Convert a placement to a sharding; None is the default device."""
+    """Convert a placement, a device or a sharding, to a sharding; None stands for the default device."""
     return (
         SingleDeviceSharding(placement or devices.default_device())
         if not isinstance(placement, Sharding)
@@ -518,9 +528,10 @@ def _as_sharding(placement: Any) -> Any:
 
 
 def _not_simple() -> None:
-    """Make calls of compiled functions check the device of each argument, when a second device is first used.
+    """Disable the fast path of compiled functions, which does not check the device of each argument.
 
-    Until then they may use a fast path without this check.
+    This is called when a second device is first used. Functions that fit the shardings of their arguments keep the
+    path.
     """
     for cache in all_caches.living():
         for entry in list(cache.values()):  # a copy, since other threads may add entries
@@ -550,7 +561,10 @@ def donate(arrays: Iterable[Any]) -> None:
 
 
 def in_placements(call: Call, traced: Traced) -> list[Any]:
-    """The placements by ``in_shardings`` of the leaves of the positional arguments; empty without ``in_shardings``."""
+    """Return the placement that ``in_shardings`` requests for each leaf of the positional arguments.
+
+    A placement may be None. The list is empty without ``in_shardings``.
+    """
     requested = call.options.in_placements
     if requested is None:
         return []
@@ -564,7 +578,7 @@ def in_placements(call: Call, traced: Traced) -> list[Any]:
 
 
 def _requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """For each leaf the requested placement; the actual placement if none is requested.
+    """Return the requested placement of each leaf, or its actual placement if none is requested.
 
     ``requested`` may be shorter than ``actual``, and may hold None.
     """
@@ -583,7 +597,10 @@ def _with_devices(placement: Any) -> Any:
 
 
 def out_placements(call: Call, traced: Traced) -> list[Any]:
-    """The placements by ``out_shardings`` of the leaves of the result; empty without ``out_shardings``."""
+    """Return the placement that ``out_shardings`` requests for each leaf of the result.
+
+    A placement may be None. The list is empty without ``out_shardings``.
+    """
     requested = call.options.out_placements
     if requested is None:
         return []
@@ -596,7 +613,7 @@ def out_placements(call: Call, traced: Traced) -> list[Any]:
 
 
 def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
-    """The device, or devices, that a program runs on; raise if its inputs are on different devices.
+    """Return the device, or devices, that a program runs on; raise if its inputs are on different devices.
 
     Args:
       call: the arguments and the options.
@@ -605,7 +622,7 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
       consts: the arrays that the program captured.
 
     Returns:
-      The device; and whether the user requested it, or an array or sharding determines it. Otherwise it is the default.
+      The device. And a flag: True if the user, an array or a sharding determines it, False for the default device.
     """
     if call.options.device is not None:
         return devices.device_named(call.options.device), True
@@ -619,9 +636,9 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
 
 
 def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Complete the requested placements of results, for results that are inputs of the program.
+    """Complete the requested placements of results, for results that are unchanged inputs of the program.
 
-    If ``in_shardings`` moved the input, and no placement is requested for the result, the result stays there.
+    Such a result is placed like its input, if ``in_shardings`` moved the input and no placement is requested.
 
     Args:
       jaxpr: the program.
@@ -637,9 +654,9 @@ def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[An
 
 
 def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """Select from the placements of a function's results those of the results that its program computes.
+    """Select, from the placements of a function's results, the placements of the results that its program computes.
 
-    The other results have a negative number in ``out_index``: the caller returns inputs for them.
+    The other results have a negative number in ``out_index``: each is an unchanged input.
     """
     if not out_placements or out_index is None:
         return list(out_placements)
@@ -652,8 +669,8 @@ def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tu
     No result is removed if any of ``out_placements`` is not None.
 
     Returns:
-      For each result of ``closed`` its index among the remaining results, or ``~i`` if it is input i; None if no result
-      was removed. And the program.
+      For each result of ``closed`` its index among the remaining results, or ``~i`` if it is input ``i``; None if no
+      result was removed. And the new program.
     """
     jaxpr = closed.jaxpr
     if any(placement is not None for placement in out_placements) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
@@ -679,12 +696,13 @@ def _aliases(
 
     Args:
       closed: the program.
-      used: the indices of the leaves of the arguments that are its inputs; None for all.
-      out_index: None, or for each result of the function a negative number ``~i`` if it is the unchanged leaf i.
+      used: the indices of the leaves of the arguments that are inputs of the program; None for all.
+      out_index: for each result of the function, ``~i`` if it is the unchanged leaf ``i``; None if there are none.
       call: the arguments.
 
     Returns:
-      The indices of the leaves whose memory is taken; and a dictionary from an input to the result that takes it.
+      The indices of the leaves whose memory is taken; and a dictionary from the index of an input to that of the
+      result.
     """
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}

@@ -30,10 +30,9 @@ MOST_EAGER = 1.0
 
 
 def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compiled | Tiered:
-    """Return the cache entry for a lowered function.
+    """Return the cache entry for a lowered function: a compiled function, or one that runs eagerly at first.
 
-    It is a compiled function; or, with the option ``tiered``, a function that runs eagerly while another thread
-    compiles.
+    With the option ``tiered``, calls may run eagerly while another thread compiles.
 
     Args:
       lowered: the function.
@@ -53,7 +52,7 @@ def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compile
 
 
 def _log(lowered: Lowered) -> None:
-    """Log that calls of a function run eagerly while it compiles, with the expected times of both."""
+    """Log that calls of a function run eagerly while it is compiled, with the expected times of both."""
     import logging  # imported only if needed
 
     program = lowered.program
@@ -65,7 +64,10 @@ def _log(lowered: Lowered) -> None:
 
 
 def _may_be_eager(lowered: Lowered, options: Any) -> bool:
-    """Whether eager calls are equivalent: the function is for the host, and has no requests to the compiler."""
+    """Whether calls of a function may run eagerly instead of compiled, without any difference to the user.
+
+    The function must run on the host, without options for the compiler, shardings or debugging checks.
+    """
     program = lowered.program
     module = program.module
     return not (
@@ -77,9 +79,10 @@ def _may_be_eager(lowered: Lowered, options: Any) -> bool:
 
 
 def _is_worth_it(lowered: Lowered) -> bool:
-    """Whether to run calls eagerly during compilation.
+    """Whether calls should run eagerly during compilation.
 
-    That is if compilation is expected to take long, an eager call to be short, and the executable is not on disk.
+    True if the compilation is expected to take long, an eager call is expected to be short, and the executable is not
+    on disk.
     """
     from pullback.backends.compiler import programs
 
@@ -112,9 +115,10 @@ class Tiered:
         self.unflatten: Callable[[list[Any]], Any] | None = None if out_tree.is_leaf() else trees.unflattener(out_tree)
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """Run the function on the leaves of the arguments: eagerly, or by the program once it is compiled.
+        """Run the function on the leaves of the arguments; return the tree of the results.
 
-        New contents of references are written to ``own``, the references among the leaves.
+        The function runs eagerly until its program is compiled. ``own`` are the references among the leaves: their new
+        contents are written to them.
         """
         if self.job.done or (self._options.tiered or config.tiered) == "off":
             return self._compiled().run(leaves, own)
@@ -136,9 +140,10 @@ class Tiered:
         return outs[0] if self.unflatten is None else self.unflatten(outs)
 
     def _compiled(self) -> Compiled:
-        """Return the compiled function, after replacing this entry by it.
+        """Return the compiled function, and replace this cache entry by it.
 
-        Wait for the other thread if it still compiles; if it failed, compile again in this thread, to raise the error.
+        If the other thread still compiles, wait for it. If its compilation failed, compile in this thread, to raise the
+        error.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
         if devices.here.several_in_use and not found.fits_shardings:  # perhaps only since the thread compiled it

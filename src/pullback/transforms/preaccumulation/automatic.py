@@ -39,14 +39,14 @@ many times the products of the backward pass."""
 def preaccumulated(
     function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Callable[..., list[Any]]:
-    """Trace a function that is to be differentiated at a point; return it as a function that preaccumulates.
+    """Trace a function that is to be differentiated, and return a function of arrays that computes the same results.
 
-    To preaccumulate a region of the program is to compute its local Jacobian in the forward pass. Reverse mode then
-    stores this instead of the intermediate values.
+    Some regions of the returned function are preaccumulated: the forward pass computes their local Jacobian, which
+    reverse mode stores instead of the intermediate values.
 
     Args:
       function: the user's function, for error messages.
-      run: takes and returns flat sequences of arrays; auxiliary results may be any objects.
+      run: the function to trace; it takes and returns flat sequences of arrays; auxiliary results may be any objects.
       primals: the point, as arrays.
       transformation: the name of the transformation, for error messages.
     """
@@ -84,14 +84,14 @@ def check_choice(what: str, preaccumulate: Any) -> None:
 def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: range = range(0)) -> ClosedJaxpr:
     """Replace regions of a program, and of the bodies of its loops, by equations that store a local Jacobian.
 
-    A region is replaced where reverse mode then stores fewer bytes. Return ``closed`` itself if there is none.
+    A region is replaced if reverse mode then stores fewer bytes. Return ``closed`` itself if there is no such region.
 
     Args:
       closed: the program.
       active: for each input, whether the program is differentiated with respect to it.
       name: the name of the function, for error messages.
-      changing: for the body of a loop, the indices of the inputs that change in each step, so that storing them takes
-        memory. Equations that depend only on the inputs before ``changing`` are loop-invariant, and are in no region.
+      changing: for the body of a loop, the indices of the inputs that change in each step. Equations that depend only
+        on the inputs before ``changing`` are loop-invariant, and are in no region.
     """
     flat = flattened(closed)
     invariant = _loop_invariant(flat.jaxpr, changing)
@@ -117,7 +117,10 @@ def automatic(closed: ClosedJaxpr, active: Sequence[bool], name: str, changing: 
 
 
 def _loop_invariant(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
-    """The equations of a loop's body that depend only on the consts of the loop, the inputs before ``changing``."""
+    """Return the equations of a loop's body that depend only on consts.
+
+    The consts are the inputs before ``changing``, which has the indices of the inputs that change in each step.
+    """
     fixed = set(jaxpr.invars[: changing.start])
     invariant: set[Eqn] = set()
     for eqn in jaxpr.eqns:
@@ -129,9 +132,10 @@ def _loop_invariant(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
 
 
 def _within(eqn: Eqn, name: str) -> Eqn:
-    """Return an equation with regions of its loop body or branches replaced by equations that store a local Jacobian.
+    """Replace regions of the loop body or branches of an equation by equations that store a local Jacobian.
 
-    Return the equation unchanged if there is no such region. ``name`` is the function's name, for error messages.
+    Return the new equation, or ``eqn`` itself if there is no such region. ``name`` is the function's name, for error
+    messages.
     """
     stepped = programs_in_step(eqn.primitive, eqn.params)
     programs = {closed: in_step(closed, name, changing) for closed, _, changing in stepped}
@@ -147,10 +151,10 @@ def _within(eqn: Eqn, name: str) -> Eqn:
 
 
 def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
-    """Replace regions of a loop's body, or of a branch, by equations that store a local Jacobian.
+    """Replace regions of a loop's body, or of a branch, by equations that store a local Jacobian; return the program.
 
     Args:
-      closed: the program; all its inexact inputs are differentiated.
+      closed: the program; reverse mode differentiates with respect to all its inexact inputs.
       name: the name of the function, for error messages.
       changing: the indices of the inputs that change in each step; empty for a branch.
     """
@@ -160,16 +164,23 @@ def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
 
 
 def _last_uses(jaxpr: Jaxpr) -> dict[Any, int]:
-    """For each variable the index of the last equation that reads it; for a result the number of equations."""
+    """Return, for each variable, the index of the last equation that reads it.
+
+    For a result of the program, this is the number of equations.
+    """
     last = {a: i for i, eqn in enumerate(jaxpr.eqns) for a in eqn.invars}
     last.update(dict.fromkeys(jaxpr.outvars, len(jaxpr.eqns)))
     return last
 
 
 def _region_equation(jaxpr: Jaxpr, start: int, end: int, last: dict[Any, int], name: str) -> Eqn:
-    """Make one ``preaccumulate`` equation of the equations ``start`` to ``end - 1`` of a program.
+    """Replace the equations ``start`` to ``end - 1`` of a program by one ``preaccumulate`` equation; return it.
 
-    ``last`` has the index of the last equation that reads each variable; ``name`` is for error messages.
+    Args:
+      jaxpr: the program.
+      start, end: the range of equations.
+      last: for each variable, the index of the last equation that reads it.
+      name: the name of the function, for error messages.
     """
     eqns = jaxpr.eqns[start:end]
     bound = {v for eqn in eqns for v in eqn.outvars}
@@ -188,9 +199,9 @@ class Cost(NamedTuple):
 
     Attributes:
       elementwise: whether the equation may be in a region that is replaced by its local Jacobian.
-      operands: the active operands, which depend on differentiated inputs; empty if no derivative passes through.
-      results: the active results, which depend on differentiated inputs.
-      residuals: the size in bytes of each residual, by variable.
+      operands: the operands that depend on differentiated inputs; empty if no derivative is needed.
+      results: the results that depend on differentiated inputs.
+      residuals: the size in bytes of each residual that reverse mode would store, by variable.
     """
 
     elementwise: bool
@@ -200,9 +211,12 @@ class Cost(NamedTuple):
 
 
 def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> list[Cost]:
-    """The cost of each equation of a program in reverse mode, with respect to the inputs that ``active`` flags.
+    """Return the cost of each equation of a program in reverse mode.
 
-    For the body of a loop, ``changing`` has the indices of the inputs that change in each step.
+    Args:
+      closed: the program.
+      active: for each input, whether the program is differentiated with respect to it.
+      changing: for the body of a loop, the indices of the inputs that change in each step.
     """
     costs: list[Cost] = []
     stage_flat(closed, partial(_counted, closed, active, changing, costs), closed.in_avals)
@@ -286,7 +300,7 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
 def _linearized(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], dict[Any, int]]:
     """Linearise an equation at the operands ``values`` with respect to the operands that ``own`` flags.
 
-    Return its active results, and the size of each residual in bytes.
+    Return the results that depend on these operands, and the size in bytes of each residual, by variable.
     """
     if True not in own:
         return [], {}
@@ -308,10 +322,11 @@ def _bytes(aval: ShapedArray) -> int:
 
 
 def choose_regions(jaxpr: Jaxpr, costs: Sequence[Cost]) -> list[tuple[int, int]]:
-    """Choose the regions that save the most memory; return their half-open ranges ``(start, end)`` of equations.
+    """Choose the regions that save the most memory; return the range ``(start, end)`` of each, without ``end``.
 
-    By dynamic programming: ``best[end]``, the largest saving in the first ``end`` equations, is ``best[end - 1]``, or
-    the saving of a region that ends at ``end``, plus ``best`` at its start.
+    ``costs`` has the cost of each equation. The choice is by dynamic programming. The largest saving in the first
+    ``end`` equations is either that in the first ``end - 1``, or the saving of a region from ``start`` to ``end``, plus
+    the largest saving in the first ``start`` equations.
     """
     count = len(jaxpr.eqns)
     ending: list[list[tuple[int, int]]] = [[] for _ in range(count + 1)]
@@ -341,7 +356,10 @@ def choose_regions(jaxpr: Jaxpr, costs: Sequence[Cost]) -> list[tuple[int, int]]
 
 
 def _users(costs: Sequence[Cost]) -> dict[Any, tuple[int, int]]:
-    """For each residual, the indices of the first and the last equation that need it."""
+    """Return, for each residual, the indices of the first and the last equation that need it.
+
+    ``costs`` has the cost, with the residuals, of each equation.
+    """
     users: dict[Any, tuple[int, int]] = {}
     for i, cost in enumerate(costs):
         for v in cost.residuals:

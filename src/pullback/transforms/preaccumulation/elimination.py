@@ -53,12 +53,14 @@ class Graph:
         times: Callable[[Any, Any, int], Any],
         plus: Callable[[Any, Any, int], Any],
     ) -> list[dict[int, Any]]:
-        """Return, for each output, its derivatives by the inputs that it depends on.
+        """Compute the derivatives of outputs by inputs, by eliminating all other vertices.
+
+        Return, for each output, its derivative by each input that it depends on, with the number of the input as key.
 
         Args:
-          outputs: vertices without successors.
-          order: ``"forward"`` eliminates the first vertex first, ``"reverse"`` the last, and ``"markowitz"`` the
-            first of the lowest degree, the number of products to eliminate a vertex.
+          outputs: the numbers of vertices without successors.
+          order: which vertex to eliminate next. ``"forward"``: the first. ``"reverse"``: the last. ``"markowitz"``: the
+            vertex whose elimination takes the fewest products; the first if there are several.
           times: ``times(outer, inner, v)`` multiplies ``outer``, the derivative of ``v`` by the eliminated vertex, by
             ``inner``, the derivative of the eliminated vertex by its predecessor.
           plus: ``plus(a, b, v)`` adds two partial derivatives of ``v``.
@@ -79,10 +81,10 @@ class Graph:
         return [dict(sorted(before[v].items())) for v in outputs]
 
     def _reached(self, outputs: Collection[int]) -> tuple[dict[int, dict[int, Any]], dict[int, set[int]]]:
-        """Find the inputs, and the vertices that the outputs depend on.
+        """Find the vertices that the outputs depend on, and the inputs.
 
-        Return two dictionaries with these vertices as keys: the partial derivatives by their predecessors, and their
-        successors.
+        Return two dictionaries with these vertices as keys: the partial derivatives of each by its predecessors; and
+        the successors of each.
         """
         after: dict[int, set[int]] = {v: set() for v in (*range(self.inputs), *outputs)}
         for v in range(len(self.before) - 1, self.inputs - 1, -1):
@@ -100,7 +102,8 @@ def _ordered(
     Args:
       vertices: the vertices.
       order: ``"forward"``, ``"reverse"`` or ``"markowitz"``, see :meth:`Graph.eliminate`.
-      before, after: the predecessors and successors of each vertex; the caller updates them after each elimination.
+      before: the predecessors of each vertex, with partial derivatives; the caller updates it after each elimination.
+      after: the successors of each vertex; also updated by the caller.
     """
     if order != "markowitz":
         yield from vertices if order == "forward" else reversed(vertices)

@@ -55,8 +55,8 @@ class Entry(NamedTuple):
 
     Attributes:
       result, operand: the indices of the result and of the input.
-      number: the derivative if it is a constant number. None if it is an array: the arrays of the entries are, in their
-        order, further results of the program of :class:`LocalJacobian`.
+      number: the derivative, if it is a constant number. None if it is an array: the program of :class:`LocalJacobian`
+        returns the arrays of all such entries, in order.
       axes: the axes of the array that correspond to axes of the input; the others correspond to axes of the result.
         None for an elementwise derivative.
     """
@@ -71,7 +71,7 @@ class LocalJacobian(NamedTuple):
     """A program that computes the results of another program, and its nonzero partial derivatives.
 
     Attributes:
-      program: from the inputs to the results, followed by the partial derivatives that are arrays.
+      program: takes the inputs; returns the results, followed by the partial derivatives that are arrays.
       entries: the nonzero partial derivatives: constant numbers, or arrays that ``program`` computes.
     """
 
@@ -81,7 +81,10 @@ class LocalJacobian(NamedTuple):
     def apply(self, arrays: Sequence[Any], tangents: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any]:
         """Multiply the Jacobian by tangents of the inputs; return the tangent of each result, or ``ZERO``.
 
-        ``arrays`` has, in order, the partial derivatives in ``entries`` that are not constant numbers.
+        Args:
+          arrays: the partial derivatives that are arrays, in the order of ``entries``.
+          tangents: the tangents of the inputs.
+          out_avals: the types of the results.
         """
         outs: list[Any] = [ZERO] * len(out_avals)
         rest = iter(arrays)
@@ -94,11 +97,11 @@ class LocalJacobian(NamedTuple):
 
 
 def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
-    """A term of the tangent of a result: the product of a partial derivative and the tangent of an input.
+    """Return the product of a partial derivative and the tangent of an input, a term of the tangent of a result.
 
     Args:
       entry: the partial derivative.
-      array: its array, if it is not a constant number.
+      array: the partial derivative as an array; None if it is the constant number ``entry.number``.
       t: the tangent of the input.
       aval: the type of the result.
     """
@@ -116,7 +119,7 @@ def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
 
 @cached_by_jaxpr
 def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str, most: int) -> LocalJacobian:
-    """Compute the local Jacobian of a program.
+    """Compute the local Jacobian of a program: its results, and its partial derivatives by some inputs.
 
     Args:
       closed: the program.
@@ -149,7 +152,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """Raised for an equation that is not elementwise, since elimination does not apply to it.
+    """Raised for an equation that is not elementwise, to which elimination does not apply.
 
     An equation is elementwise if its partial derivatives have the shapes of its results.
     """
@@ -178,8 +181,8 @@ class Recorder:
     def vertex(self, edges: Sequence[tuple[int, Any]], dtype: np.dtype[Any]) -> int:
         """Add a vertex of a dtype to the graph; return its number.
 
-        Each of ``edges`` is the number of an operand's vertex, and the partial derivative by this operand. Derivatives
-        by the same vertex, as in ``x * x``, are summed.
+        Each of ``edges`` is a pair: the number of an operand's vertex, and the partial derivative by this operand. The
+        derivatives by one vertex that occurs twice, as in ``x * x``, are summed.
         """
         joined: dict[int, Any] = {}
         for v, x in edges:
@@ -196,7 +199,7 @@ class Recorder:
           vertices: for each operand its vertex in the graph; None for a constant.
 
         Returns:
-          The results; and the vertex of each, None for a result that depends on no input.
+          The results; and for each result its vertex, or None if it depends on no input.
 
         Raises:
           NotElementwise: the equation is not elementwise.
@@ -227,18 +230,18 @@ class Recorder:
     def _forward(
         self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Vertices
     ) -> tuple[list[Any], list[int | None]]:
-        """Evaluate an operation on scalars, or an elementwise loop, and add its results to the graph, for :meth:`run`.
+        """Evaluate an operation on scalars, or an elementwise loop, and add its results to the graph.
 
-        The partial derivatives come from one forward pass, mapped over the operands.
+        The partial derivatives are computed in one forward pass, which is mapped over the active operands.
 
         Args:
           eqn: the equation.
-          bind: applies its primitive to operands.
+          bind: applies the equation's primitive to operands.
           values: the operands.
-          vertices: the vertex of each operand, or None.
+          vertices: the vertex of each operand, or None for a constant.
 
         Returns:
-          The results, and their vertices, None where a result depends on no input.
+          The results; and for each result its vertex, or None if it depends on no input.
         """
         active = [v is not None for v in vertices]
         own = select(vertices, active)
@@ -259,16 +262,13 @@ class Recorder:
 
 
 def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether the results of an equation, and the operands that ``active`` flags, are scalars.
-
-    Integers and booleans among them may have any shape.
-    """
+    """Whether all inexact values among the results, and among the operands that ``active`` flags, are scalars."""
     atoms = [*select(eqn.invars, active), *eqn.outvars]
     return all(a.aval.shape == () for a in atoms if dtypes.is_inexact(a.aval.dtype))
 
 
 def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether an operation that holds programs, such as a loop, is elementwise in its ``active`` operands."""
+    """Whether an operation that holds programs, such as a loop, is elementwise in its flagged operands."""
     stepped = programs_in_step(eqn.primitive, eqn.params)
     for closed, first, _ in stepped:
         inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)
@@ -284,7 +284,7 @@ def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
 
 @cached_by_jaxpr
 def is_elementwise(closed: ClosedJaxpr) -> bool:
-    """Whether a program is elementwise in all of its real inputs."""
+    """Whether a program has no complex inputs, and is elementwise in all of its inexact inputs."""
     if any(dtypes.is_complex(a.dtype) for a in closed.in_avals):
         return False
     active = [dtypes.is_inexact(a.dtype) for a in closed.in_avals]
@@ -296,7 +296,10 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
 
 
 def _recorded(closed: ClosedJaxpr, active: Sequence[bool], *primals: Any) -> list[Any]:
-    """Return the results of a program; raise ``NotElementwise`` if it is not elementwise in the ``active`` inputs."""
+    """Return the results of a program at ``primals``.
+
+    Raise ``NotElementwise`` if the program is not elementwise in the inputs that ``active`` flags.
+    """
     return record(closed, active, primals).outs
 
 
@@ -327,7 +330,7 @@ def useful_variables(jaxpr: Jaxpr) -> set[Any]:
 
 
 def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) -> Recorded:
-    """Evaluate a program at ``primals``, and build its computational graph from the ``active`` inputs.
+    """Evaluate a program at ``primals``, and build its computational graph, from the inputs that ``active`` flags.
 
     Raises:
       NotElementwise: an equation is not elementwise.
@@ -359,7 +362,8 @@ def _by_elimination(
 ) -> list[Any]:
     """Evaluate an elementwise program, and compute its Jacobian by elimination in the graph of its operations.
 
-    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    The partial derivatives are appended to ``entries``. Return the results, followed by the partial derivatives that
+    are arrays.
     """
     outs, vertices, recorder = record(closed, active, primals)
     where = [i for i, flag in enumerate(active) if flag]
@@ -385,14 +389,15 @@ def _by_elimination(
 
 
 def _inexact(avals: Sequence[ShapedArray]) -> int:
-    """The total number of elements of the arrays of types ``avals`` that have an inexact dtype."""
+    """Return the total number of elements of the arrays of types ``avals``, without integers and booleans."""
     return sum(a.size for a in avals if dtypes.is_inexact(a.dtype))
 
 
 def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> bool:
-    """Whether to compute the Jacobian of a program by its ``active`` inputs by columns, instead of by rows.
+    """Whether to compute a program's Jacobian by columns (in forward mode) instead of by rows.
 
-    True for the order ``"forward"``, False for ``"reverse"``; for ``"markowitz"``, if it has no more columns than rows.
+    ``active`` flags the inputs to differentiate by. The order ``"forward"`` asks for columns, ``"reverse"`` for rows;
+    with ``"markowitz"``, the Jacobian is computed by columns unless it has fewer rows.
     """
     if order != "markowitz":
         return order == "forward"
@@ -400,7 +405,7 @@ def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> b
 
 
 def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
-    """Raise if an active input or a result is complex."""
+    """Raise if an active input or a result is complex. The error message names the function ``name``."""
     made = {v: eqn for eqn in closed.jaxpr.eqns for v in eqn.outvars}
     for a in (*select(closed.jaxpr.invars, active), *closed.jaxpr.outvars):
         if dtypes.is_complex(a.aval.dtype):
@@ -413,7 +418,7 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
 
 
 def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
-    """Raise if the Jacobian of a program by its ``active`` inputs would have more than ``most`` elements.
+    """Raise if the Jacobian of a program, by the inputs that ``active`` flags, would have more than ``most`` elements.
 
     The error message names ``eqn``, an equation that is not elementwise, and the function ``name``.
     """
@@ -430,7 +435,7 @@ def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: in
 def columns_of(
     function: Any, run: Any, values: Sequence[Any], active: Sequence[bool], basis: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Evaluate a function, and its derivative along a batch of tangents.
+    """Evaluate a function, and its derivatives along a batch of tangents.
 
     Args:
       function: the function, for error messages.
@@ -440,7 +445,7 @@ def columns_of(
       basis: the tangents of the active values, with the batch along axis 0.
 
     Returns:
-      The results; and their tangents, with the batch along axis 0, or ``ZERO``.
+      The results; and the tangent of each result, with the batch along axis 0, or ``ZERO``.
     """
     nonzero: list[bool] = []
 
@@ -458,7 +463,10 @@ def columns_of(
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """Move the mapped axis ``dim`` to the front; if it is None, repeat ``x`` along a new first axis of ``count``."""
+    """Move the mapped axis ``dim`` to the front; if ``dim`` is None, repeat ``x`` along a new first axis.
+
+    ``count`` is the size of the new axis.
+    """
     return broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
 
 
@@ -468,11 +476,11 @@ def _first(x: Any, dim: int) -> Any:
 
 
 def _unit(index: int, count: int, aval: ShapedArray) -> Any:
-    """The tangents of one of several values, in a batch with one direction for each value, along axis 0.
+    """Return a batch of ``count`` tangents for one of ``count`` values: ones at ``index`` of axis 0, zeros elsewhere.
 
     Args:
-      index: the index of the value: its tangent is 1 in direction ``index``, and 0 in the others.
-      count: the number of values.
+      index: the index of the value.
+      count: the number of values, and of tangents.
       aval: the type of the value.
     """
     units = convert_element_type(eq_p.bind(iota(np.int32, (count,), 0), index), dtypes.tangent_dtype(aval.dtype))
@@ -480,9 +488,10 @@ def _unit(index: int, count: int, aval: ShapedArray) -> Any:
 
 
 def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
-    """The standard basis of the space of several values, as a batch of ``count`` tangents for each value.
+    """Return the standard basis of the space of several values: a batch of ``count`` tangents for each value.
 
-    It is computed from indices, so that a compiled program need not store it.
+    ``count`` is the number of elements of all values. The basis is computed from indices, so that a compiled program
+    need not store it.
     """
     rows, start = iota(np.int32, (count, 1), 0), 0
     batches = []
@@ -496,9 +505,9 @@ def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
 
 
 def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Split an array by value: its first axis is over the elements of all values of types ``avals``.
+    """Split an array whose first axis is over the elements of several values into an array for each value.
 
-    Return an array for each value, with the value's axes instead of the first axis.
+    ``avals`` are the types of the values. In each array, the axes of the value replace the first axis.
     """
     slices, start = [], 0
     for aval in avals:
@@ -511,7 +520,8 @@ def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
 def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
     """Evaluate a program, and compute its Jacobian in forward mode.
 
-    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    The partial derivatives are appended to ``entries``. Return the results, followed by the partial derivatives, which
+    are arrays.
     """
     where = [i for i, flag in enumerate(active) if flag]
     avals = select(closed.in_avals, active)
@@ -529,7 +539,8 @@ def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry
 def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
     """Evaluate a program, and compute its Jacobian in reverse mode.
 
-    Append the partial derivatives to ``entries``. Return the results, followed by the arrays of the entries.
+    The partial derivatives are appended to ``entries``. Return the results, followed by the partial derivatives, which
+    are arrays.
     """
     outs, tape = linearize_flat(closed, jaxpr_as_fun(closed), primals, active)
     where = [i for i, flag in enumerate(active) if flag]

@@ -48,14 +48,16 @@ _INTO: dict[Primitive, Any] = {
 
 
 class HostStep(NamedTuple):
-    """An equation that NumPy computes. Values are referred to by their numbers in the :class:`HostProgram`.
+    """An equation that NumPy computes.
+
+    The attributes refer to values by their numbers in the :class:`HostProgram`.
 
     Attributes:
       rule: the host rule, with the parameters.
       operands: the operands.
       result: the result.
-      into: an operand that is not read later, and whose memory the result takes; or None.
-      dead: the values that are not read later.
+      into: an operand whose memory the result takes, since no later equation reads it; or None.
+      dead: the values that no later equation reads.
     """
 
     rule: Callable[..., Any]
@@ -66,12 +68,12 @@ class HostStep(NamedTuple):
 
 
 class HostProgram(NamedTuple):
-    """A program that NumPy computes. Its values are numbered: inputs, known values, results of equations.
+    """A program that NumPy computes. Its values are numbered: inputs, then known values, then results of equations.
 
     Attributes:
       known: the constants and literals.
       steps: the equations.
-      results: the number of each result, and whether it is weakly typed.
+      results: for each result its number, and whether it is weakly typed.
     """
 
     known: list[Any]
@@ -79,7 +81,7 @@ class HostProgram(NamedTuple):
     results: list[tuple[int, bool]]
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """Compute the results for concrete arguments; the caller turns NumPy's warnings off."""
+        """Return the results for concrete arguments; the caller turns NumPy's warnings off."""
         values = [*[host_value(as_array(x)) for x in args], *self.known, *[None] * len(self.steps)]
         for rule, operands, result, into, dead in self.steps:
             if into is not None:
@@ -93,7 +95,10 @@ class HostProgram(NamedTuple):
 
 @cached_by_jaxpr
 def host_program(closed: ClosedJaxpr) -> HostProgram | None:
-    """Prepare a program for NumPy; None if arrays are small, or an operation has no host rule."""
+    """Prepare a program for evaluation by NumPy.
+
+    Return None if arrays are so small that this is not faster, or an operation has no host rule.
+    """
     jaxpr = closed.jaxpr
     if any(eqn.primitive.host_rule is None or eqn.primitive.multiple_results for eqn in jaxpr.eqns):
         return None

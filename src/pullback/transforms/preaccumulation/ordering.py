@@ -18,7 +18,7 @@ from pullback.transforms.traces.equal_programs import param_key
 
 
 def economical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Optimise a program: compute each value once, in an order in which few elements are live at a time.
+    """Return an optimised program: it computes each value once, in an order in which few elements are live at a time.
 
     Args:
       closed: a program without effects.
@@ -30,10 +30,10 @@ def economical(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
-    """Remove the equations that repeat an earlier one.
+    """Remove each equation that repeats an earlier equation.
 
-    Return the remaining equations, and the results ``outs``. In both, the results of an earlier equation replace those
-    of the equation that repeats it.
+    Return the remaining equations, and the results ``outs``. In both, variables of removed equations are replaced by
+    those of the earlier equations.
     """
     first: dict[Any, list[Var]] = {}
     same: dict[Any, Any] = {}
@@ -54,8 +54,9 @@ def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn]
 
 
 def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
-    """Remove negations by turning sums into differences and vice versa, which changes no rounding.
+    """Remove negations by turning sums into differences and differences into sums; return the equations.
 
+    Rounding does not change, and the results ``outs`` of the program remain the same. For example,
     ``b = neg a; c = mul b d; e = add f c`` becomes ``c' = mul a d; e = sub f c'``.
     """
     absorbed = _absorbed(eqns, outs)
@@ -85,9 +86,10 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
 
 
 def _absorbed(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
-    """The variables whose negation can be removed, since all operations that read them can absorb the sign.
+    """Return the variables whose negation can be removed, since all operations that read them can absorb the sign.
 
-    A sum absorbs it by becoming a difference. A product absorbs it if the operations that read the product do.
+    A sum absorbs the sign by becoming a difference. A product absorbs the sign if all operations that read the product
+    can do so. The results ``outs`` are not among the variables.
     """
     absorbed: set[Any] = set()
     refused: set[Any] = set(outs)
@@ -104,10 +106,11 @@ def _absorbed(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
 
 
 def ordered(eqns: list[Eqn], outs: Sequence[Any]) -> list[Eqn]:
-    """Return the equations in their order or sorted by level, whichever has fewer live elements at its peak.
+    """Return the equations unchanged or sorted by level, whichever order has fewer live elements at its peak.
 
-    The level of an equation is 1 more than the highest level of its operands. Sorting by level moves the products of
-    derivatives, which elimination appends at the end, to where their factors are computed.
+    The level of an equation is 1 more than the highest level of its operands. ``outs`` are the results of the program.
+    Sorting by level moves the products of derivatives, which elimination appends at the end, to where their factors
+    are computed.
     """
     levels: dict[Any, int] = {}
     for eqn in eqns:
@@ -117,7 +120,10 @@ def ordered(eqns: list[Eqn], outs: Sequence[Any]) -> list[Eqn]:
 
 
 def peak_elements(eqns: Sequence[Eqn], outs: Sequence[Any]) -> int:
-    """The largest number of live elements of results of equations, if each result is freed after its last use."""
+    """Return the largest number of live elements, if each result of an equation is freed after its last use.
+
+    Inputs do not count. ``outs`` are the results of the program, which are never freed.
+    """
     live = peak = 0
     made: set[Any] = set()
     for eqn, dead in zip(eqns, last_uses(eqns, outs), strict=True):
@@ -129,7 +135,10 @@ def peak_elements(eqns: Sequence[Eqn], outs: Sequence[Any]) -> int:
 
 
 def last_uses(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[list[Any]]:
-    """For each equation, the variables among its operands and results that no later equation and no result reads."""
+    """Return, for each equation, the variables that are dead after it.
+
+    These are the operands and results of the equation that no later equation reads and that are not in ``outs``.
+    """
     read: set[Any] = set(outs)
     found: list[list[Any]] = []
     for eqn in reversed(eqns):

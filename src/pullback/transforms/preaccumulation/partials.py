@@ -49,7 +49,7 @@ class Selected(Factor):
 
 
 class Divided(Factor):
-    """The partial derivative ``1 / x``: multiplication by it is division by ``x``, its array ``divisor``."""
+    """The partial derivative ``1 / x``. To multiply by it is to divide by ``divisor``, the array ``x``."""
 
     __slots__ = ("divisor",)
 
@@ -69,7 +69,10 @@ def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def stored(partial: Any) -> Any:
-    """The array to store for multiplications by a partial derivative: itself, or the array of a :class:`Factor`."""
+    """Return the array that is stored for multiplications by a partial derivative.
+
+    This is the derivative itself; for a :class:`Factor`, the divisor or the array that selects.
+    """
     if isinstance(partial, Selected):
         return partial.which
     return partial.divisor if isinstance(partial, Divided) else partial
@@ -110,9 +113,9 @@ number, an array, :class:`Divided` or :class:`Selected`. None if it is not eleme
 
 
 def edges_of(node: LinearVar) -> Edges | None:
-    """The operands of an elementwise operation on a tape, each with the partial derivative by it.
+    """Return the linear operands of an elementwise operation on a tape, each with its partial derivative.
 
-    None if there is no rule for the operation. An operand that is not linear is left out.
+    Return None if there is no rule for the operation.
     """
     if node.primitive is None or node.results is not None or dtypes.is_complex(node.dtype):
         return None
@@ -121,19 +124,22 @@ def edges_of(node: LinearVar) -> Edges | None:
 
 
 def _sum(x: Any, y: Any, sign: int = 1) -> Edges:
-    """The linear operands of ``x + y``, or of ``x - y`` if ``sign`` is -1, with their partial derivatives, 1 or -1."""
+    """Return the linear operands of ``x + y``, each with its partial derivative, 1 or -1.
+
+    If ``sign`` is -1, the operation is ``x - y``.
+    """
     return [(v, n) for v, n in ((x, 1), (y, sign)) if type(v) is LinearVar]
 
 
 def _select(which: Any, *cases: Any) -> Edges:
-    """The linear operands among the ``cases`` of ``select_n(which, *cases)``, with their partial derivatives."""
+    """Return the linear operands among ``cases`` in ``select_n(which, *cases)``, each with its partial derivative."""
     return [(x, Selected(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
 
 
 def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Edges | None:
-    """The linear operand of a broadcast, with its partial derivative.
+    """Return the linear operand of a broadcast, with its partial derivative.
 
-    None if the broadcast is not one that elementwise operations do implicitly.
+    Return None if the broadcast is not one that elementwise operations do implicitly.
     """
     trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
     return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None

@@ -39,14 +39,14 @@ Dims = Sequence[int | None]
 class Region:
     """A region of a program that is differentiated by its local Jacobian.
 
-    Under ``vmap`` the Jacobian is computed for one example, and its program is then mapped.
+    Under ``vmap`` the Jacobian is computed for one example, and the program that computes it is then mapped.
 
     Attributes:
       program: the program of one example.
       name: the name of the function, for error messages.
       order: the order of elimination.
-      is_jacobian: whether the program computes results and a Jacobian. If its own Jacobian would be large, it is
-        differentiated as an ordinary program.
+      is_jacobian: whether the program computes the results and the Jacobian of another region. Such a program is
+        differentiated as an ordinary program if its own Jacobian would be large.
       axes: the axis of each ``vmap``, from the innermost, with its position in each operand.
     """
 
@@ -68,10 +68,11 @@ class Region:
         return program
 
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
-        """Differentiate the region in forward mode.
+        """Differentiate the region in forward mode; ``nonzero`` says which operands have tangents.
 
-        ``nonzero`` says which operands have tangents. Return a program from the operands and their tangents to the
-        results and their tangents; and, for each result, whether it has a tangent.
+        Returns:
+          A program that takes the operands and their tangents, and returns the results and their tangents. And for each
+          result, whether it has a tangent.
         """
         program = self.program
         if any(axis.size == 0 for axis, _ in self.axes):  # an unmapped result would be read from the first example
@@ -93,10 +94,10 @@ class Region:
 
 
 def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
-    """Remove the mapped axis from some results of a mapped program; ``which`` flags the results.
+    """Remove the mapped axis from the results of a mapped program that ``which`` flags.
 
-    Their values are equal for all examples. They have the axis because elimination computes the derivatives of all
-    results together.
+    The values of these results are equal for all examples. They have the axis because elimination computes the
+    derivatives of all results together.
     """
     if True not in which:
         return closed
@@ -125,7 +126,10 @@ def bind(region: Region, operands: Sequence[Any]) -> list[Any]:
 
 @preaccumulate_p.impl
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Evaluate ``params["jaxpr"]``: op by op if it is short, by NumPy if its arrays are large, otherwise compiled."""
+    """Evaluate ``params["jaxpr"]``; return its results.
+
+    A short program runs op by op, a program with large arrays by NumPy, and any other is compiled.
+    """
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
     at_home = all(map(is_on_default_device, args))
@@ -146,7 +150,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Evaluate a program under the current trace, and free each value after its last use."""
+    """Evaluate a program under the current trace, freeing each value after its last use; return its results."""
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -166,7 +170,7 @@ def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 @cached_by_jaxpr
 def _last_uses(closed: ClosedJaxpr) -> list[list[Any]]:
-    """The variables that are dead after each equation, cached in the program."""
+    """Return the variables that are dead after each equation; the list is cached in the program."""
     return last_uses(closed.jaxpr.eqns, closed.jaxpr.outvars)
 
 
@@ -191,7 +195,7 @@ def _derivative(
       most: the largest number of elements of a Jacobian that is not computed by elimination.
 
     Returns:
-      A program from inputs and tangents to results and tangents; and for each result whether it has a tangent.
+      A program that takes inputs and tangents, and returns results and tangents. And which results have tangents.
     """
     local = local_jacobian(closed, nonzero, order, name, most)
     region = Region(local.program, name, order, is_jacobian=True)

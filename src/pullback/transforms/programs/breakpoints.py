@@ -55,14 +55,17 @@ def debug_breakpoint(
 
 
 def _stop(frame: FrameType) -> None:
-    """Start the debugger in a frame."""
+    """Start the debugger in the frame ``frame``."""
     from pdb import Pdb
 
     Pdb(nosigint=True).set_trace(frame)
 
 
 def _stop_later(frame: FrameType, ordered: bool) -> None:
-    """Record a callback, ordered if ``ordered``, that stops in the debugger with the variables' values of ``frame``."""
+    """Record a callback that stops in the debugger, and shows the values of the variables of ``frame``.
+
+    ``ordered`` says whether the callback keeps its position among other ordered callbacks.
+    """
     variables = dict(frame.f_locals)
     traced = {name: x for name, x in variables.items() if _has_values_later(x)}
     filename, line = frame.f_code.co_filename, frame.f_lineno
@@ -79,9 +82,9 @@ def _stop_later(frame: FrameType, ordered: bool) -> None:
 
 
 def _has_values_later(x: Any) -> bool:
-    """Whether a tree has traced leaves, and all of these belong to active transformations.
+    """Whether a tree has traced leaves, and a callback can receive their values when the program runs.
 
-    A callback can then receive their values when the program runs.
+    It can if all traced leaves belong to active transformations.
     """
     try:
         traced = [leaf for leaf in tree.leaves(x) if isinstance(leaf, Tracer)]

@@ -53,11 +53,11 @@ def _name(function: Any) -> str:
 
 
 class HostFunction:
-    """A user's function of trees as a function from flat NumPy arrays to flat NumPy arrays, whose types are checked.
+    """A user's function of trees, wrapped as a function of flat NumPy arrays, which checks the types of its results.
 
     Attributes:
-      avals: the types of its results.
-      settings: the configuration at the call, under which the function runs, on whichever thread.
+      avals: the declared types of the results.
+      settings: the configuration when the callback was called. The function runs under it, on any thread.
     """
 
     __slots__ = ("__name__", "avals", "function", "in_tree", "settings", "who")
@@ -82,7 +82,7 @@ class HostFunction:
             return [self._checked(i, x, a) for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))]
 
     def _checked(self, i: int, x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-        """Convert result ``i`` to a NumPy array; raise unless it has the declared type."""
+        """Convert ``x``, result ``i`` of the function, to a NumPy array; raise unless ``aval`` is its type."""
         array = as_array(x)
         if array.shape != aval.shape or array.dtype != aval.dtype:
             raise CallbackError(
@@ -92,7 +92,7 @@ class HostFunction:
         return np.asarray(host_value(array))
 
     def batched(self, size: int) -> HostFunction:
-        """Return the same function, declared to take and return batches of ``size`` examples, along axis 0."""
+        """Return this function declared to take and return batches of ``size`` examples, along axis 0."""
         other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
         other.settings = self.settings
         return other
@@ -102,7 +102,7 @@ class Looped:
     """A host function that calls another host function for each example of a batch, along axis 0.
 
     Attributes:
-      avals: the types of its results.
+      avals: the types of the results, which are batches.
     """
 
     __slots__ = ("__name__", "avals", "call", "mapped", "size")
@@ -123,26 +123,23 @@ class Looped:
         return outs
 
     def batched(self, size: int) -> Looped:
-        """Return a host function that loops over one more axis, of ``size`` examples, of all operands."""
+        """Return a host function that also loops over a further first axis, of ``size`` examples, of all operands."""
         return Looped(self, [True] * len(self.mapped), size)
 
 
 def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
-    """Extend a type by a first axis of ``size``."""
+    """Return the type ``aval`` with a further first axis of ``size``."""
     return aval.update(shape=(size, *aval.shape))
 
 
 def _example(x: Any, i: int) -> Any:
-    """Example ``i`` of a batch. Random keys, a dtype that NumPy lacks, remain in an ``ArrayImpl``."""
+    """Return example ``i`` of a batch. Random keys stay in an ``ArrayImpl``, since NumPy lacks their dtype."""
     return ArrayImpl(x._value[i]) if isinstance(x, ArrayImpl) else x[i, ...]
 
 
 @contextmanager
 def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
-    """A block that runs in eager mode, outside of all transformations, with the configuration ``settings``.
-
-    A callback runs in it, on whichever thread the runtime calls it.
-    """
+    """A context for running a callback: eagerly, outside of transformations, with the configuration ``settings``."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
@@ -158,7 +155,7 @@ def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
 
 
 def _argument(value: np.ndarray[Any, Any]) -> Any:
-    """Convert elements to an argument of a user's function: a read-only NumPy array; for keys an ``ArrayImpl``."""
+    """Convert an array to an argument of a user's function: a read-only NumPy array, or an ``ArrayImpl`` for keys."""
     if dtypes.is_key(value.dtype):
         return ArrayImpl(value)
     return read_only(value)
@@ -179,18 +176,18 @@ call, and silently be zero.
 
 
 class NotRepeatable(Exception):
-    """Raised when a program cannot run again without its effects.
+    """Raised when a program cannot run again without repeating its effects.
 
-    It has a callback whose effects happened in the first run, and whose results it needs.
+    The program needs the result of a callback with effects, which have happened in the first run.
     """
 
 
 class _EagerMode(threading.local):
-    """Settings of this thread for running programs operation by operation.
+    """Settings of a thread for running programs operation by operation.
 
     Attributes:
-      again: whether the effects of the program have happened in an earlier run.
-      as_compiled: whether callbacks raise the errors that they raise in compiled programs.
+      again: whether the program runs again, and its effects have happened in an earlier run.
+      as_compiled: whether errors of callbacks are raised as in compiled programs.
     """
 
     again = False
@@ -202,10 +199,10 @@ _mode = _EagerMode()
 
 @contextmanager
 def without_effects() -> Iterator[None]:
-    """A block in which eager evaluation omits callbacks for effects, and raises at those that also return values.
+    """A context in which eager evaluation skips callbacks that have effects and no results.
 
     Raises:
-      NotRepeatable: ``io_callback`` is called.
+      NotRepeatable: a callback has effects and results.
     """
     before, _mode.again = _mode.again, True
     try:
@@ -216,7 +213,7 @@ def without_effects() -> Iterator[None]:
 
 @contextmanager
 def as_compiled() -> Iterator[None]:
-    """A block in which errors of callbacks in eager evaluation become HostFunctionError, as in a compiled program."""
+    """A context in which errors of callbacks that run eagerly become HostFunctionError, as in a compiled program."""
     before, _mode.as_compiled = _mode.as_compiled, True
     try:
         yield
@@ -225,7 +222,11 @@ def as_compiled() -> Iterator[None]:
 
 
 def _evaluate_effect(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    """Evaluate a callback with effects, unless they have happened in an earlier run."""
+    """Evaluate a callback with effects, and return its results; skip it if its effects have happened in an earlier run.
+
+    Raises:
+      NotRepeatable: a callback that has results would be skipped.
+    """
     if not _mode.again:
         return _evaluate(primitive, args, params)
     if params["call"].avals:
@@ -234,7 +235,7 @@ def _evaluate_effect(primitive: Primitive, args: Sequence[Any], params: dict[str
 
 
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    """Evaluate a callback eagerly."""
+    """Evaluate a callback eagerly; return its results."""
     arrays = [_argument(host_value(as_array(x))) for x in args]
     call = params["call"]
     outs = _raising_as_compiled(primitive, call, arrays) if _mode.as_compiled else call(*arrays)
@@ -244,7 +245,7 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
     """Run the host function ``call`` on ``arrays``; return its results.
 
-    An exception becomes the HostFunctionError that a compiled program raises.
+    If the function raises an exception, raise a HostFunctionError instead, as a compiled program does.
     """
     outer, _mode.as_compiled = _mode.as_compiled, False  # the function's own operations are not the program's
     try:
@@ -258,10 +259,10 @@ def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any])
 
 
 def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any]], *operands: Any) -> tuple[Any, ...]:
-    """Run a callback for a compiled program.
+    """Run a callback for a compiled program; return its results.
 
     Args:
-      primitive: the primitive of the callback; if it is ordered, a token is the first operand and the first result.
+      primitive: the primitive of the callback; if it has effects, a token is the first operand and the first result.
       call: the host function.
       kinds: the dtype of each operand.
       operands: views of buffers that are valid only during the call.
@@ -282,9 +283,9 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    """The lowering rule of callbacks: emit a custom call, and add the function to the module's list.
+    """The lowering rule of callbacks: emit a custom call, and return its results.
 
-    At run time the custom call finds the function by its index in this list.
+    At run time the custom call finds the host function ``call`` by its index in the module's list of callbacks.
     """
     from pullback.backends.host.calls import TARGET
 
@@ -315,7 +316,7 @@ for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, required_ca
 
 
 def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: Any, **params: Any) -> Any:
-    """The jvp rule of callbacks with results, which raises."""
+    """The jvp rule of callbacks that have results: raise an error, as their derivative is unknown."""
     raise CallbackError(
         f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
         "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
@@ -334,7 +335,10 @@ for _primitive in (pure_callback_p, io_callback_p, required_callback_p):
 def _loop(
     primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, call: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of a callback: a single callback, whose function loops over the examples."""
+    """The batching rule of a callback: make one callback, whose host function loops over the examples.
+
+    Return the results, with the mapped axis in front, and the position of this axis in each.
+    """
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     looped = Looped(call, [d is not None for d in dims], axis.size)
     return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)
@@ -356,7 +360,7 @@ def _io_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, ordered: boo
 def _pure_batch(
     primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None
 ) -> Any:
-    """The batching rule of a pure callback, by its ``vmap_method``."""
+    """The batching rule of ``pure_callback``, for each choice of ``vmap_method``."""
     if vmap_method is None:
         raise CallbackError(
             f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
@@ -391,7 +395,7 @@ def _call_for_results(
       primitive: the primitive of the callback.
       function: the user's function.
       result_shape_dtypes: the tree of declared types.
-      args, kwargs: the arguments; raise if a leaf is not an array.
+      args, kwargs: the arguments; an error is raised for a leaf that is not an array.
       params: further parameters of the primitive.
     """
     who = primitive.name
@@ -517,7 +521,7 @@ def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordere
 
     Args:
       function: the user's function.
-      args, kwargs: its arguments. Leaves that are no arrays are passed to it unchanged.
+      args, kwargs: the arguments; leaves that are no arrays are passed to the function unchanged.
       ordered: whether this call keeps its position among the other ordered calls of a program.
       numbers: whether Python numbers are converted to arrays, too.
     """
@@ -670,7 +674,13 @@ def debug_print(
 
 
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
-    """Raise unless a format string refers to exactly the ``count`` positional arguments and the ``kwargs``."""
+    """Raise unless a format string refers to all arguments, and to no others.
+
+    Args:
+      fmt: the format string.
+      count: the number of positional arguments.
+      kwargs: the arguments by name.
+    """
     try:
         used = set(_fields(fmt, iter(range(sys.maxsize))))
     except ValueError as error:
@@ -688,7 +698,10 @@ def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
 
 
 def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
-    """Yield the positions and names of a format string's arguments; ``automatic`` yields those for fields ``{}``."""
+    """Yield the position or the name of the argument of each field in a format string.
+
+    ``automatic`` yields the positions for fields without either, ``{}``.
+    """
     from string import Formatter
 
     for _, field, spec, _ in Formatter().parse(fmt):

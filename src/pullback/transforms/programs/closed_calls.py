@@ -16,7 +16,7 @@ from pullback.transforms.traces.inlining import write_program
 
 
 def _call_primitive(name: str) -> Primitive:
-    """Make a primitive that calls a program, its parameter ``call_jaxpr``.
+    """Make a primitive that runs a program, its parameter ``call_jaxpr``.
 
     Evaluation, lowering and transformations apply to the equations of the program one by one.
     """

@@ -24,9 +24,14 @@ runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
 
 @cached_by_jaxpr
 def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, placements: tuple[Any, ...]) -> Any:
-    """Compile a program for a device; the executable is cached in the program.
+    """Compile a program for a device; the executable is cached in ``closed``.
 
-    ``asked_for`` says whether an operand is committed, and ``placements`` are the placements of the operands.
+    Args:
+      closed: the program.
+      name: its name.
+      device: the device.
+      asked_for: whether an operand is committed.
+      placements: the placements of the operands.
     """
     from pullback.backends.compiler.programs import Lowered
 
@@ -34,7 +39,10 @@ def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, place
 
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
-    """Run a program on concrete arrays, compiled for the device that they are on."""
+    """Compile a program for the device of its concrete arguments, and run it; return the results.
+
+    ``name`` is the program's name.
+    """
     from pullback.backends.devices.devices import device_for
 
     arrays = [concrete(x) for x in args]
@@ -45,12 +53,12 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
 
 
 def committed_signatures(arrays: Sequence[Any]) -> list[Any]:
-    """The signatures of the arrays that are committed to a placement."""
+    """Return the signature (type and placement) of each array that is committed to a placement."""
     return [x._signature for x in arrays if isinstance(x, CommittedArray)]
 
 
 def concrete(x: Any) -> ArrayImpl:
-    """Convert an operand of an operation that is evaluated to an array.
+    """Convert an operand to a concrete array.
 
     Raises:
       UnexpectedTracerError: the operand is a tracer, which has leaked.
@@ -62,10 +70,7 @@ def concrete(x: Any) -> ArrayImpl:
 
 
 def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Decorate an impl rule so that it runs under the evaluation trace.
-
-    The operations that the rule applies are then evaluated, and no transformation sees them.
-    """
+    """Decorate an impl rule so that operations in it are evaluated, and no enclosing transformation sees them."""
 
     def impl(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outer, state.trace = state.trace, state.bottom
@@ -79,7 +84,7 @@ def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 @provides
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation without a host rule: by its impl rule, its decomposition, or as a compiled program."""
+    """Evaluate an operation that has no host rule: by its impl rule, its decomposition, or as a compiled program."""
     evaluator = primitive.impl_rule
     if evaluator is not None:
         return evaluator(args, params)
@@ -91,7 +96,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 
 def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The impl rule of ``jit``: runs the compiled program, or its equations if ``disable_jit`` is set."""
+    """The impl rule of ``jit``: run the compiled program, or its equations one by one if ``disable_jit`` is set."""
     closed = params["jaxpr"]
     if config.disable_jit:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -39,9 +39,9 @@ device_put_p = Primitive("device_put", passes_nan=True)
 
 
 def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
-    """Commit an array to a placement, a device or a sharding; programs that take it then run there.
+    """Commit an array to a placement, a device or a sharding, so that programs that take the array run there.
 
-    If the array is there already, the result shares its memory.
+    If the array is already there, the result shares its memory.
     """
     with transfers.explicit():
         buffer = buffer_at(x, placement)
@@ -53,11 +53,12 @@ def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
 
 
 def committed_like(x: Any, model: Any) -> Any:
-    """Commit a new array to the placement of a model.
+    """Commit a new array to the placement of another array, the model; return it.
 
     Args:
-      x: the array.
-      model: an array, or a type with a sharding. If it has another shape or is not committed, ``x`` is returned.
+      x: the new array.
+      model: an array, or a type with a sharding. If the model has another shape or is not committed, ``x`` is returned
+        unchanged.
     """
     if type(model) is CommittedArray:
         placement = signature_of(model).placement
@@ -71,7 +72,7 @@ def committed_like(x: Any, model: Any) -> Any:
 def put(primitive: Primitive, x: Any, placement: Any) -> Any:
     """Apply ``device_put`` or ``sharding_constraint`` to a concrete or traced array.
 
-    The current placement of the array, if known, becomes the parameter ``source``, to which cotangents are moved back.
+    The array's current placement, if known, is stored in the parameter ``source``: cotangents are moved back to it.
     """
     known = x.concrete() if isinstance(x, Tracer) else x
     source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
@@ -79,7 +80,7 @@ def put(primitive: Primitive, x: Any, placement: Any) -> Any:
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The impl rule: commit an array to ``placement``; if that leaves axes unconstrained, the compiler chooses them."""
+    """The impl rule: commit an array to the parameter ``placement``. The compiler chooses unconstrained axes."""
     placement = params["placement"]
     if isinstance(placement, NamedSharding) and UNCONSTRAINED in placement.spec.partitions:
         from pullback.backends.compiler.one_operation import evaluate
@@ -100,7 +101,7 @@ def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> An
 
 
 def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
-    """The transposition rule: moves the cotangent to the placement ``source`` of the operand, if it is known."""
+    """The transposition rule: move the cotangent to ``source``, the placement of the operand, if it is known."""
     if isinstance(placement, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
         back = placement if source is None else source
         return (sharding_constraint_p.bind(ct, placement=back, source=None),)
@@ -113,9 +114,10 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, plac
 
 
 def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
-    """The placement of a batch: ``placement`` with a mapped axis added at ``position``.
+    """Return the placement of a batch: ``placement`` with a mapped axis added at ``position``.
 
-    The new axis is sharded over the mesh axes ``spmd_axis_name`` of ``vmap``; without these, the compiler decides.
+    The new axis is sharded over the mesh axes that ``spmd_axis_name`` of ``vmap`` names; without names, the compiler
+    decides.
     """
     if not isinstance(placement, NamedSharding):
         return placement
@@ -144,7 +146,9 @@ for _primitive in (sharding_constraint_p, device_put_p):
 
 
 def destination(x: Any, who: str) -> Any:
-    """Convert a user's placement to a device or a sharding over several devices; None stays None.
+    """Convert a user's placement to a device, or to a sharding over several devices; None stays None.
+
+    ``who`` is the function, for error messages.
 
     Raises:
       BackendError: ``x`` is no placement, or the device does not exist (a RuntimeError).
@@ -206,7 +210,10 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
 
 
 def constrained(x: Any, sharding: Any, who: str) -> Any:
-    """Check a user's sharding, and shard a concrete or traced array by it; return the array unchanged for None."""
+    """Check a user's sharding, and shard a concrete or traced array by it; if it is None, return the array unchanged.
+
+    ``who`` is the function, for error messages.
+    """
     if sharding is None:
         return x
     if isinstance(sharding, str):
@@ -238,7 +245,7 @@ def check_divides(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
     """Raise unless a sharding fits arrays of a shape; unconstrained axes may have any size.
 
     Raises:
-      ShardingError: its specification has more entries than there are axes (a ValueError).
-      IndivisibleError: it does not divide an axis evenly (a ValueError).
+      ShardingError: the specification of the sharding has more entries than there are axes (a ValueError).
+      IndivisibleError: the sharding does not divide an axis evenly (a ValueError).
     """
     sharding.shard_shape(shape)

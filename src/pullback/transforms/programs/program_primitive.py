@@ -28,21 +28,23 @@ Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 
 
 def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> Any:
-    """Split a program by partial evaluation; return the split, and an empty dictionary, as no options change."""
+    """Split a program by partial evaluation, for a primitive whose options are the same in both programs.
+
+    ``unknown`` flags the unknown inputs. Return the split, and an empty dictionary: no options change.
+    """
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
 def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
-    """Make a primitive that runs a program, its parameter ``jaxpr``; transformations transform the program.
+    """Make a primitive that runs a program, its parameter ``jaxpr``.
 
-    Other parameters are options, which transformations leave unchanged.
-
-    The caller adds the rules for evaluation and lowering.
+    Transformations of the primitive transform the program. They leave other parameters, the options, unchanged. The
+    caller adds the rules for evaluation and lowering.
 
     Args:
       name: the name of the primitive.
-      cut: ``cut(jaxpr, unknown_inputs, **options)`` returns the program's partial evaluation, and the options that
-        differ for the unknown program; or None if the entire operation is unknown.
+      cut: ``cut(jaxpr, unknown, **options)`` splits the program by partial evaluation. It returns the split, and the
+        options that differ for the unknown program; or None if the entire operation is unknown.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -84,21 +86,24 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
 
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    """The rule for dead-code elimination: removes the program's unused results, and inputs that only they need."""
+    """The rule for dead-code elimination: remove unused results, and inputs that only they need, from the program.
+
+    ``used`` flags the used results. Return the smaller equation.
+    """
     smaller, used_inputs = dce_closed_jaxpr(eqn.params["jaxpr"], tuple(used))
     return eqn.like(select(eqn.invars, used_inputs), select(eqn.outvars, used), jaxpr=smaller)
 
 
 def if_needed(eqn: Eqn) -> list[Eqn]:
-    """A list with the equation, or an empty list if the equation has neither results nor effects."""
+    """Return a list with the equation, or an empty list if the equation has neither results nor effects."""
     return [eqn] if eqn.outvars or eqn.effect else []
 
 
 def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
-    """Raise unless the types ``actual`` of operands have the shapes and dtypes of the types ``expected``.
+    """Raise unless operands of the types ``actual`` have the shapes and dtypes of the types ``expected``.
 
     Raises:
-      JaxprError: the types differ; the message shows both, and the program ``what`` (an AssertionError).
+      JaxprError: the types differ; the message begins with ``what``, a name of the program (an AssertionError).
     """
     if [(a.shape, a.dtype) for a in actual] == [(a.shape, a.dtype) for a in expected]:
         return
@@ -108,10 +113,12 @@ def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[Sha
 
 @cached_by_jaxpr
 def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
-    """Transpose a program.
+    """Transpose a program, so that it maps cotangents of results to cotangents of inputs.
 
-    ``linear`` flags the inputs in which the program is linear. ``nonzero`` flags the results whose cotangents the
-    transpose takes; the other cotangents are zero.
+    Args:
+      closed: the program.
+      linear: which inputs the program is linear in.
+      nonzero: which results have cotangents that the transpose takes; the other cotangents are zero.
     """
     smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
     return transpose_jaxpr(smaller, linear)

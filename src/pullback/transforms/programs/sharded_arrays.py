@@ -45,7 +45,7 @@ class Shard:
 
 
 def addressable_shards(x: ArrayImpl) -> list[Shard]:
-    """The shards of an array on the devices of this process."""
+    """Return the shards of an array on the devices of this process."""
     if not isinstance(x, CommittedArray):
         return [Shard(device_of(x), (slice(None),) * x.ndim, 0, x)]
     return [
@@ -55,7 +55,7 @@ def addressable_shards(x: ArrayImpl) -> list[Shard]:
 
 
 def global_shards(x: ArrayImpl) -> list[Shard]:
-    """All shards of an array; those of other processes have no data."""
+    """Return all shards of an array; those of other processes have no data."""
     if not (isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding)):
         return addressable_shards(x)
     known = {shard.device: shard for shard in addressable_shards(x)}
@@ -74,14 +74,17 @@ def sharding_of(x: Any) -> Sharding:
 
 
 def _placement(sharding: Any, who: str) -> Any:
-    """Convert a sharding to a placement; raise if it is none."""
+    """Convert a user's sharding to a placement; raise if the value is no sharding.
+
+    ``who`` is the function, for error messages.
+    """
     if not isinstance(sharding, Sharding):
         raise ShardingError(f"{who}: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(sharding)}")
     return destination(sharding, who)
 
 
 def _shape(value: Any, who: str) -> tuple[int, ...]:
-    """Convert a user's shape to a tuple of ints; raise if it is invalid."""
+    """Convert a user's shape to a tuple of ints; raise if it is invalid. Error messages name ``who``, the function."""
     try:
         shape = tuple(map(int, value))
         if all(n >= 0 for n in shape):
@@ -92,9 +95,13 @@ def _shape(value: Any, who: str) -> tuple[int, ...]:
 
 
 def _shard(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Device) -> ArrayImpl:
-    """Convert a shard to an array; raise unless it is concrete and has the shape and the dtype (None: any dtype).
+    """Convert a shard to an array; raise unless it is concrete and has the shape and the dtype.
 
-    ``who`` is the function and ``device`` the device of the shard, for error messages.
+    Args:
+      value: the shard.
+      shape, dtype: its shape and dtype; None allows any dtype.
+      who: the function, for error messages.
+      device: the device of the shard, for error messages.
     """
     shard = as_array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
     if not isinstance(shard, ArrayImpl):
@@ -110,7 +117,7 @@ def _shard(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Dev
 
 
 def _from_local(shape: tuple[int, ...], placement: Any, local_shards: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
-    """Make an array over devices from the shards for the devices of this process."""
+    """Make an array over several devices from ``local_shards``, the shards on the devices of this process."""
     sig = signature(shape, dtype, False, placement)
     local = placement.assignment.local
     buffers = [buffer_of(shard, device) for device, shard in zip(local, local_shards, strict=True)]
@@ -284,9 +291,9 @@ def make_array_from_process_local_data(
 
 
 def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Return the start and the size, along each axis, of the smallest block that contains some shards.
+    """Return the smallest block of an array that contains some shards: its start and its size along each axis.
 
-    ``indices`` are the regions of the shards in an array of the shape ``shape``.
+    ``indices`` are the regions of the shards in the array, which has the shape ``shape``.
     """
     starts, sizes = [], []
     for axis, n in enumerate(shape):
@@ -298,7 +305,7 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 
 
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
-    """For each axis, the number of shards along it in the global array, and in the block of this process."""
+    """Return, for each axis, the number of shards along it in the full array, and in the block of this process."""
     factors = sharding.factors(ndim)
     local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]

@@ -90,7 +90,7 @@ def visualize_sharding(
 
 
 def _picture(cells: Sequence[Sequence[str]], width: int, height: int) -> str:
-    """Draw rows of boxes, each with a text in its centre."""
+    """Return a picture of rows of boxes, each with a text in its centre; ``width`` and ``height`` are of one box."""
 
     def rule(left: str, middle: str, right: str) -> str:
         return left + middle.join(["─" * width] * len(cells[0])) + right
@@ -107,7 +107,7 @@ def _picture(cells: Sequence[Sequence[str]], width: int, height: int) -> str:
 
 
 def _fitted(text: str, width: int) -> str:
-    """Centre a text, or truncate it, to a width."""
+    """Centre a text in a line of ``width`` characters, or truncate it if it is longer."""
     return text.center(width) if len(text) <= width else text[: width - 1] + "…"
 
 

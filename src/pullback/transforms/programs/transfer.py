@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def device_of(x: Any) -> Any:
-    """The placement of an array: its device, or its sharding over several devices."""
+    """Return the placement of an array: its device, or its sharding over several devices."""
     if isinstance(x, ArrayImpl):
         placement = signature_of(x).placement
         if placement is not None:
@@ -49,7 +49,7 @@ def _destination(placement: Any) -> Any:
 
 
 def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) -> Any:
-    """Apply ``device_put`` to a leaf."""
+    """Apply ``device_put`` to the leaf ``x``, with the options ``donate`` and ``may_alias`` for this leaf."""
     try:
         array = x if isinstance(x, Array) else made(as_array(x))
     except OperandError as error:
@@ -118,7 +118,14 @@ def device_put(
 
 
 def _flags(name: str, value: Any, x: Any, count: int) -> list[Any]:
-    """Broadcast an option of ``device_put``, a boolean or a prefix tree, to the leaves of ``x``, and check it."""
+    """Broadcast an option of ``device_put`` to the leaves of the tree ``x``; return a value for each leaf.
+
+    Args:
+      name: the name of the option, for error messages.
+      value: the option: a boolean, None, or a prefix tree of these; otherwise an error is raised.
+      x: the tree.
+      count: the number of its leaves.
+    """
     if value is None or type(value) is bool:
         return [value] * count
     try:
@@ -179,7 +186,7 @@ def block_until_ready(x: T) -> T:
 
 
 def copy_to_host_async(x: T) -> T:
-    """Start to copy a tree of arrays to the host, and return it without waiting."""
+    """Start to copy the arrays of a tree to the host; return the tree without waiting."""
     for leaf in tree.leaves(x):
         if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
             backend().fetch_ahead(leaf._buffer)

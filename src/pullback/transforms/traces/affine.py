@@ -19,16 +19,17 @@ from pullback.transforms.traces.transpose import linear_program
 
 
 def _is_nonzero(x: Any) -> bool:
-    """Whether a value has a nonzero element; False if it is traced, and so unknown."""
+    """Whether a value has a nonzero element; False if the value is traced, and so unknown."""
     check_result(x)
     value = x.concrete() if isinstance(x, Tracer) else x
     return value is not None and bool(host_value(value).any())
 
 
 def _is_constant(x: Any) -> bool:
-    """Whether ``x``, the result of an operation on zeros, has a nonzero element, so that the operation adds a constant.
+    """Whether ``x``, the result of an operation on zeros, has a nonzero element: a constant that the operation adds.
 
-    NaNs do not count, as they fill elements whose index is out of range. False if the value is unknown.
+    NaNs do not count, since an operation fills elements with NaN where an index is out of range. False if ``x`` is
+    traced, and its value unknown.
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
@@ -38,9 +39,9 @@ def _is_constant(x: Any) -> bool:
 
 
 def is_affine(node: LinearVar, trace: Trace) -> bool:
-    """Whether an operation on a tape adds a nonzero constant, so that it is affine instead of linear.
+    """Whether an operation on a tape adds a nonzero constant, and so is affine instead of linear.
 
-    The operation is evaluated under ``trace`` with zeros for its linear operands.
+    To decide, the operation is evaluated under ``trace`` with zeros for its linear operands.
     """
     primitive, operands, params = node.primitive, node.args, node.params
     if primitive is None or primitive.linear_in == "each" or all(map(is_linear, operands)):
@@ -61,7 +62,7 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
 
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether an operation that is linear in its tangents may add a constant.
+    """Whether an operation may add a constant to a map that is linear in its linear operands.
 
     The constant is an operand, such as a term of a sum, or a parameter, such as a fill value.
     """
@@ -75,16 +76,16 @@ def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def _may_be_nonzero(x: Any) -> bool:
-    """Whether a constant operand is inexact and has, or may have if it is traced, a nonzero element."""
+    """Whether a constant operand is inexact, and has a nonzero element or is traced."""
     if type(x) in SCALARS:
         return bool(x)
     return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
 
 
 def checked_trace(function: Any) -> LinearTrace:
-    """Return a trace that records a linear function on a tape; ``function`` is the user's, for error messages.
+    """Return a trace that records a linear function on a tape, and raises at an operation that adds a nonzero constant.
 
-    The trace raises at an operation that adds a nonzero constant, and stores the user's source line of each operation.
+    The trace stores the user's source line of each operation. ``function`` is the user's function, for error messages.
     """
     return LinearTrace(state.trace, function, _check)
 
@@ -95,7 +96,7 @@ def refused_if_affine(
     """Record a linear function on a tape; raise if it is not linear.
 
     Args:
-      trace: the trace of the tape, from :func:`checked_trace`: it raises at an operation that adds a constant.
+      trace: the trace of the tape, from :func:`checked_trace`: the trace raises at an operation that adds a constant.
       run: takes and returns flat sequences of arrays.
       avals: the types of the inputs.
 
@@ -103,7 +104,7 @@ def refused_if_affine(
       The results, as tracers or constants; and the linear program.
 
     Raises:
-      NotLinearError: an operation adds a nonzero constant, or a result is one (a TypeError).
+      NotLinearError: an operation adds a nonzero constant, or a result is a nonzero constant (a TypeError).
     """
     outs, program = linear_program(trace, run, avals)
     for x, end in zip(outs, program.outputs, strict=True):
@@ -116,7 +117,7 @@ def refused_if_affine(
 
 
 def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
-    """Raise if the recorded operation ``node`` adds a constant; otherwise give ``tracers`` the user's source line."""
+    """Raise if the recorded operation ``node`` adds a constant; otherwise set the user's source line of ``tracers``."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
         raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")

@@ -14,9 +14,9 @@ from pullback.transforms.traces.examples import Examples
 
 
 class UnmappedResult(int):
-    """The position of a mapped axis along which a value is constant, although its cotangents may vary.
+    """The position of a mapped axis along which a value is constant, although the cotangents of the value may vary.
 
-    Calls with custom rules return such values, and so do operations all of whose mapped operands have such positions.
+    Calls with custom rules return such positions; so does an operation if all its mapped operands have such positions.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class BatchTracer(Tracer):
 
     Attributes:
       value: the whole batch.
-      dim: the position of the mapped axis in it.
+      dim: the position of the mapped axis in ``value``.
     """
 
     __slots__ = ("dim", "value")
@@ -49,7 +49,7 @@ class BatchTracer(Tracer):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The size of each axis, without the mapped one."""
+        """The size of each axis of an example."""
         shape = self.value.shape
         return shape[: self.dim] + shape[self.dim + 1 :]  # type: ignore[no-any-return]
 
@@ -72,10 +72,10 @@ class BatchTracer(Tracer):
 
 
 class BatchTag:
-    """The identity of one use of ``vmap``, which its traces share: each call of :meth:`BatchTrace.run` makes a trace.
+    """The identity of one use of ``vmap``, shared by its traces: each call of :meth:`BatchTrace.run` makes a new trace.
 
     Attributes:
-      has_uniform: whether any value has a mapped axis along which it is constant (:class:`UnmappedResult`).
+      has_uniform: whether there is a value that is constant along its mapped axis (:class:`UnmappedResult`).
     """
 
     has_uniform = False
@@ -144,8 +144,8 @@ class BatchTrace(Trace):
     def run(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
         """Run a function under this transformation, on top of the current trace, and return its result.
 
-        This may happen several times, and after the transformation has ended: the Python functions of a call, such as
-        its derivative rules, run when another trace calls them, and close over this trace's tracers. Each run has a new
+        A function may also run after the transformation has ended. For example, the derivative rule of a call closes
+        over tracers of this transformation, and runs when another trace calls the rule. Each run has a new
         trace, so that several threads may run functions of one cached program.
 
         Args:
@@ -156,7 +156,7 @@ class BatchTrace(Trace):
         return BatchTrace(state.trace, self.axis, self.function, self.tag).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """Run a function with this trace current, on top of its parent; end the trace, and return the result."""
+        """Run a function with this trace current, on top of its parent; end the trace, and return the results."""
         axes = state.axes
         if self.axis.name is not None:
             state.axes = {**axes, self.axis.name: self.axis}

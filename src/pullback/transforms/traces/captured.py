@@ -11,7 +11,7 @@ from pullback.core.trace import Tracer
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Turn the constants of a program that are tracers into inputs, after the other inputs.
 
-    Return the new program, and the tracers.
+    Return the new program, and the tracers, which the caller passes as these inputs.
     """
     captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:

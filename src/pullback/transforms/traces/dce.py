@@ -14,7 +14,7 @@ DceRule = Callable[[list[bool], Eqn], Eqn | None]
 
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
-    """Return the equations that ``results`` need or that have effects, in order, and the variables that are read."""
+    """Return the equations that ``results`` need or that have effects, in order, and all variables that are read."""
     live: set[Any] = set(results)  # literals too, which match no variable
     needed: list[Eqn] = []
     for eqn in reversed(eqns):  # so that all readers of a variable come before its equation
@@ -75,12 +75,12 @@ def dce_closed_jaxpr(
 
 
 def close(jaxpr: Jaxpr, values: dict[Var, object]) -> ClosedJaxpr:
-    """Close a jaxpr over the values of its constants, looked up by variable."""
+    """Return a closed jaxpr: ``jaxpr`` with the value of each of its constants, from the dictionary ``values``."""
     return ClosedJaxpr(jaxpr, list(map(values.__getitem__, jaxpr.constvars)))
 
 
 def flags(value: Sequence[bool] | bool, count: int, what: str) -> list[bool]:
-    """Return ``value`` as a list of ``count`` flags; repeat a single flag. Errors name the flagged items ``what``."""
+    """Return ``value`` as ``count`` flags: a single flag is repeated. ``what`` names the flagged items in errors."""
     if isinstance(value, bool):
         return [value] * count
     if len(value) != count:

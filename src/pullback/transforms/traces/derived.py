@@ -19,9 +19,9 @@ R = TypeVar("R")
 def cached_by_jaxpr(
     transform: Callable[Concatenate[ClosedJaxpr, P], R],
 ) -> Callable[Concatenate[ClosedJaxpr, P], R]:
-    """Decorate a function of a jaxpr so that its results are cached in the jaxpr.
+    """Decorate a function of a jaxpr, and perhaps other arguments, so that its results are cached in the jaxpr.
 
-    The configuration and the named axes are part of the key.
+    The other arguments, the configuration and the named axes are the key.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
@@ -58,7 +58,7 @@ caches: list[MutableMapping[Any, Any]] = []
 
 
 def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
-    """Create the cache of a program and return it; if another thread has created it already, return that cache.
+    """Create the cache of a program, and return it; return the existing cache if another thread was faster.
 
     The program is registered, so that ``clear_derived`` clears its cache.
     """
@@ -78,5 +78,5 @@ def clear_derived() -> None:
 
 
 def _hashable(x: Any) -> Any:
-    """Convert lists to tuples: ``x``, and all lists nested in it or in its tuples."""
+    """Convert ``x`` and all lists nested in it, also within tuples, to tuples, so that it can be a key."""
     return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x

@@ -30,9 +30,9 @@ caches.extend((_programs, _recent))
 
 
 def _drop_idle(phase: str, info: dict[str, int]) -> None:
-    """Drop the recent programs that were not used since the previous full garbage collection.
+    """Forget the recent programs that were not used since the previous full garbage collection.
 
-    It is a callback of the garbage collector: ``phase`` is ``"start"`` or ``"stop"``, and ``info`` has the generation.
+    The garbage collector calls it: ``phase`` is ``"start"`` or ``"stop"``, and ``info`` has the generation.
     """
     # Without blocking: the collection may have begun in a thread that holds the lock.
     if phase == "start" and info["generation"] == 2 and _keeping.acquire(blocking=False):
@@ -70,7 +70,10 @@ def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 @cached_by_jaxpr
 def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
-    """A key to compare programs. It includes source lines, since errors and profiles show them."""
+    """Return a key that is the same for equal programs.
+
+    The key includes source lines, since errors and profiles show them.
+    """
     jaxpr = closed.jaxpr
     numbers: dict[Any, Any] = {}
     for v in jaxpr.invars:
@@ -89,7 +92,7 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
 
 
 def param_key(value: Any) -> Any:
-    """A key to compare a parameter of an equation by value.
+    """Return a key by which a parameter of an equation is compared by value.
 
     Raises:
       TypeError: the parameter can only be compared by identity.
@@ -132,14 +135,14 @@ loop below the bound loses at most 0.2 ms, and is not worth compiling unless it 
 
 @cached_by_jaxpr
 def op_count(closed: ClosedJaxpr) -> int:
-    """The number of operations that a program runs; a loop of unknown length counts as one step."""
+    """Return the number of operations that a program runs; a loop of unknown length counts as one step."""
     return _work(closed.jaxpr, {})
 
 
 def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    """Count the operations that a jaxpr runs, including those in nested programs.
+    """Return the number of operations that a jaxpr runs, including those in nested programs.
 
-    ``counted`` memoizes the count of each jaxpr, as a nested program may occur many times.
+    ``counted`` memoizes the number for each jaxpr, as a nested program may occur many times.
     """
     if jaxpr not in counted:
         inner = [eqn.params.get("length", 1) * sum(_work(p, counted) for p in subjaxprs(eqn)) for eqn in jaxpr.eqns]

@@ -10,12 +10,12 @@ from pullback.core.array import ArrayImpl, host_value
 
 
 class Examples:
-    """The batch behind a tracer, as ``print`` and format strings show it.
+    """The batch of values that a tracer under ``vmap`` stands for, as ``print`` and format strings show it.
 
     Attributes:
-      value: the batch: an array, or again ``Examples``, under an outer ``vmap``.
+      value: the batch: an array; under an outer ``vmap``, again ``Examples``.
       size: the number of examples.
-      dim: the mapped axis of ``value``.
+      dim: the position of the mapped axis in ``value``.
     """
 
     __slots__ = ("dim", "size", "value")
@@ -24,7 +24,7 @@ class Examples:
         self.value, self.size, self.dim = value, size, dim
 
     def _labelled(self, text: str) -> str:
-        """Append the number and the axis of the examples to the text of the batch."""
+        """Return the text of the batch, followed by the number of examples and their axis."""
         return f"{text} ({self.size} examples along axis {int(self.dim)})"
 
     def __str__(self) -> str:

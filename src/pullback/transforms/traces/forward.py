@@ -18,7 +18,7 @@ from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
-    """How many tangents a primal has in a forward pass, and whether their computation has to be linear."""
+    """How many tangents each primal has in a forward pass, and whether rules must compute them by linear operations."""
 
     LINEAR = 0  # the tangent computation may be transposed, so that it has to be linear
     MANY = 1  # tangents are values; a primal result may have several, so that it must not depend on them
@@ -29,7 +29,7 @@ class PrimalTracer(Tracer):
     """A value with derivatives.
 
     Attributes:
-      primal: the value without derivatives, as after ``lax.stop_gradient``.
+      primal: the value alone, as ``lax.stop_gradient`` returns it.
     """
 
     __slots__ = ("primal",)
@@ -171,12 +171,12 @@ class JVPTrace(Trace):
     def _serves(self, primitive: Primitive) -> bool:
         """Whether this pass may use a primitive's ``directional`` rule: a jvp rule that may be nonlinear in tangents.
 
-        False if the rule's primal results depend on the tangent, and a primal may have several tangents in this pass.
+        False if primals may have several tangents in this pass, and the rule's primal results depend on the tangent.
         """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
-        """Return a tracer of a result of ``primitive`` and its tangent; if this is zero, the result without tangent."""
+        """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
             tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
@@ -185,7 +185,7 @@ class JVPTrace(Trace):
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:
-    """Return ``ZERO`` for a tangent that is constant; raise if it is not zero. ``primitive`` is for the message."""
+    """Return ``ZERO`` for a tangent that is constant; raise if it is nonzero. Error messages name ``primitive``."""
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
             f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "
@@ -195,7 +195,7 @@ def _constant(tangent: Any, primitive: Primitive) -> Any:
 
 
 def located(out: Any, made_at: source.Location | None) -> Any:
-    """Return a result that has no tangent. If it is a tracer without a source line, set its line to ``made_at``."""
+    """Return ``out``, a result without a tangent; a tracer that has no source line gets the line ``made_at``."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out

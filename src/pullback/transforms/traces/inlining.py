@@ -14,12 +14,12 @@ from pullback.transforms.traces.lift import Feed, feed
 
 
 class Stepped(NamedTuple):
-    """A program of an operation that may run it many times or not at all: the body of a loop, or a branch.
+    """A program that an operation may run many times or not at all: the body of a loop, or a branch.
 
     Attributes:
       program: the program.
-      first: the index of the operand that is its first input; the further inputs are the operands that follow.
-      changing: the indices of the inputs that change in each step of a loop, so that they are no operands.
+      first: the index of the operand that is the program's first input; the following operands are its other inputs.
+      changing: the indices of the inputs that a loop carries, which change in each step.
     """
 
     program: ClosedJaxpr
@@ -28,9 +28,9 @@ class Stepped(NamedTuple):
 
 
 def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepped]:
-    """The bodies and branches of an operation that is a loop or a choice; an empty list for any other operation.
+    """Return the body of an operation that is a loop, or the branches of a choice, such as ``cond``.
 
-    A choice, such as ``cond``, runs one of several branches.
+    Return an empty list for any other operation.
     """
     rule = feed.of(primitive)
     if rule is None or inlining.runs_once.of(primitive) is not None:
@@ -58,5 +58,5 @@ def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> lis
 
 @cached_by_jaxpr
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline nested programs that run exactly once: replace an equation that holds one by the program's equations."""
+    """Inline nested programs that run exactly once: replace each equation that runs such a program by its equations."""
     return inlining.flattened(closed, inlining.runs_once)

@@ -19,11 +19,11 @@ class Loop(NamedTuple):
     """A loop, with abstract information about its operands.
 
     Attributes:
-      body: the step, from consts, carry and elements to the next carry and further results, which are stacked.
+      body: the step: takes consts, carry and elements; returns the next carry, and further results, which are stacked.
       consts, carry, rows: the information about the consts, the initial carry, and the arrays of the elements.
       length: the number of steps; None if there is a test.
       reverse: whether the steps go from the last element to the first.
-      test: from its own consts and the carry to whether there is another step; None for a fixed number of steps.
+      test: takes its own consts and the carry; returns whether there is another step. None if ``length`` is a number.
       test_consts: the information about the consts of the test.
     """
 
@@ -37,7 +37,7 @@ class Loop(NamedTuple):
     test_consts: list[Any]
 
     def avals(self) -> list[list[ShapedArray]]:
-        """The types of the consts, of the carry, of the elements, and of the results that are stacked."""
+        """Return the types of the consts, of the carry, of the elements, and of the stacked results, as four lists."""
         inputs = split_list(self.body.in_avals, len(self.consts), len(self.carry))
         return [*inputs, self.body.out_avals[len(self.carry) :]]
 
@@ -91,7 +91,7 @@ def _loop(feeding: Feed, carried: int, groups: list[list[Any]]) -> Loop:
     changing = [carried] if feeding.rows is None else [carried, feeding.rows]
 
     def ordered(closed: ClosedJaxpr, takes: Sequence[int]) -> tuple[ClosedJaxpr, list[Any]]:
-        """Reorder a program's inputs, the groups ``takes``: consts, carry, elements.
+        """Reorder a program's inputs, which are the groups ``takes`` of operands, to consts, carry, elements.
 
         Return the program, and the information about the consts.
         """

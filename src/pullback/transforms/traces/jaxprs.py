@@ -42,7 +42,7 @@ def jvp_jaxpr(
       directional: whether there are several tangents for a primal; see :class:`Direction`.
 
     Returns:
-      A jaxpr from the inputs, followed by their nonzero tangents, to the results, followed by their nonzero tangents;
+      A jaxpr: takes the inputs, then their nonzero tangents; returns the results, then their nonzero tangents;
       and for each result whether it has a tangent.
 
     >>> from pullback.primitives.elementwise import sin
@@ -73,7 +73,7 @@ def jvp_jaxpr(
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the tangents of values of type ``aval``."""
+    """Return the type of tangents of values of type ``aval``."""
     return aval.update(dtype=tangent_dtype(aval.dtype))
 
 
@@ -114,7 +114,7 @@ def batch_jaxpr(
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
-    """Move the mapped axis of a result to the front; broadcast a result without one if it is ``forced``."""
+    """Move the mapped axis ``dim`` of ``x`` to the front; if ``dim`` is None, add a mapped axis only if ``forced``."""
     if dim is not None:
         return moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
@@ -124,9 +124,8 @@ class LinearizedJaxpr(NamedTuple):
     """A program that also returns residuals, and its derivative as a program that is linear in the tangents.
 
     Attributes:
-      primal: from the inputs to the results, followed by the residuals that are neither inputs nor results.
-      linear: from the residuals, followed by the nonzero tangents of the inputs, to the nonzero tangents of the
-        results.
+      primal: takes the inputs; returns the results, followed by the residuals that are neither inputs nor results.
+      linear: takes the residuals, then the nonzero tangents of the inputs; returns the nonzero tangents of the results.
       nonzero_tangents: for each result, whether it has a tangent.
       residual_sources: the index of each residual in the list of the inputs followed by the results of ``primal``.
     """
@@ -149,7 +148,7 @@ def linearize_jaxpr(
       instantiate: which results get a tangent even if it is zero.
 
     Returns:
-      Both programs, and where the residuals are.
+      Both programs, which results have tangents, and where the residuals are.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr

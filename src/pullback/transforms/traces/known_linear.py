@@ -49,8 +49,8 @@ def split_known_linear(
 ) -> Split:
     """Split an operation that holds programs into steps on known values and steps that are linear.
 
-    The split is cached in the first program among the parameters. The types of operands are no part of the key, since
-    the programs determine them, except for weak types, which make no difference.
+    The split is cached in the first program among the parameters. The types of operands are not part of the key, since
+    the programs determine them.
 
     Args:
       primitive, params: the operation.
@@ -69,10 +69,10 @@ def split_known_linear(
 
 @cached_by_jaxpr
 def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear: tuple[bool, ...]) -> list[Split]:
-    """Return the list in which the split of an operation is cached: empty until the caller appends the split.
+    """Return the list that caches the split of an operation: empty until the caller appends the split.
 
-    The decorator stores the list in the program ``closed``, by the other arguments; ``linear`` flags the operands in
-    which the operation is linear.
+    The decorator stores the list in the program ``closed``, with the other arguments as key. ``linear`` flags the
+    operands in which the operation is linear.
     """
     return []
 
@@ -80,7 +80,7 @@ def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear
 def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: Sequence[bool]) -> Split:
     """Split an operation into steps on known values and steps that are linear, by its rule for partial evaluation.
 
-    ``linear`` flags the operands in which the operation is linear; the rule takes them as unknown.
+    ``linear`` flags the operands in which the operation is linear; to the rule, these are the unknown operands.
     """
     assert primitive.partial_eval_rule is not None
     avals = operand_avals(args)
@@ -101,13 +101,13 @@ def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], li
 def record_split(
     primitive: Primitive, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any] | None:
-    """The record rule, for linearisation, of an operation that has a rule for partial evaluation.
+    """Record an operation on a tape, for linearisation, by its rule for partial evaluation.
 
-    The tape records only the steps that depend on linear operands. Other results, for example the primal values that
-    accompany tangents, or the step number that a loop carries, are computed separately as constants.
+    The tape records only the steps that depend on linear operands. Other results, for example primal values, or the
+    step number that a loop carries, are computed separately as constants.
 
     Returns:
-      The results; None if all results are linear, and the operation is to be recorded unsplit.
+      The results; None if all results are linear: the caller then records the operation unsplit.
     """
     split = split_known_linear(
         primitive, params, args, tuple([type(x) is LinearTracer and x._trace is trace for x in args])

@@ -43,13 +43,13 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 class Blocks(NamedTuple):
-    """A block-sparse Jacobian: each index along one axis of the value depends on its own directions only.
+    """A block-sparse Jacobian: each index along one axis of the value has its own directions.
 
     With ``n`` indices and ``m`` directions for each, the derivatives of index ``e`` are nonzero only along the
     directions ``m * e + c``, for ``0 <= c < m``. Only these are stored: ``1 / n`` of the elements.
 
     Attributes:
-      rows: the derivatives, with ``c`` along a new first axis; of shape ``(m, *shape of the value)``.
+      rows: the derivatives, of shape ``(m, *shape of the value)``: ``rows[c]`` has the derivatives along ``m * e + c``.
       axis: the axis of the value.
     """
 
@@ -66,12 +66,13 @@ class Blocks(NamedTuple):
 
 
 class LaplacianTriple(NamedTuple):
-    """A value with its derivatives.
+    """A value with its derivatives along some directions.
 
     Attributes:
       value: the value.
-      jacobian: its derivatives, with the directions along a new first axis; or :class:`Blocks`, or ``ZERO``.
-      laplacian: the weighted sum of its second derivatives along the directions, with the value's shape; or ``ZERO``.
+      jacobian: the first derivatives: an array with the directions along a new first axis, :class:`Blocks`, or
+        ``ZERO``.
+      laplacian: the weighted sum of the second derivatives, with the value's shape; or ``ZERO``.
     """
 
     value: Any
@@ -85,7 +86,7 @@ class Directions(NamedTuple):
     Attributes:
       size: the number of directions; for block-sparse Jacobians, the number for each index along ``axis``.
       weights: the weight of each direction in the sum of second derivatives, as a vector; None if each is 1.
-      axis: for block-sparse Jacobians (:class:`Blocks`), the axis of the result each of whose indices has its own
+      axis: for block-sparse Jacobians (:class:`Blocks`), the axis of the result whose indices have their own
         directions.
     """
 
@@ -129,7 +130,7 @@ class LaplacianTracer(PrimalTracer):
 
 
 class LaplacianTrace(Trace):
-    """Propagates Jacobians and Laplacians through operations, by formulas for classes of operations or by jvp rules."""
+    """The trace that propagates Jacobians and Laplacians, by formulas for classes of operations, or by jvp rules."""
 
     __slots__ = ("directions",)
     transformation = "the forward Laplacian"
@@ -139,7 +140,7 @@ class LaplacianTrace(Trace):
         self.directions = directions
 
     def carried(self, x: Any) -> LaplacianTriple:
-        """Return the triple of an operand or result; for a constant, with ``ZERO`` as derivatives."""
+        """Return an operand or result as a triple; the derivatives of a constant are ``ZERO``."""
         if type(x) is LaplacianTracer and x._trace is self:
             return LaplacianTriple(x.primal, x.jacobian, x.laplacian)
         return LaplacianTriple(x)
@@ -171,7 +172,7 @@ def laplacian_flat(
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: the point, and its derivatives along the directions.
+      operands: the value of each input, and its derivatives along the directions.
       directions: the number of directions, and their weights.
     """
     trace = LaplacianTrace(state.trace, function, directions)
@@ -194,7 +195,7 @@ def laplacian_flat(
 def _outs(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands, some with derivatives, by the cheapest method that fits."""
+    """Apply an operation to operands; return its results with their derivatives, by the cheapest method that fits."""
     rule = feed.of(primitive)
     if rule is not None and not rule(**params).keeps_shapes:
         weights = directions.weights
@@ -213,15 +214,15 @@ def _outs(
 
 
 def dense(x: LaplacianTriple) -> LaplacianTriple:
-    """Return the triple with a dense Jacobian, if it has :class:`Blocks`."""
+    """Return the triple with a dense array as Jacobian, converted from :class:`Blocks`; other triples unchanged."""
     return x._replace(jacobian=x.jacobian.to_dense()) if type(x.jacobian) is Blocks else x
 
 
 def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
-    """The axis of the result along which its Jacobian is block-sparse (:class:`Blocks`); None if it is not.
+    """Return the axis of the result along which its Jacobian is block-sparse (:class:`Blocks`).
 
-    It is block-sparse if each operand's Jacobian is ``ZERO`` or block-sparse along an axis, and all these axes become
-    the same axis of the result.
+    Return None if it is not block-sparse. It is so if each operand's Jacobian is ``ZERO`` or block-sparse along an
+    axis, and all these axes become the same axis of the result.
     """
     all_shapes = [shape_of(x.value) for x in operands]
     rank = max(map(len, all_shapes))
@@ -245,8 +246,8 @@ def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], param
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
     """Apply a linear operation that sums over the axis of a block-sparse Jacobian (:class:`Blocks`).
 
-    Return None if the operation is of another kind. The result's Jacobian is dense: since each term of the sum depends
-    on its own directions, the Jacobian consists of the derivatives of the terms, without a sum.
+    Return the result with a dense Jacobian; None if the operation is of another kind. Each term of the sum has its own
+    directions, so that the derivatives of the terms need not be summed: together they are the Jacobian.
     """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
@@ -270,7 +271,10 @@ def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], pa
 def _dense(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands whose Jacobians are dense arrays, by a formula for its class or by jvps."""
+    """Apply an operation to operands whose Jacobians are dense; return its results with their derivatives.
+
+    The derivatives are computed by a formula for the class of the operation, or by jvps.
+    """
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
     if part is not None:
@@ -293,7 +297,7 @@ def _linear(
 ) -> LaplacianTriple:
     """Apply an operation that is linear or affine in the operands that have derivatives.
 
-    Its linear part is applied to the Jacobian and the Laplacian.
+    Return the result; its derivatives are the linear part of the operation, applied to the Jacobian and the Laplacian.
 
     Args:
       primitive, params: the operation.
@@ -319,7 +323,7 @@ def _linear(
 
 
 def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
-    """Copy a list; ``others`` has new elements by index."""
+    """Return a copy of a list, with the elements in ``others`` at their indices."""
     return [others.get(i, x) for i, x in enumerate(values)]
 
 
@@ -329,8 +333,8 @@ def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[
     Args:
       primitive, params: the operation.
       count: the size of the mapped axis.
-      values: the operands.
-      rows: by index, the operands that are batches, instead of those in ``values``.
+      values: the operands that are not mapped, at their indices; the others are ignored.
+      rows: the mapped operands, by index.
     """
     dims = [0 if i in rows else None for i in range(len(values))]
     run = lambda *xs: [primitive.bind(*xs, **params)]
@@ -339,12 +343,15 @@ def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """Move the mapped axis ``dim`` to the front; if it is None, broadcast ``x`` along a new first axis of ``count``."""
+    """Move the mapped axis ``dim`` to the front; if ``dim`` is None, broadcast ``x`` along a new first axis.
+
+    ``count`` is the size of the new axis.
+    """
     return shapes.broadcast_to(x, (count, *x.shape)) if dim is None else shapes.moveaxis(x, int(dim), 0)
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """The sum of the terms that are not ``ZERO``; ``ZERO`` if all are."""
+    """Return the sum of the terms that are not ``ZERO``; return ``ZERO`` if there are none."""
     nonzero = [t for t in terms if t is not ZERO]
     return reduce(add_any, nonzero) if nonzero else ZERO
 
@@ -352,7 +359,7 @@ def _sum(terms: Sequence[Any]) -> Any:
 def _on_elements(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """Apply an elementwise operation, by the formula for its Jacobian and Laplacian.
+    """Apply an elementwise operation; return the result, with derivatives by the formula for elementwise operations.
 
     The first and second partial derivatives have one number for each element; jvps with tangents of ones compute them.
     ``active`` are the indices of the operands that have derivatives.
@@ -401,7 +408,7 @@ def _on_elements(
 def _bilinear(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """Apply a bilinear operation, by the formula for its Jacobian and Laplacian.
+    """Apply a bilinear operation; return the result, with derivatives by the product rule.
 
     A second derivative of a product ``x y`` has the term ``2 x' y'``: the operation, applied to first derivatives.
     ``active`` are the indices of the operands that have derivatives.
@@ -415,7 +422,10 @@ def _bilinear(
 def _by_derivatives(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any, order: int
 ) -> list[LaplacianTriple]:
-    """Apply any operation by nested jvps, mapped over the directions; order 1 omits the second derivatives."""
+    """Apply any operation; return its results, with derivatives by nested jvps that are mapped over the directions.
+
+    If ``order`` is 1, the second derivatives of the operation are omitted.
+    """
     values = [x.value for x in operands]
     flags_of: list[list[bool]] = [[], []]  # which results have first derivatives, and which of these second derivatives
 
@@ -483,8 +493,8 @@ def laplacian_jaxpr(
       forced: for each result, the derivatives that must be arrays, even of zeros, in the form of ``marks``.
 
     Returns:
-      A jaxpr from the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each, to the
-      results, followed by the Jacobian and Laplacian of each; and the marks of the results.
+      A jaxpr. It takes the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each.
+      It returns the results, followed by the Jacobian and Laplacian of each. And the marks of the results.
     """
     derivative_avals: list[Any] = []
     first: Any = None
@@ -511,20 +521,23 @@ def laplacian_jaxpr(
 
 
 def filled(x: LaplacianTriple, count: int) -> LaplacianTriple:
-    """Return the triple with a dense Jacobian, and with arrays of zeros for derivatives that are ``ZERO``."""
+    """Return the triple with a dense Jacobian, and with arrays of zeros instead of ``ZERO``.
+
+    ``count`` is the number of directions.
+    """
     aval = typeof(x.value)
     jacobian = zeros_of(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
     return LaplacianTriple(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
 
 
 def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Convert the Jacobian of a triple to the given kind, and a Laplacian that is ``ZERO`` to an array if ``curved``.
+    """Return a triple with its Jacobian in another form.
 
     Args:
       x: the triple.
       count: the number of directions.
       kind: None to leave the Jacobian unchanged, -1 for a dense array, or the axis of :class:`Blocks`.
-      curved: whether the Laplacian must be an array.
+      curved: whether a Laplacian that is ``ZERO`` becomes an array.
     """
     if kind is not None and kind != _kind(x.jacobian):
         if kind < 0 or x.jacobian is not ZERO:
@@ -537,19 +550,19 @@ def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> Laplac
 
 
 def _derivatives(x: LaplacianTriple) -> list[Any]:
-    """The derivatives of a value that are not ``ZERO``, as a list of arrays."""
+    """Return the arrays of a value's Jacobian and Laplacian, without those that are ``ZERO``."""
     jacobian = x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian
     return [t for t in (jacobian, x.laplacian) if t is not ZERO]
 
 
 def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> LaplacianTriple:
-    """Rebuild a triple from its value and the next arrays of an iterator.
+    """Make a triple of a value and the next arrays in an iterator, the inverse of ``_derivatives``.
 
     Args:
-      derivatives: the arrays.
+      derivatives: the iterator over the arrays of Jacobians and Laplacians.
       value: the value.
-      kind: the kind of its Jacobian: None for none, -1 for a dense array, or the axis of :class:`Blocks`.
-      curved: whether it has a Laplacian.
+      kind: the kind of the Jacobian: None for ``ZERO``, -1 for a dense array, or the axis of :class:`Blocks`.
+      curved: whether the value has a Laplacian.
     """
     rows = ZERO if kind is None else next(derivatives)
     jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
@@ -562,7 +575,7 @@ class Curvatures(Forward):
     The mark of a value says what derivatives it has. It is a pair: the kind of its Jacobian (None for none, -1 for
     dense, or the axis of :class:`Blocks`), and whether it has a Laplacian.
 
-    In the Jacobian of an array that a loop slices or stacks, the axis of the steps is first, and the axis of the
+    If a loop slices or stacks an array, the Jacobian of the array has the axis of the steps first, and the axis of the
     directions second. The axis of :class:`Blocks` is never the axis of the steps.
     """
 

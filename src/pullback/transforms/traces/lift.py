@@ -35,14 +35,14 @@ feed = RuleKind("feed", "it holds no program that transformations look into")
 class Fed(NamedTuple):
     """The transformed programs and operands with which an operation that holds programs is applied.
 
-    A value may have extras: further arrays that a forward transformation adds, such as a tangent.
+    Extras of a value are further arrays that a forward transformation adds to it, such as a tangent.
 
     Attributes:
       programs: the transformed programs.
       test: the transformed program that decides whether a loop continues; None if the operation has none.
       groups: the operands, by group: the values of each group, followed by their extras.
-      forward, marks, results: the forward transformation, and the marks of the operands and of the results. For a
-        transformation that adds no extras they are None and empty.
+      forward: the forward transformation; None for a transformation that adds no extras.
+      marks, results: the mark of each operand and of each result, which says what extras it has; empty without extras.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -53,7 +53,7 @@ class Fed(NamedTuple):
     results: tuple[Any, ...] = ()
 
     def owners(self, marks: Sequence[Any]) -> list[int]:
-        """For each extra array of some values, the index of the value that it belongs to.
+        """Return, for each extra array of some values, the index of the value that the extra array belongs to.
 
         ``marks`` has the mark of each value, which determines the number of its extras.
         """
@@ -67,14 +67,14 @@ class Feed(NamedTuple):
     Operands come in groups. The inputs of each program are some of these groups.
 
     Attributes:
-      programs: the programs that compute the results: one, or several, one of which runs.
+      programs: the programs that compute the results: one, or several of which the operation runs one.
       bind: applies the operation to a :class:`Fed`, and returns its results.
       sizes: the number of operands of each group except the last.
       takes: the groups that are the inputs of each program, in order.
-      carried: the group that a loop carries: the first results of a step are its next values. None if it is no loop.
-      rows: the group of arrays that steps slice along the first axis. Further results of a step are stacked.
-      test: the program that decides whether to continue, and the groups that are its inputs, or None. The steps
-        of a loop with a test take a group of consts.
+      carried: the group that a loop carries: the first results of a step are its next values. None if there is no loop.
+      rows: the group of arrays that steps slice along the first axis, or None. Further results of a step are stacked.
+      test: the program that decides whether a loop continues, and the groups that are its inputs; None without a test.
+        The steps of a loop with a test take a group of consts.
       scope: makes the context for transforming programs whose inputs are shards of the operands; None if the inputs are
         the operands, in the current context.
       keeps_shapes: whether the extras that a transformation adds to a value must have the shape of the value.
@@ -97,16 +97,16 @@ class Feed(NamedTuple):
     reverse: bool = False
 
     def within(self) -> AbstractContextManager[None]:
-        """The context for transforming the programs."""
+        """Return the context for transforming the programs."""
         return nullcontext() if self.scope is None else self.scope()
 
 
 class Forward:
     """A forward transformation: its representation of values, and its transformation of programs.
 
-    A value is represented by a tuple of the value and further information, whose arrays are its extras, for example a
-    tangent. The mark of a value says which extras it has; ``nothing`` is the mark of a value without any. Marks and the
-    transformation are hashable, as they are cache keys of programs.
+    A value is represented by a tuple of the value and further information. Arrays in this information are the extras of
+    the value, for example a tangent. The mark of a value says which extras it has; the mark ``nothing`` says that it
+    has none. Marks and the transformation are hashable, as they are cache keys of programs.
     """
 
     __slots__ = ("options",)
@@ -117,7 +117,7 @@ class Forward:
     """Whether :meth:`row`, :meth:`element` and :meth:`stacked` have an effect."""
 
     def __init__(self, *options: Any) -> None:
-        """Make a transformation with options, which are hashable."""
+        """Make a transformation with ``options``, which are hashable and mean what the subclass says."""
         self.options = options
 
     def __eq__(self, other: object) -> bool:
@@ -127,74 +127,81 @@ class Forward:
         return hash((type(self), self.options))
 
     def marks(self, xs: Sequence[Any]) -> tuple[Any, ...]:
-        """The mark of each value: which extras (further arrays, such as a tangent) it has."""
+        """Return the mark of each value, which says what extras (further arrays, such as a tangent) the value has."""
         raise NotImplementedError
 
     def width(self, mark: Any) -> int:
-        """The number of extras (further arrays, such as a tangent) of a value with the mark ``mark``."""
+        """Return the number of extras (further arrays, such as a tangent) of a value with the mark ``mark``."""
         return int(mark)
 
     def values(self, xs: Sequence[Any]) -> list[Any]:
-        """The values, without their extras, such as tangents."""
+        """Return the values without their extras, such as tangents."""
         return [x[0] for x in xs]
 
     def extras(self, xs: Sequence[Any]) -> list[Any]:
-        """The extras (further arrays, such as tangents) of all values, in one list."""
+        """Return the extras (further arrays, such as tangents) of all values, in one list."""
         raise NotImplementedError
 
     def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
-        """Combine values with the next arrays of ``extras``, as many as their marks say.
+        """Combine each value with its extras, such as a tangent; its mark says how many arrays of ``extras`` it takes.
 
-        It is the inverse of :meth:`values` and :meth:`extras`.
+        This is the inverse of :meth:`values` and :meth:`extras`.
         """
         raise NotImplementedError
 
     def carried(self, mark: Any) -> Any:
-        """The mark of a carried value, from the mark of its initial value or of a step's result.
+        """Return the mark of a value that a loop carries; ``mark`` is that of its initial value or of a step's result.
 
         A mark says what extras, such as a tangent, a value has.
         """
         return mark
 
     def joined(self, marks: Sequence[Any]) -> Any:
-        """The mark of a result of several branches, from its marks in the branches.
+        """Return the mark of a result of several branches; ``marks`` are its marks in the branches.
 
         A mark says what extras, such as a tangent, a value has.
         """
         raise NotImplementedError
 
     def filled(self, x: Any, mark: Any) -> Any:
-        """Extend a value to the extras, such as a tangent, that the mark ``mark`` asks for.
+        """Extend a value by the extras, such as a tangent, that ``mark`` asks for and the value lacks; return it.
 
         The new extras are zeros, or copies of the value.
         """
         raise NotImplementedError
 
     def row(self, x: Any) -> Any:
-        """Rearrange an array over which a loop steps, so that the axis of the steps is first in its extras, too."""
+        """Rearrange the extras of an array that a loop slices, so that the axis of the steps is first in them, too.
+
+        The extras of an array are further arrays, such as a tangent.
+        """
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark (which extras, such as a tangent, a value has) of the slice of an array that a step of a loop takes.
+        """Return the mark of the slice of an array that a step of a loop takes.
 
-        ``mark`` is the mark of the array; in its extras, the axis of the steps is first, as :meth:`row` arranges.
+        A mark says what extras, such as a tangent, a value has. ``mark`` is the mark of the array, after :meth:`row`.
         """
         return mark
 
     def stacked(self, x: Any) -> Any:
-        """Move the axis of the steps from the front of the extras of a stacked result to its normal position."""
+        """Rearrange the extras of an array that a loop stacked; this reverses :meth:`row`.
+
+        The axis of the steps moves from the front of the extras (further arrays, such as a tangent) to its normal
+        position.
+        """
         return x
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
         """Transform a program; return it and the marks of its results.
 
-        The new program takes the inputs that all programs share, such as weights; the values; and the extras of all
-        values. It returns the results, followed by the extras of all results.
+        The inputs of the new program are those that all programs share, such as weights; the values; and the extras of
+        all values. It returns the results, followed by the extras of all results.
 
         Args:
           closed: the program.
-          marks: the marks of its inputs.
-          forced: for each result, a mark whose extras it must have, even if they are zeros.
+          marks: the marks of its inputs, which say what extras, such as a tangent, an input has.
+          forced: for each result, a mark whose extras the result must have, even if they are zeros.
         """
         raise NotImplementedError
 
@@ -202,15 +209,16 @@ class Forward:
 class Lifted(NamedTuple):
     """The transformed programs of an operation.
 
-    The extras of a value are further arrays that the transformation adds, such as a tangent.
+    The extras of a value are further arrays that the transformation adds, such as a tangent. The mark of a value says
+    what extras it has.
 
     Attributes:
-      programs: take the groups of operands, each followed by its extras; return the carry and the other results, each
-        followed by its extras.
+      programs: take the groups of operands, each group followed by its extras; return the carry, followed by its
+        extras, and the other results, followed by their extras.
       marks: the marks of the results, which begin with the carry.
       carry: the number of carried values.
       extras: the number of extras of carried values.
-      fills: whether carried values have more extras than the operands.
+      fills: whether carried values have more extras than the operands that are their initial values.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -233,8 +241,8 @@ def _lift(
       takes: the groups of operands that are the programs' inputs, in order.
       carried: the group that a loop carries, or None.
       sizes: the number of operands of each group.
-      operands: the mark of each operand, which says what extras it has.
-      shared: the number of first inputs that the transformation passes to all programs, such as weights.
+      operands: the mark of each operand, which says what extras the operand has.
+      shared: the number of inputs that the transformation passes to all programs first, such as weights.
     """
     groups = split_list(operands, *sizes)
     programs = (first, *others)
@@ -264,13 +272,13 @@ def _lift(
 
 
 def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[int]:
-    """The order of inputs in which each group of values is followed by its extras, such as tangents.
+    """Return the order of inputs in which each group of values is followed by its extras, such as tangents.
 
     For two groups of one value with one extra each, ``a, b, da, db -> a, da, b, db``: [0, 2, 1, 3].
 
     Args:
       forward: the transformation.
-      groups: for each group the mark of each value, which says how many extras it has.
+      groups: for each group the mark of each value, which says how many extras the value has.
       start: the index of the first value; the extras of all groups follow the values.
     """
     extra = start + sum(map(len, groups))
@@ -283,7 +291,11 @@ def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[
 
 
 def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """Reorder the inputs and the results of a program; the sequences have the old index of each new input or result."""
+    """Reorder the inputs and the results of a program.
+
+    ``inputs`` has the old index of each new input, ``results`` the old index of each new result. For example, [1, 0]
+    reorders ``a, b -> b, a``.
+    """
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] for i in inputs]
     outvars = [jaxpr.outvars[i] for i in results]
@@ -305,8 +317,8 @@ def lifted(
     Args:
       primitive, params: the operation.
       forward: the transformation.
-      operands: the operands, in the transformation's representation.
-      shared: the first inputs of all programs, which are converted to the programs' dtypes.
+      operands: the operands, as the transformation represents them, for example with tangents.
+      shared: arrays that all programs take before the operands; they are converted to the programs' dtypes.
     """
     rule = feed.needed(primitive, "a transformation of programs")
     programs, bind, sizes, takes, carried, rows, test, scope, *_ = rule(**params)
@@ -361,8 +373,8 @@ def lifted(
 class Tangents(Forward):
     """Forward mode of programs.
 
-    A value is represented by a pair of the value and its tangent, which may be ``ZERO``. Its mark says whether there is
-    a tangent.
+    A value is represented by a pair of the value and its tangent, which may be ``ZERO``. The mark of a value says
+    whether it has a tangent.
     """
 
     __slots__ = ("directional",)
@@ -395,7 +407,7 @@ class Tangents(Forward):
 class Mapped(Forward):
     """``vmap`` of programs.
 
-    A value is represented by a pair of the value and its mark, the position of the mapped axis, or None.
+    A value is represented by a pair: the value, and the position of its mapped axis, or None. The position is its mark.
     """
 
     __slots__ = ("axis",)
@@ -438,12 +450,13 @@ class Mapped(Forward):
 
 
 def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = False) -> None:
-    """Register the ``feed`` rule of an operation, and the rules for forward mode and ``vmap`` that follow from it.
+    """Register the ``feed`` rule of an operation that holds programs, and its rules for forward mode and ``vmap``.
 
     Args:
       p: the operation.
-      rule: returns the :class:`Feed` for parameters.
-      directional: whether to register also a rule for forward mode alone, which need not be linear in the tangents.
+      rule: takes the parameters of the operation, and returns its :class:`Feed`.
+      directional: whether to register also a ``directional`` rule, for forward mode alone, which may be nonlinear in
+        the tangents.
     """
     feed(p)(rule)
     p.jvp(partial(_jvp, p, Direction.LINEAR))
@@ -455,7 +468,8 @@ def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = 
 def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], ...]:
     """The jvp rule of an operation that holds programs: it differentiates the programs.
 
-    ``directional`` is ``LINEAR`` if the rule must be linear in the tangents, ``MANY`` or ``ONE`` if it need not be.
+    Return the results and their tangents. ``directional`` is ``LINEAR`` if the rule must be linear in the tangents,
+    otherwise ``MANY`` or ``ONE``, for the number of tangents of a primal.
     """
     outs = lifted(p, Tangents(directional), list(zip(primals, tangents, strict=True)), params)
     return [x for x, _ in outs], [t for _, t in outs]

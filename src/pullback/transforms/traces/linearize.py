@@ -19,7 +19,7 @@ from pullback.transforms.traces.forward import JVPTrace, JVPTracer
 
 
 def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
-    """The error for an operation on tangents, in a jvp rule, that cannot be transposed; ``how`` is unused."""
+    """Return the error for an operation on tangents, in a jvp rule, that cannot be transposed; ``how`` is unused."""
     error: PullbackError
     if primitive.transpose_rule is None:
         error = missing_rule(

@@ -14,7 +14,7 @@ from pullback.core.types import ShapedArray
 
 
 def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
-    """Convert the number of a literal to another dtype, so that no equation is needed for it."""
+    """Convert the number of a literal to another dtype; return it as an array, so that no equation is needed."""
     value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.aval.dtype.type(literal.val)
     return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
 

@@ -19,10 +19,10 @@ def masked_results(
     primals: tuple[Any, ...],
     params: dict[str, Any],
 ) -> Any:
-    """Apply an operation in forward mode, so that a zero tangent stays zero if a derivative is infinite or NaN.
+    """Apply an operation in forward mode; return its results as tracers.
 
-    If all values are known, tangents are first computed without masks, which is faster; this suffices if none has a
-    NaN.
+    A tangent that is zero stays zero even if a derivative is infinite or NaN: such products are masked. If all values
+    are known, tangents are first computed without masks, which is faster and suffices if none has a NaN.
 
     Args:
       trace, tracer: the trace of forward mode, and its class of tracers.
@@ -58,7 +58,7 @@ def masked_results(
 
 
 def _is_undefined(tangent: Any) -> bool:
-    """Whether a tangent has a NaN, or is traced, and so unknown."""
+    """Whether a tangent has a NaN, or may have one, since it is traced."""
     while type(tangent) is BatchTracer:
         tangent = tangent.value
     return type(tangent) is not ArrayImpl or has_nan(tangent._value)

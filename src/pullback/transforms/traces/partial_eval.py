@@ -18,8 +18,8 @@ class PartialEvaluation(NamedTuple):
     """A jaxpr that was split in two.
 
     Attributes:
-      known: from the known inputs to the known results, followed by the other residuals.
-      unknown: from the residuals, followed by the unknown inputs, to the unknown results.
+      known: takes the known inputs; returns the known results, followed by the other residuals.
+      unknown: takes the residuals, followed by the unknown inputs; returns the unknown results.
       unknown_outputs: for each result of the original jaxpr, whether ``unknown`` returns it.
       residual_avals: the types of the residuals.
       residual_sources: the index of each residual in the list of the known inputs followed by the results of ``known``:
@@ -40,7 +40,7 @@ class PartialEvaluation(NamedTuple):
         return [values[i] for i in self.residual_sources]
 
     def merge(self, known_results: Sequence[Any], unknown_results: Sequence[Any]) -> list[Any]:
-        """Merge known and unknown results to those of the original jaxpr, in order."""
+        """Merge known and unknown results into one list, in the order of the original jaxpr."""
         known, unknown = iter(known_results), iter(unknown_results)
         return [next(unknown if u else known) for u in self.unknown_outputs]
 
@@ -105,7 +105,7 @@ def partial_eval_jaxpr(
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """Return the equations independent of ``unknown_vars``, and the dependent ones, whose results join this set."""
+    """Return the equations independent of ``unknown_vars``, and the others; add the others' results to the set."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:

@@ -18,9 +18,9 @@ from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
 def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
-    """Return a trace under which a jvp rule runs, so that its operations are marked as operations on tangents.
+    """Return a trace that marks the operations of a jvp rule as operations on tangents.
 
-    The rule's application of the primitive itself to the primals is not marked.
+    The operation to which the rule belongs is not marked where the rule applies it to the primals.
 
     Args:
       rules: the parent of the new trace.

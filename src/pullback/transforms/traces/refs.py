@@ -108,7 +108,7 @@ class Ref(RefCell):
         swap(self, idx, x, "set")
 
     def addupdate(self, x: ArrayLike, idx: Index = ()) -> None:
-        """Add to the elements at an index; see :func:`addupdate`.
+        """Add ``x`` to the elements at an index; see :func:`addupdate`.
 
         >>> ref = new_ref(1.0)
         >>> ref.addupdate(2.0)
@@ -149,7 +149,7 @@ tree.register_leaf_type(Ref)
 
 
 def _made(content: Any) -> Ref:
-    """Make a reference with the content ``content``, which belongs to the current trace."""
+    """Make a reference that belongs to the current trace, with the content ``content``."""
     ref = object.__new__(Ref)
     trace = state.trace
     RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here())
@@ -215,7 +215,10 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
-    """The innermost program under construction between ``trace`` and the trace of the reference, or None."""
+    """Return the innermost program under construction between ``trace`` and the trace under which ``ref`` was made.
+
+    Return None if there is no such program. Raise if the reference cannot be used under ``trace``.
+    """
     if ref.ended:
         raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
     found = None
@@ -243,12 +246,12 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
 
 
 class Touched:
-    """The state, in a program under construction, of a reference that was made outside of it.
+    """The state that a reference from outside has in a program under construction.
 
     Attributes:
-      var: the input of the program that is its initial content.
-      content: its current content.
-      first: its initial content.
+      var: the input of the program that is the reference's initial content.
+      content: the current content.
+      first: the initial content.
     """
 
     __slots__ = ("content", "first", "var")
@@ -266,9 +269,9 @@ class Scope(Outside):
     """The references that a program under construction uses, and that were made outside of it.
 
     Attributes:
-      touched: the state of each.
+      touched: the state of each reference in the program.
       carried: references that have an input and a result even if they are unused, in this order.
-      varying: for some references, named axes along which the program takes their initial content to vary.
+      varying: for some references, named axes along which the program assumes that their initial content varies.
     """
 
     def __init__(self, carried: Sequence[Ref] = (), varying: dict[Ref, frozenset[Any]] | None = None) -> None:
@@ -281,7 +284,7 @@ class Scope(Outside):
             self.enter(ref, trace)
 
     def enter(self, ref: Ref, trace: StageTrace) -> Touched:
-        """Return the state of a reference in the program; if it has none yet, add an input for its content."""
+        """Return the state of a reference in the program; at its first use, add an input for its content."""
         found = self.touched.get(ref)
         if found is None:
             aval = typeof(content_of(ref, trace.parent))
@@ -302,14 +305,14 @@ class Scope(Outside):
 
     @property
     def read(self) -> list[Ref]:
-        """The references that are only read."""
+        """The references that the program only reads."""
         if len(self.touched) <= len(self.carried):
             return []
         written = self.written
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
-        """The inputs of the program that are the contents of references.
+        """Return the inputs of the program that are the contents of references.
 
         References that are only read come first, followed by references whose new content is a result.
         """
@@ -320,9 +323,9 @@ class Scope(Outside):
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
-    """The content of a reference, as ``trace`` sees it (by default the current trace).
+    """Return the content of a reference, as ``trace`` sees it (by default the current trace).
 
-    In a program under construction, it is a variable of the program.
+    In a program under construction, the content is a tracer.
     """
     trace = state.trace if trace is None else trace
     program = _enclosing_program(ref, trace)
@@ -331,7 +334,7 @@ def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
 
 
 def _entered(ref: Any, program: StageTrace) -> Touched:
-    """Return the state of a reference in a program under construction, which gets an input for its content if need be.
+    """Return the state of a reference in a program under construction; add an input for its content at the first use.
 
     Raise if the program cannot use references from outside.
     """
@@ -344,7 +347,10 @@ def _entered(ref: Any, program: StageTrace) -> Touched:
 
 
 def write(ref: RefCell, x: Any) -> None:
-    """Replace the content of a reference by an array of the same type."""
+    """Replace the content of a reference by ``x``, an array of the same type.
+
+    Raise if ``x`` is a tracer that must not be stored in the reference.
+    """
     program = _enclosing_program(ref, state.trace)
     owner = ref.home if program is None else program
     if isinstance(x, Tracer):
@@ -356,9 +362,9 @@ def write(ref: RefCell, x: Any) -> None:
 
 
 def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
-    """Raise unless the tracer ``x`` belongs to ``owner``, the trace that owns the reference, or to one of its parents.
+    """Raise unless the tracer ``x`` belongs to ``owner``, the trace that owns the reference, or to an outer trace.
 
-    A tracer of a later transformation would remain in the reference after the end of this transformation.
+    A tracer of a later transformation would remain in the reference when that transformation has ended.
     """
     trace = owner
     while trace is not None and not trace.is_bottom:
@@ -405,7 +411,10 @@ def _at(ref: Ref, content: Array, idx: Any) -> Array:
 
 
 def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
-    """Raise if an index that is a Python number is out of range; indexing an array would clip it."""
+    """Raise if an index that is a Python number is out of range.
+
+    Indexing an array would clip such a number.
+    """
     # The number of axes that each index consumes: a mask one for each of its own, None no axis, others one.
     axes = [
         getattr(i, "ndim", 0) if dtypes.is_bool(getattr(i, "dtype", np.dtype(int))) else i is not None for i in indices
@@ -526,9 +535,9 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """Convert a value to the reference's dtype, to be written; raise unless it fits and has the shape ``shape``.
+    """Convert a value to the dtype of the reference, to be written; raise if it does not fit, or its shape is wrong.
 
-    ``what`` names the operation, for error messages.
+    ``shape`` is the expected shape. ``what`` names the operation, for error messages.
     """
     try:
         x = value if isinstance(value, Array) else as_array(value)
@@ -586,8 +595,12 @@ def free_ref(ref: Ref) -> None:
 def _ended(ref: Ref, what: str, why: str) -> Array:
     """End the use of a reference, and return its last content.
 
-    Raise if the reference was made outside of the current program. ``what`` is the operation, for error messages;
-    ``why`` is for the error of a later use.
+    Raise if the reference was made outside of the current program.
+
+    Args:
+      ref: the reference.
+      what: the operation, for error messages.
+      why: why the reference has ended, for the error that a later use raises.
     """
     check_ref(ref, what)
     program = _enclosing_program(ref, state.trace)
@@ -603,18 +616,18 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
 
 
 def contents(refs: Sequence[RefCell]) -> list[Any]:
-    """The content of each reference, as the current trace sees it: in a traced function, a tracer."""
+    """Return the content of each reference, as the current trace sees it: in a traced function, a tracer."""
     return [content_of(r) for r in refs]
 
 
 def write_all(refs: Sequence[RefCell], values: Sequence[Any]) -> None:
-    """Write the results of a program to references."""
+    """Write ``values``, results of a program, to the references ``refs``."""
     for ref, x in zip(refs, values, strict=True):
         write(ref, x if x.weak_type == ref.inner.weak_type else as_weak(x, ref.inner.weak_type))
 
 
 def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefCell] = ()) -> None:
-    """Raise if a reference occurs twice in the arguments ``refs`` of a function, or also in ``closed_over``.
+    """Raise if a reference occurs twice in ``refs``, the arguments of a function, or occurs in ``closed_over`` as well.
 
     ``closed_over`` are the references that the function closes over. ``name`` names the function in error messages.
     """
@@ -635,19 +648,19 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """Make a reference to ``content``, which a traced function receives instead of its caller's reference."""
+    """Make a reference to ``content`` that a traced function receives instead of its caller's reference."""
     ref = _made(content)
     ref.is_argument = True
     return ref
 
 
 class WithRefs:
-    """A flat function whose references are replaced by their contents.
+    """A flat function with references among its arguments, wrapped as a function that takes their contents instead.
 
-    It returns the last contents of the references after the results.
+    The wrapper returns the results of the function, followed by the last contents of the references.
 
     Attributes:
-      run: takes flat arguments, with references among them, and returns a list of results.
+      run: the function: takes flat arguments, with references among them, and returns a list of results.
       where: the indices of the arguments that are references.
     """
 

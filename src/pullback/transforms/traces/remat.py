@@ -17,10 +17,10 @@ Policy = Callable[..., bool]
 
 
 class RematSplit(NamedTuple):
-    """Equations, split for the forward pass and for recomputation.
+    """Equations, split for the forward pass and for recomputation in the backward pass.
 
     Attributes:
-      first: all equations; some return further results, to be saved.
+      first: all equations, for the forward pass; some have further results, which are saved.
       again: the equations to run again, in order; a loop or an inner program may be smaller than in ``first``.
       saved: the variables that ``first`` computes and that are saved, so that ``again`` may read them.
     """
@@ -31,13 +31,13 @@ class RematSplit(NamedTuple):
 
 
 def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | None, effects: bool) -> RematSplit:
-    """Split equations for rematerialisation: find those that must run again to compute some variables.
+    """Split equations for rematerialisation: find the equations that must run again to compute some variables.
 
     Args:
       eqns: the equations.
       wanted: the variables.
-      policy: says which results the forward pass saves; None for none.
-      effects: whether all equations with effects run again, needed or not.
+      policy: says which results the forward pass saves; with None, it saves no results.
+      effects: whether all equations with effects run again, even if no wanted variable needs them.
     """
     needed: set[Atom] = set(wanted)
     first: list[Eqn] = []
@@ -67,16 +67,17 @@ def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | No
 class RematSteps(NamedTuple):
     """A program, split into the forward pass and a program that recomputes the values that a policy does not save.
 
-    It may be a step of a loop. In ``carry (c), xs (x) -> carry (sin(x) * c), ys (exp(x))`` with ``sin(x)`` saved,
-    ``first`` is ``c, x -> sin(x) * c, exp(x), sin(x)``. If only ``ys`` is wanted, ``again`` is ``x -> exp(x)``.
+    The program may be a step of a loop, for example ``carry (c), xs (x) -> carry (sin(x) * c), ys (exp(x))``. If
+    ``sin(x)`` is saved, ``first`` is ``c, x -> sin(x) * c, exp(x), sin(x)``. If only ``ys`` is wanted, ``again`` is
+    ``x -> exp(x)``.
 
     Attributes:
       first: the program with saved values as further results.
       again: the program that recomputes; its last inputs are residuals.
-      inputs: for each input, whether ``again`` takes it: ``[False, True]``.
-      residuals: the saved values that ``again`` takes, as indices into the results of ``first``: ``[]``.
-      saved: all saved values, as indices into the results of ``first``: ``[2]``.
-      results: for each result, whether ``again`` returns it: ``[False, True]``.
+      inputs: for each input, whether ``again`` takes it; in the example ``[False, True]``.
+      residuals: the saved values that ``again`` takes, as indices into the results of ``first``; in the example ``[]``.
+      saved: all saved values, as indices into the results of ``first``; in the example ``[2]``.
+      results: for each result, whether ``again`` returns it; in the example ``[False, True]``.
     """
 
     first: ClosedJaxpr
@@ -97,7 +98,7 @@ def remat_steps(
       closed: the program; perhaps the step of a scan, from consts, carry and xs to carry and ys.
       wanted: which results are needed again.
       policy: says which results of operations the forward pass saves.
-      effects: whether all operations with effects run again, needed or not.
+      effects: whether all operations with effects run again, even if no wanted result needs them.
       num_consts, num_carry: the number of consts and of carried values, if it is a step."""
     jaxpr = closed.jaxpr
     carry_in = jaxpr.invars[num_consts : num_consts + num_carry]
@@ -134,13 +135,13 @@ def remat_steps(
 
 
 def remat_program(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit:
-    """The remat rule of an operation that holds one program: apply the policy to the operations in the program.
+    """The remat rule of an operation that holds one program: split the program by the policy.
 
     Args:
       eqn: the equation.
       wanted: which of its results are needed again.
       policy: says which results of operations the forward pass saves.
-      effects: whether all operations with effects run again, needed or not.
+      effects: whether all operations with effects run again, even if no wanted result needs them.
     """
     steps = remat_steps(eqn.params["jaxpr"], wanted, policy, effects)
     bound = [*eqn.outvars, *map(Var, steps.first.out_avals[len(eqn.outvars) :])]
@@ -156,7 +157,7 @@ def remat_partial_eval(
 ) -> PartialEvaluation:
     """Split a jaxpr by partial evaluation, with only the residuals that a policy allows.
 
-    The unknown program computes the other known values that it needs again.
+    The unknown program recomputes the other known values that it needs.
 
     Args:
       closed: the program.

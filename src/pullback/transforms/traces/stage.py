@@ -65,7 +65,7 @@ class StageTrace(Trace):
       invars: the variables of the inputs.
       name_input: names an input by its index, for error messages; None if inputs have no names.
       literals: whether scalar arrays become literals; otherwise they become constants.
-      outside: the references that the program uses, and that were made outside of it.
+      outside: the references that the program uses, and that were made outside of the program.
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")
@@ -123,7 +123,7 @@ class StageTrace(Trace):
         return StageTracer(self, atom, state.source_loc or source.here())
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal of a value in the jaxpr; a value from outside is a literal or becomes a constant."""
+        """Return the variable or literal of a value in the jaxpr; a value from outside is a literal or a constant."""
         if type(x) is StageTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
@@ -163,7 +163,7 @@ def stage_flat(
       transformation: the transformation that traces, for error messages.
       name_input: names an input by its index, for error messages.
       literals: whether scalar arrays become literals; otherwise they become constants, as other arrays do.
-      outside: notes the references that the function uses, which add inputs and results after the others. By default
+      outside: notes the references that the function uses; they add inputs and results after the others. By default
         the function may use no references from outside.
     """
     trace = StageTrace(state.trace, function, transformation)

@@ -64,10 +64,10 @@ class TaylorTrace(Trace):
 
     Attributes:
       order: the order of the last coefficient.
-      made: while a rule runs, a memo of its operations: parameters and results by primitive and operands. An operation
-        that the rule repeats, in particular the one that it differentiates, returns the same series. None while no rule
-        runs.
-      alive: the operands of these operations, which keeps their ids from being reused.
+      made: while a rule runs, a memo of its operations: parameters and results, by primitive and operands. An operation
+        that the rule repeats, such as the operation that it differentiates, then returns the same series. None while no
+        rule runs.
+      alive: the operands of the operations in ``made``: kept alive, so that their ids are not reused.
     """
 
     __slots__ = ("alive", "made", "order")
@@ -113,9 +113,9 @@ class TaylorTrace(Trace):
         return results if primitive.multiple_results else results[0]
 
     def _forget(self) -> None:
-        """Clear the memo of the operations of a rule.
+        """Clear the memo of a rule's operations.
 
-        Break the reference cycles of series of coefficients that are computed from each other.
+        Also break the reference cycles between series whose coefficients are computed from each other.
         """
         assert self.made is not None
         for made in self.made.values():
@@ -129,9 +129,9 @@ class TaylorTrace(Trace):
     def _within_a_rule(
         self, primitive: Primitive, args: Sequence[Any], own: Sequence[bool], params: dict[str, Any]
     ) -> Any:
-        """Apply an operation while a rule of Taylor mode runs; its coefficients are computed on demand.
+        """Apply an operation while a rule of Taylor mode runs; return results with coefficients computed on demand.
 
-        Return the earlier results if the operation is in the memo.
+        If the operation is in the memo, return its earlier results.
 
         Args:
           primitive, args, params: the operation.
@@ -169,7 +169,7 @@ class TaylorTrace(Trace):
         return found
 
     def _remember(self, key: Any, args: Sequence[Any], params: dict[str, Any], outs: Any) -> Any:
-        """Add the results of an operation to the memo under ``key``, and return them.
+        """Add ``outs``, the results of an operation, to the memo under ``key``, and return them.
 
         The operands are kept alive, since the key has their ids.
         """
@@ -188,7 +188,7 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Coefficient]:
-        """Return, for each result, the function that computes its coefficient of a given order from 1 on.
+        """Return, for each result, a function from an order (1 or more) to the Taylor coefficient of this order.
 
         Args:
           primitive, args, params: the operation.
@@ -214,7 +214,7 @@ class TaylorTrace(Trace):
         return [partial(coefficient, i=i) for i in range(len(results))]
 
     def _of_formula(self, formula: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Coefficient:
-        """Return the function that computes an operation's coefficients by applying an equivalent formula.
+        """Return a function from an order to the Taylor coefficient of an operation's result, by an equivalent formula.
 
         ``formula`` consists of other operations; it runs once, when the first coefficient is needed.
         """
@@ -232,7 +232,7 @@ class TaylorTrace(Trace):
         return coefficient
 
     def _series(self, x: Any) -> Series:
-        """The Taylor series of ``x``: its coefficients if it is a tracer of this trace, otherwise a single term."""
+        """Return the Taylor series of ``x``: all coefficients of a tracer of this trace, otherwise a single term."""
         return x.series if type(x) is TaylorTracer and x._trace is self else Series([x])
 
     def _derivatives(
@@ -243,12 +243,12 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Series]:
-        """The derivatives of the results of an operation along the curve, by its jvp rule.
+        """Return the Taylor series of the derivative of each result along the curve, by the operation's jvp rule.
 
         Args:
           primitive, args, params: the operation.
           own: which operands are tracers of this trace.
-          results: its results, as tracers.
+          results: the results of the operation, as tracers.
         """
         primals = tuple(args)
         tangents = tuple([self._tangent(x) if is_own else ZERO for x, is_own in zip(args, own, strict=True)])
@@ -266,9 +266,9 @@ class TaylorTrace(Trace):
         return [self._series(x) for x in found]
 
     def _tangent(self, x: TaylorTracer) -> Any:
-        """The derivative of a value along the curve, which rules receive as its tangent.
+        """Return the derivative of a value along the curve, which rules receive as its tangent.
 
-        It is the same object each time, so that operations on it are found in the memo.
+        The same object is returned each time, so that operations on it are found in the memo.
         """
         assert self.made is not None
         key = "derivative", id(x)
@@ -286,11 +286,11 @@ class TaylorTrace(Trace):
     def _program(
         self, primitive: Primitive, rule: Callable[..., Any], args: Sequence[Any], own: Sequence[bool], params: Any
     ) -> list[Any]:
-        """Apply an operation that holds programs, such as a loop; return results with their coefficients.
+        """Apply an operation that holds programs, such as a loop; return its results with their coefficients.
 
         Args:
           primitive, args, params: the operation.
-          rule: computes results and coefficients up to an order.
+          rule: computes the results, and their coefficients up to an order.
           own: which operands are tracers of this trace.
         """
         values = [x.primal if is_own else x for x, is_own in zip(args, own, strict=True)]
@@ -320,9 +320,9 @@ class TaylorTrace(Trace):
 
 
 def _identity(x: Any) -> Any:
-    """The key of an operand in the memo of operations.
+    """Return the key of an operand in the memo of operations.
 
-    It is the id; for a scalar the value, as rules create new arrays for equal scalars.
+    The key is the operand's id; for a scalar the value, as rules create new arrays for equal scalars.
     """
     if is_on_host(x) and x.shape == ():
         return x.dtype, x.weak_type, repr(host_value(x))
@@ -335,9 +335,9 @@ def _is_complete(series: Series, order: int) -> bool:
 
 
 def _simplified(x: TaylorTracer, made_at: source.Location | None) -> Any:
-    """Return a result whose coefficients are known, with its source line ``made_at``.
+    """Return a result whose coefficients are all known; store its source line ``made_at``.
 
-    If all coefficients from order 1 on are zero, return only its value.
+    If all coefficients from order 1 on are zero, return only the value of the result.
     """
     known = x.series.known
     if all(c is ZERO for c in known[1:]):
@@ -358,7 +358,7 @@ def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, An
 
 
 def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
-    """Return, for each of ``count`` results, the function that computes its coefficient of a given order.
+    """Return, for each of ``count`` results, a function from an order to the result's coefficient of this order.
 
     ``step`` computes the coefficients of all results for an order; it is called once for each order.
     """
@@ -375,10 +375,10 @@ def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
 def _by_rule(
     primitive: Primitive, operands: Sequence[Series], params: dict[str, Any], results: Sequence[Any]
 ) -> Coefficient | None:
-    """Return the function that computes the coefficients of an operation, by its Taylor rule or as a product.
+    """Return a function from an order to the Taylor coefficients of an operation's results.
 
-    None if the operation has no Taylor rule and is no product of two operands. ``results`` are the operation's results,
-    as tracers.
+    The function applies the operation's Taylor rule, or the formula for products. Return None if the operation has no
+    Taylor rule and is no product of two operands. ``results`` are the operation's results, as tracers.
     """
     rule = taylor.of(primitive)
     if rule is not None:
@@ -397,10 +397,10 @@ def _linear(
     params: dict[str, Any],
     results: Sequence[Any],
 ) -> Coefficient | None:
-    """Return the function that computes the coefficients of a linear operation.
+    """Return a function from an order to the Taylor coefficients of a linear operation's results.
 
-    None if the operation is not jointly linear in the operands that ``own`` flags, which depend on the curve's
-    parameter. ``results`` are the operation's results, as tracers.
+    Return None if the operation is not jointly linear in the operands that ``own`` flags: those that depend on the
+    curve's parameter. ``results`` are the operation's results, as tracers.
     """
     moving = [i for i, is_own in enumerate(own) if is_own]
     part = linear_part(primitive, moving, len(operands), params)
@@ -442,16 +442,16 @@ _SMALL = 4096
 def _small_together(
     primitive: Primitive, values: Sequence[Any], position: int, x: Series, params: dict[str, Any]
 ) -> list[Any] | None:
-    """Apply a linear operation to all coefficients of an operand in one call; return the list of results.
+    """Apply a linear operation to all coefficients of one operand in one call; return the list of results.
 
-    In eager mode the overhead of a call exceeds the computation of a small operation. Return None if one call would not
-    be faster.
+    Return None if one call would not be faster. In eager mode it is faster for small arrays, since the overhead of a
+    call exceeds the computation.
 
     Args:
       primitive, params: the operation.
       values: its operands.
-      position: the index of the operand.
-      x: the coefficients of the operand.
+      position: the index of the operand with coefficients.
+      x: the coefficients of this operand.
     """
     known = x.known[1:]
     if x.next is not None or len(known) < 5 or not state.trace.quick:  # a few calls cost less than stacking
@@ -472,7 +472,7 @@ def _small_together(
 
 
 def _zeros(x: Any) -> Any:
-    """Return zeros like ``x``, to pass as the coefficient of an operand ``x`` whose coefficient is ``ZERO``.
+    """Return zeros like the operand ``x``, for a coefficient of ``x`` that is ``ZERO``.
 
     Return an array of integers or booleans unchanged, as no operation is linear in it.
     """
@@ -488,7 +488,9 @@ def taylor_flat(
     series: Sequence[Sequence[Any]],
     order: int,
 ) -> tuple[list[Any], list[list[Any]]]:
-    """Run a function on a curve; return its results and their Taylor coefficients from 1 to ``order``, or ``ZERO``.
+    """Run a function on a curve; return its results, and for each result its Taylor coefficients from 1 to ``order``.
+
+    A coefficient may be ``ZERO``.
 
     Args:
       function: the user's function, for error messages.
@@ -540,8 +542,9 @@ def taylor_jaxpr(
       instantiate: which results get all coefficients even if they are zero: a flag for all, or a flag for each.
 
     Returns:
-      A jaxpr from the inputs, followed by the nonzero coefficients of the first input, of the second, and so on, to the
-      results, followed by their coefficients in the same way; and which coefficients each result has.
+      A jaxpr. It takes the inputs, then the nonzero coefficients of the first input, of the second, and so on. It
+      returns the results and their nonzero coefficients in the same way. And which coefficients of each result are
+      nonzero.
 
     >>> from pullback.primitives.elementwise import square
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -572,9 +575,10 @@ def taylor_jaxpr(
 
 
 def grouped(values: Iterable[Any], nonzero: Sequence[tuple[bool, ...]]) -> list[tuple[Any, ...]]:
-    """Group a flat list of nonzero coefficients by value, with ``ZERO`` for the others.
+    """Group a flat list of nonzero coefficients by value, and insert ``ZERO`` for the other coefficients.
 
-    For ``[a, b, c]`` and ``((True, False), (True, True))`` the groups are ``[(a, ZERO), (b, c)]``.
+    ``nonzero`` says which coefficients of each value are nonzero. For ``[a, b, c]`` and
+    ``((True, False), (True, True))`` the groups are ``[(a, ZERO), (b, c)]``.
     """
     rest = iter(values)
     return [tuple([next(rest) if n else ZERO for n in flags]) for flags in nonzero]
@@ -625,9 +629,9 @@ class Coefficients(Forward):
 def _of_programs(
     primitive: Primitive, order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Apply an operation that holds programs to operands with Taylor coefficients up to ``order``.
+    """Apply an operation that holds programs to ``primals`` with the Taylor coefficients ``series``, up to ``order``.
 
-    Return the results, and the coefficients of each.
+    Return the results, and the coefficients of each result.
     """
     outs = lifted(primitive, Coefficients(order), list(zip(primals, series, strict=True)), params)
     return [x for x, _ in outs], [cs for _, cs in outs]

@@ -17,7 +17,7 @@ def linear_program(
     """Record a linear function; return its results, as tracers or constants, and the linear program.
 
     Args:
-      trace: a new trace, which records the program and then ends.
+      trace: a new trace; it records the program and then ends.
       run: takes and returns flat sequences of arrays; it is linear in all of its arguments jointly.
       avals: the types of the inputs.
     """
@@ -38,7 +38,7 @@ def transpose_flat(
     cotangents: Sequence[Any],
     add: Callable[[Any, Any], Any] = add_any,
 ) -> list[Any]:
-    """Transpose a linear function: return a cotangent for each input, ``ZERO`` if no result depends on it.
+    """Transpose a linear function: return a cotangent for each input, or ``ZERO`` if no result depends on the input.
 
     Args:
       trace, run, avals: a new trace to record the function with; the function, of flat arrays; the types of its inputs.

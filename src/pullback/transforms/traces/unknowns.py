@@ -41,10 +41,10 @@ class UnknownTrace(StageTrace):
         return super().process(primitive, args, params)
 
     def _cut(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]) -> list[Any]:
-        """Split an operation that holds programs by partial evaluation.
+        """Apply an operation that holds programs, split by partial evaluation; return its results.
 
-        Evaluate the equations whose operands are known, and record the others; return the results. ``unknown`` says
-        which operands are unknown.
+        Equations whose operands are known are evaluated, and the others recorded. ``unknown`` flags the unknown
+        operands.
         """
         assert primitive.partial_eval_rule is not None
         avals = [typeof(x) for x in args]
@@ -66,8 +66,8 @@ class PartlyKnown(NamedTuple):
     """The results of a function with some unknown inputs.
 
     Attributes:
-      jaxpr: from the unknown inputs to the unknown results; the known values that it reads are its constants.
-      consts: the values of its constants.
+      jaxpr: takes the unknown inputs and returns the unknown results; known values that it reads are its constants.
+      consts: the values of the constants.
       results: for each result its value, or its type if it is unknown.
     """
 
@@ -88,7 +88,7 @@ def trace_unknown(
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       inputs: for each input its value, or its type if it is unknown.
-      instantiate: for each result, whether the program returns it even if it is known; an empty list for none.
+      instantiate: for each result, whether the jaxpr returns it even if it is known; an empty list for none.
     """
     trace = UnknownTrace(state.trace, function, "partial evaluation")
     args: list[Any] = []
