@@ -66,3 +66,15 @@ def test_sums_with_an_element_that_is_not_finite(position: int, value: float) ->
     np.testing.assert_array_equal(reductions.reduce_sum(x, axes=(0,)), np.float32(value))
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(reductions.norm(x, axes=(0,)), np.float32(abs(value)))
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+def test_products_are_exact_to_rounding(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = np.exp(np.random.default_rng(2).standard_normal(shape) / 100) * np.random.default_rng(3).choice([-1, 1], shape)
+    count = math.prod(shape[i] for i in axes)
+    expected = np.prod(x.astype(np.longdouble), axes)
+    rtol = 1e-15 + 2e-16 * count**0.7
+    np.testing.assert_allclose(reductions.reduce_prod(x, axes=axes), expected.astype(float), rtol=rtol)
+    with np.errstate(all="ignore"):
+        x.flat[-1] = np.inf
+        np.testing.assert_array_equal(np.isinf(reductions.reduce_prod(x, axes=axes)), np.isinf(np.prod(x, axes)))

@@ -35,7 +35,7 @@ BLOCK = 1 << 20
 LEAST_WORK = 1 << 21
 """An expression of less work is evaluated on whole arrays, for threads would take longer to wake up than they save.
 
-The work is the number of elements, times 1 for each light operation (such as a sum) and 4 for others (a sine).
+The work is the number of elements, times 1 for each light operation of NumPy's (such as a sum) and 4 for others.
 """
 MOST_STEPS = 32
 """The most operations of an expression."""
@@ -130,9 +130,10 @@ def _absent(pending: Pending, weak_type: bool) -> Absent:
 def _is_supported(dtype: np.dtype[Any]) -> bool:
     """Whether expressions may have elements of a dtype: NumPy's own floats, integers and booleans.
 
-    NumPy rounds complex numbers at the end of an array otherwise than in the middle, so blocks of them differ.
+    NumPy rounds complex numbers at the end of an array otherwise than in the middle, so blocks of them differ. Floats
+    of 16 bits take NumPy so long that memory does not matter.
     """
-    return dtype.isbuiltin == 1 and dtype.kind in "fiub"
+    return dtype.isbuiltin == 1 and dtype.kind in "fiub" and dtype.char != "e"
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -172,7 +173,8 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
         return None
     pending = Pending(aval.shape, aval.dtype)
     pending.rule, pending.params = primitive.host_rule, params  # type: ignore[assignment]
-    pending.weight = 1 if traits.cost.of(primitive) is traits.Cost.LIGHT else 4
+    light = traits.cost.of(primitive) is traits.Cost.LIGHT and _ufunc(pending) is not None
+    pending.weight = 1 if light else 4
     operands = [_operand(x._host_value, aval.shape) if type(x) is ArrayImpl else x for x in args]
     if not _fits(pending, operands):
         operands = [x.read() if type(x) is Pending else x for x in operands]

@@ -106,8 +106,17 @@ def _sum_blocks(x: Any, axis: int) -> Any:
 def reduce_prod(x: Any, *, axes: tuple[int, ...]) -> Any:
     dtype = x.dtype
     if is_narrow(dtype):
-        return np.multiply.reduce(x, axes, np.float32).astype(dtype)
-    return np.multiply.reduce(x, axes, dtype)
+        return reduce_prod(x.astype(np.float32), axes=axes).astype(dtype)
+    rows = _rows(x, axes) if x.size >= _LARGE else None
+    if rows is None:
+        return np.multiply.reduce(x, axes, dtype)
+    while (size := rows.shape[1]) > _BLOCK // 2:  # NumPy's loop over a row multiplies one element after another
+        half = size // 2
+        product = rows[:, :half] * rows[:, half : 2 * half]
+        if size % 2:
+            product[:, 0] *= rows[:, -1]
+        rows = product
+    return np.multiply.reduce(rows, 1, dtype).reshape(x.shape[: x.ndim - len(axes)])[()]
 
 
 _WIDER = {"f": np.float64, "F": np.complex128}

@@ -50,6 +50,8 @@ def _scaled(z: Any, exponent: Any) -> Any:
 
 def _divide_integers(x: Any, y: Any) -> Any:
     x, y = _pair(x, y)
+    if x.dtype.itemsize <= 4 and max(x.size, y.size) >= _MANY_CHOICES:
+        return _divide_narrow_integers(x, y)
     safe = np.where(y == 0, y.dtype.type(1), y)
     if x.dtype.kind == "u":
         return np.where(y == 0, y.dtype.type(np.iinfo(y.dtype).max), x // safe)
@@ -60,11 +62,25 @@ def _divide_integers(x: Any, y: Any) -> Any:
     return np.where(y == 0, y.dtype.type(-1), quotient).astype(x.dtype, copy=False)
 
 
+def _divide_narrow_integers(x: Any, y: Any) -> Any:
+    """Divide integers of at most 32 bits as floats of 64, whose quotients are right when they are cut off.
+
+    The quotient is at least ``1 / abs(y)`` from the next integer, and its rounding error is below ``2**-21 / abs(y)``.
+    NumPy's division of integers takes eight times as long.
+    """
+    zero = y == 0
+    safe = select(zero, y.dtype.type(1), y) if y.ndim else np.where(zero, y.dtype.type(1), y)
+    quotient = np.true_divide(x, safe, dtype=np.float64).astype(np.int64).astype(x.dtype)  # -(2**31) / -1 wraps
+    return select(np.broadcast_to(zero, quotient.shape), np.array(-1).astype(y.dtype), quotient)
+
+
 def rem(x: Any, y: Any) -> Any:
     """The remainder of division towards zero, with the sign of ``x``; an integer modulo zero is ``x``."""
     x, y = _pair(x, y)
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
+    if x.dtype.itemsize <= 4 and max(x.size, y.size) >= _MANY_CHOICES:
+        return np.asarray(x - select(np.asarray(y == 0), y.dtype.type(0), _divide_narrow_integers(x, y)) * y, x.dtype)
     out = np.fmod(x, np.where(y == 0, y.dtype.type(1), y))
     return np.where(y == 0, x, out).astype(x.dtype, copy=False)
 
@@ -220,7 +236,12 @@ def sign(x: Any) -> Any:
         size = np.abs(x)
         safe = np.where(size == 0, size.dtype.type(1), size)
         return complex_(x.real / safe, x.imag / safe)
-    return np.sign(x) if x.dtype.kind != "f" else np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
+    if x.dtype.kind != "f":
+        return np.sign(x)
+    if x.size < _MANY_CHOICES:
+        return np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
+    bits = np.dtype(f"u{x.dtype.itemsize}")  # NumPy's sign loses that of -0.0
+    return (np.sign(x).view(bits) | (x.view(bits) & bits.type(1 << 8 * bits.itemsize - 1))).view(x.dtype)
 
 
 def round_(x: Any) -> Any:
@@ -322,6 +343,26 @@ def _share(first: Any, second: Any, dtype: np.dtype[Any]) -> Any:
     return twice.astype(dtype) * dtype.type(0.5)
 
 
+def select(which: Any, x: Any, y: Any) -> Any:
+    """Return ``x`` where ``which`` is true, else ``y``; as ``np.where``, without branches if there are many elements.
+
+    NumPy's loop has a branch for each element, which the processor mispredicts where ``which`` is irregular: a million
+    floats take 3,700 us on an AMD EPYC, and 410 here. Operands may be numbers if one of them is an array.
+    """
+    dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+    if which.size < _MANY_CHOICES or dtype.itemsize not in (1, 2, 4, 8):
+        return np.where(which, x, y)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    mask = which.astype(bits)
+    np.negative(mask, out=mask)
+    a, b = np.asarray(x, dtype).view(bits), np.asarray(y, dtype).view(bits)
+    out = np.bitwise_and(a ^ b, mask)
+    return np.bitwise_xor(out, b, out=out).view(dtype)
+
+
+_MANY_CHOICES = 2048  # From here on both ways take the same time if `which` has runs, and one tenth if it has not.
+
+
 def select_n(which: Any, *cases: Any) -> Any:
     for c in cases:  # a generator would take a fifth of the time of a selection from small arrays
         if hasattr(c, "dtype"):
@@ -329,7 +370,7 @@ def select_n(which: Any, *cases: Any) -> Any:
                 cases = tuple(np.asarray(x, c.dtype) for x in cases)
             break
     if which.dtype.kind == "b" and len(cases) == 2:
-        return np.where(which, cases[1], cases[0])
+        return select(which, cases[1], cases[0])
     return np.choose(np.asarray(which, np.intp), cases, mode="clip")
 
 
@@ -409,6 +450,8 @@ def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
 def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
     wide = np.asarray(x, np.float64 if x.dtype.kind != "f" or x.dtype.itemsize < 8 else x.dtype)
     inside = (wide > float(info.min)) & (wide < float(info.max))
+    if inside.size >= _MANY_CHOICES and inside.all():
+        return wide.astype(new_dtype)
     out = np.where(inside, wide, 0).astype(new_dtype)
     out = np.where(wide >= float(info.max), new_dtype.type(info.max), out)
     return np.where(wide <= float(info.min), new_dtype.type(info.min), out)

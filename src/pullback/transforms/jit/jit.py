@@ -26,6 +26,7 @@ from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
+from pullback.transforms.jit.call_operands import operands_of
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
@@ -80,7 +81,14 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                         entry = self._compiled[(config.trace_context, treedef, *map(_signatures, leaves))]
                     else:
                         entry = self._compiled[(config.trace_context, *map(_signatures, args))]
-                except (AttributeError, KeyError, TypeError, ValueError):
+                except AttributeError:  # a number or an array of NumPy's among the leaves, or a new array
+                    leaves = operands_of(leaves)
+                    if leaves is not None:
+                        head = (config.trace_context, treedef) if kwargs or self._nested else (config.trace_context,)
+                        entry = self._compiled.get((*head, *map(_signatures, leaves)))
+                        if entry is not None and (not entry.simple or entry.donated):
+                            entry = None
+                except (KeyError, TypeError, ValueError):
                     pass
                 if entry is not None:
                     if not entry.simple or next(_frees):

@@ -29,7 +29,7 @@ class PrimalTracer(Tracer):
     """A value with derivatives.
 
     Attributes:
-      primal: the value alone, as ``lax.stop_gradient`` returns it.
+      primal: the value without derivatives, as ``lax.stop_gradient`` returns it.
     """
 
     __slots__ = ("primal",)
