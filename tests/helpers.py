@@ -15,6 +15,8 @@ import pytest
 
 import pullback
 from pullback import tree
+from pullback.backends.host import pending
+from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
 
@@ -72,6 +74,24 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
+
+
+# Pending elements ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_blocks(large: int = 4, block: int = 16) -> Iterator[None]:
+    """A block in which arrays of a few elements are large, so that results are pending, in blocks of a few bytes."""
+    usual = arrays.LARGE, pending.BLOCK, pending.LEAST_WORK, pending.cores
+    pending._pending_type.cache_clear()
+    arrays.LARGE = pending.LARGE = large
+    pending.BLOCK, pending.LEAST_WORK, pending.cores = block, 0, lambda: 3  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        arrays.LARGE, pending.BLOCK, pending.LEAST_WORK, pending.cores = usual  # type: ignore[assignment]
+        pending.LARGE = arrays.LARGE
+        pending._pending_type.cache_clear()
 
 
 # Samples and comparisons ---------------------------------------------------------------------------------------------

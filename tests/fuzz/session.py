@@ -35,6 +35,7 @@ class Session:
     Attributes:
       seed: of the programs.
       eager, compiled: how many programs were run.
+      law: the only law that eager programs are checked by; None for a choice for each.
       found: the texts of tests, one for each kind of failure.
       unconfirmed: failures that were not seen again near by, which rounding explains.
     """
@@ -45,6 +46,7 @@ class Session:
     found: list[str] = field(default_factory=list)
     unconfirmed: Counter[str] = field(default_factory=Counter)
     record: draw.Record = field(default_factory=draw.Record)
+    law: laws.Law | None = None
 
     def eager_program(self, number: int) -> None:
         """Draw and check a program without the compiler."""
@@ -52,7 +54,7 @@ class Session:
             case = draw.case(self.seed, number, draw.Options(), self.record)
             self.eager += 1
             laws.remember(case, self.record.results)
-            self._check(case, laws.chosen(number))
+            self._check(case, laws.chosen(number) if self.law is None else (self.law,))
             self._of_refusals(number)
 
     def compiled_program(self, number: int) -> None:
@@ -138,6 +140,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--programs", type=int, default=None, help="how many eager programs at most")
     parser.add_argument("--compiled", type=int, default=None, help="how many compiled ones at most")
     parser.add_argument("--first", type=int, default=0, help="the number of the first eager program")
+    parser.add_argument("--law", choices=laws.BY_NAME, help="the only law of eager programs")
     parser.add_argument("--most", type=int, default=20, help="after how many failures to stop")
     chosen = parser.parse_args(arguments)
     config.update("enable_x64", True)
@@ -145,7 +148,7 @@ def main(arguments: Sequence[str]) -> int:
     warnings.simplefilter("ignore")
     gc.freeze()  # what is imported stays: looking through it again and again takes a tenth of the time
     gc.set_threshold(20_000, 20, 50)
-    session = Session(chosen.seed)
+    session = Session(chosen.seed, law=laws.BY_NAME.get(chosen.law))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(session, chosen)

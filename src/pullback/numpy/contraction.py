@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.host import pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike
+from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import state
@@ -103,6 +104,9 @@ def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
     try:
         return ArrayImpl(state.silently(function, x, y), a.weak_type and b.weak_type)
     except NUMPY_REFUSES:
+        if type(x) is Absent or type(y) is Absent:
+            out = _by_blas(function, ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
+            return pending.hold(out)  # type: ignore[no-any-return]
         return None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import pending
 from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
@@ -206,7 +207,10 @@ def _eager_matmul(general: Method) -> Method:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
                 except NUMPY_REFUSES:
-                    return (method if _fetched(self, other) else general)(self, other)
+                    if type(a) is Absent or type(b) is Absent:
+                        plain = [ArrayImpl(x._value, x.weak_type) for x in (self, other)]
+                        return pending.hold(method(*plain))
+                    return general(self, other)
         return general(self, other)
 
     return _named(method, "__matmul__")

@@ -21,26 +21,21 @@ from pullback.core import array
 from pullback.core.array import Absent, ArrayImpl, fresh
 from pullback.core.config import override
 from pullback.errors import OperandError, ShapeError
+from tests.helpers import small_blocks
 from tests.laws.ways import MODULES, Call, calls
 
 Function = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Arrays of four elements are large, and blocks have four floats, on three threads."""
-    monkeypatch.setattr(array, "LARGE", 4)
-    monkeypatch.setattr(pending, "LARGE", 4)
-    monkeypatch.setattr(pending, "BLOCK", 16)
-    monkeypatch.setattr(pending, "LEAST_WORK", 0)
-    monkeypatch.setattr(pending, "cores", lambda: 3)
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     parallel._threads.cache_clear()
-    pending._pending_type.cache_clear()
-    yield
+    with small_blocks():
+        yield
     parallel._threads().shutdown()
     parallel._threads.cache_clear()
-    pending._pending_type.cache_clear()
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> Any:
@@ -86,6 +81,7 @@ def test_functions_have_the_same_bits(module: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(array, "LARGE", 2)
     monkeypatch.setattr(pending, "LARGE", 2)
     monkeypatch.setattr(pending, "BLOCK", 8)
+    pending._pending_type.cache_clear()
 
     def run(call: Call, operands: Any) -> Any:
         try:

@@ -137,9 +137,9 @@ def _is_supported(dtype: np.dtype[Any]) -> bool:
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation some of whose operands are pending or on the host's device.
+    """Evaluate an operation with operands whose elements are not in NumPy's memory, and return its results.
 
-    If it is elementwise, and its result is large, the elements of the result are pending.
+    If the operation is elementwise, and its result is large, the result's elements are computed when they are read.
     """
     large = False
     for x in args:
@@ -176,6 +176,8 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     light = traits.cost.of(primitive) is traits.Cost.LIGHT and _ufunc(pending) is not None
     pending.weight = 1 if light else 4
     operands = [_operand(x._host_value, aval.shape) if type(x) is ArrayImpl else x for x in args]
+    if not all(map(_is_row_major, operands)):
+        return None
     if not _fits(pending, operands):
         operands = [x.read() if type(x) is Pending else x for x in operands]
         _fits(pending, operands)
@@ -231,6 +233,17 @@ def _operand(value: Any, shape: tuple[int, ...]) -> Any:
         return value
     pending = value.pending
     return pending if pending.known is None and pending.shape == shape else pending.read()
+
+
+def _is_row_major(x: Any) -> bool:
+    """Whether an operation on ``x`` has a result in row-major order, as results of expressions are.
+
+    NumPy's results are in the order of the operands, on which it depends how a product of matrices rounds.
+    """
+    if type(x) is not np.ndarray or x.flags.c_contiguous:
+        return True
+    strides = [stride for stride, size in zip(x.strides, x.shape, strict=True) if stride and size > 1]
+    return strides == sorted(strides, reverse=True)
 
 
 def _fits(pending: Pending, operands: Sequence[Any]) -> bool:

@@ -171,7 +171,7 @@ def _outer_structure(rows: Any, inner: Any) -> Any:
 
 
 def _as_jacobian(x: Any, derivative: Any) -> Any:
-    """Convert the Jacobian by the data of a sparse array ``x`` to a sparse array, the Jacobian by ``x``.
+    """Convert ``derivative``, the Jacobian with respect to ``x.data``, to that with respect to ``x``: a BCOO array.
 
     The axes of the function's result become batch axes. If ``x`` is dense, ``derivative`` is returned unchanged.
     """

@@ -36,16 +36,19 @@ def operands_of(leaves: Sequence[Any]) -> list[ArrayImpl] | None:
                 out.append(_array_of_number(x))
             except OverflowError:  # the general path raises it
                 return None
-        elif kind is np.ndarray and x.dtype.isbuiltin == 1 and canonicalize_dtype(x.dtype) is x.dtype:
-            out.append(snapshot(x))
         elif isinstance(x, ArrayImpl):
             signature_of(x)
             out.append(x)
-        elif isinstance(x, np.generic) and canonicalize_dtype(x.dtype) is x.dtype:
+        elif (kind is np.ndarray or isinstance(x, np.generic)) and _is_canonical(x.dtype):
             out.append(snapshot(np.asarray(x)))
         else:
             return None
     return out
+
+
+def _is_canonical(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays have elements of ``dtype``, one of NumPy's own, without a conversion."""
+    return dtype.isbuiltin == 1 and dtype.kind in "fiubc" and canonicalize_dtype(dtype) is dtype
 
 
 def _array_of_number(x: Any) -> ArrayImpl:
