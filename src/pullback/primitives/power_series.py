@@ -308,7 +308,7 @@ def _rows(x: Series, count: int) -> Any:
     value = known[0]
     if not is_on_host(value) or not value.shape or not 0 < value.size <= _SMALL or value.dtype.char not in "fdFD":
         return None
-    array = value._host_value
+    array = value._value
     shape, dtype = array.shape, array.dtype
     stack, filled = rows or (np.empty((0, array.size), dtype), 0)
     if len(stack) < len(known):
@@ -316,7 +316,7 @@ def _rows(x: Series, count: int) -> Any:
     for c in known[filled:]:
         if type(c) is not ArrayImpl or c.weak_type:
             return None
-        array = c._host_value
+        array = c._value
         if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
             return None
         stack[filled] = array.reshape(-1)
