@@ -676,6 +676,27 @@ MUTANTS = (
         ["tests/backends/host/test_pending.py::test_expressions_are_bounded_in_the_bytes_that_they_keep"],
     ),
     Mutant(
+        "results of transposed arrays are in row-major order if they are pending",
+        "backends/host/pending.py",
+        "    if not all(map(_is_row_major, operands)):",
+        "    if False:",
+        ["tests/backends/host/test_pending.py::test_results_have_the_order_of_their_operands"],
+    ),
+    Mutant(
+        "a choice without branches takes the wrong one",
+        "backends/host/rules.py",
+        "    out = np.bitwise_and(a ^ b, mask)",
+        "    out = np.bitwise_and(a | b, mask)",
+        ["tests/backends/host/test_rules.py::test_choices_among_many_elements"],
+    ),
+    Mutant(
+        "equal numbers of two types are one operand",
+        "transforms/jit/call_operands.py",
+        "key = (config.trace_context, type(x), x)",
+        "key = (config.trace_context, x)",
+        ["tests/transforms/jit/test_call_operands.py::test_equal_numbers_of_different_types_are_different_operands"],
+    ),
+    Mutant(
         "complex numbers are pending",
         "backends/host/pending.py",
         'dtype.isbuiltin == 1 and dtype.kind in "fiub" and',

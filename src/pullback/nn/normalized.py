@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.backends.host import reductions as host_reductions
+from pullback.backends.host.parallel import by_rows
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
@@ -187,13 +189,23 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
-    exponentials = np.exp(x - np.max(x, axes, keepdims=True, initial=-np.inf))
-    return exponentials * (1 / _host_sum(exponentials, axes))
+    return by_rows(partial(_softmax_of, axes=axes), x, axes)
+
+
+def _softmax_of(x: Any, *, axes: Positions) -> Any:
+    exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
+    out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
+    exponentials = np.exp(exponentials, out=out)
+    return np.multiply(exponentials, 1 / _host_sum(exponentials, axes), out=out)
 
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
+    return by_rows(partial(_log_softmax_of, axes=axes), x, axes)
+
+
+def _log_softmax_of(x: Any, *, axes: Positions) -> Any:
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
-    return shifted - np.log(_host_sum(np.exp(shifted), axes))
+    return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
 
 
 def _host_sum(x: Any, axes: Positions) -> Any:

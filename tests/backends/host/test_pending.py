@@ -124,6 +124,26 @@ def test_programs_have_the_same_bits(name: str, shape: tuple[int, ...]) -> None:
         assert_same_bits(*with_and_without(lambda x, t: jvp(PROGRAMS[name], (x,), (t,)), x, x + 1))
 
 
+@pytest.mark.parametrize("sizes", [(3, 2, 4), (17, 5, 9), (64, 33, 20)])
+def test_products_have_the_same_bits(sizes: tuple[int, int, int]) -> None:
+    """A product rounds otherwise if its operands are in another order in memory, or go another way."""
+    m, k, n = sizes
+    x, y = numbers(k, m), numbers(k, n)
+    functions: list[Function] = [
+        lambda x, y: (x.T * 2 + 1) @ jnp.sin(y), lambda x, y: jnp.dot(jnp.exp(x.T), y * 3),
+        lambda x, y: x[:, 0] @ (y + 1), lambda x, y: jnp.stack([x.T, x.T + 1]) @ (y - 1),
+        lambda x, y: jnp.sin(x.T).reshape(-1) * 2,
+    ]  # fmt: skip
+    for f in functions:
+        assert_same_bits(*with_and_without(f, x, y))
+
+
+def test_results_have_the_order_of_their_operands() -> None:
+    x = numbers(4, 5)
+    fused, plain = with_and_without(lambda x: (jnp.swapaxes(x, 0, 1) * 2, x * 2), x)
+    assert [a._value.strides for a in fused] == [a._value.strides for a in plain]
+
+
 def test_transformations_take_pending_elements() -> None:
     x = numbers(6, 5) * 2 + 1
     assert is_pending(x)

@@ -39,7 +39,7 @@ The work is the number of elements, times 1 for each light operation of NumPy's 
 """
 MOST_STEPS = 32
 """The most operations of an expression."""
-MOST_KEPT = 4
+MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
 
 _new = object.__new__
@@ -228,7 +228,12 @@ def _are_integers_held(args: Sequence[Any]) -> bool:
 
 
 def _operand(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return the elements of an operand of an operation whose result has a shape: pending ones, or those in memory."""
+    """Return the elements of an operand: as an expression if they are pending and have a shape, else as an array.
+
+    Args:
+      value: the operand's elements in NumPy's memory, or their placeholder.
+      shape: the shape of the operation's result.
+    """
     if type(value) is not Absent:
         return value
     pending = value.pending
