@@ -213,13 +213,16 @@ def test_chunks_bound_the_memory() -> None:
     n = 200_000
     f = lambda x: jnp.sum(jnp.sin(jnp.ones(n) * x))
 
-    def peak(**options: Any) -> float:
-        """In arrays of n float32, beyond what there is before."""
+    def used(options: Any) -> float:
         tracemalloc.start()
         vmap(f, **options)(jnp.ones(32))
-        used = tracemalloc.get_traced_memory()[1]
+        most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return used / (4 * n)
+        return most / (4 * n)
+
+    def peak(**options: Any) -> float:
+        """In arrays of n float32, beyond what there is before; the least of three, for other threads allocate too."""
+        return min(used(options) for _ in range(3))
 
     assert peak() > 32
     assert peak(chunk_size=4) < 16
