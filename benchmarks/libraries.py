@@ -99,16 +99,18 @@ def _jax_like(package: str) -> Library:
 def _ours() -> Library:
     """Pullback: what is not compiled is finished when it returns."""
     import pullback
-    from pullback.core.array import ArrayImpl
+    from pullback.core import array
     from pullback.derivatives import preaccumulate
 
     def wait_for(result: Any) -> Callable[[Any], Any] | None:
         # Elements that are not in NumPy's memory are computed by a compiled program, or later.
-        in_memory = all(isinstance(leaf._host_value, numpy.ndarray | numpy.generic) for leaf in arrays_of(result))
-        return None if in_memory else pullback.block_until_ready
+        waits = any(map(is_absent, pullback.tree.leaves(result)))
+        return pullback.block_until_ready if waits else None
 
-    def arrays_of(result: Any) -> list[Any]:
-        return [leaf for leaf in pullback.tree.leaves(result) if isinstance(leaf, ArrayImpl)]
+    def is_absent(leaf: Any) -> bool:
+        if not hasattr(array.ArrayImpl, "_host_value"):  # an older tree
+            return bool(array.is_on_device(leaf))
+        return isinstance(leaf, array.ArrayImpl) and not isinstance(leaf._host_value, numpy.ndarray | numpy.generic)
 
     def checkpointed(cond: Any, body: Any, init: Any, slots: int) -> Any:
         return pullback.lax.while_loop(cond, body, init, checkpoints=slots)
