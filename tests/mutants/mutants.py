@@ -664,9 +664,9 @@ MUTANTS = (
     Mutant(
         "the buffer of an operand is used again though the result is a view of it",
         "backends/host/pending.py",
-        "        if function is not None:\n            ending",
-        "        if True:\n            ending",
-        ["tests/backends/host/test_pending.py::test_programs_have_the_same_bits"],
+        "                buffer_of.pop(id(x), None)",
+        "                pass",
+        ["tests/backends/host/test_pending.py::test_a_view_of_an_operand_outlives_it"],
     ),
     Mutant(
         "an expression keeps any number of arrays alive",

@@ -21,6 +21,7 @@ from pullback.core import array
 from pullback.core.array import Absent, ArrayImpl, fresh
 from pullback.core.config import override
 from pullback.errors import OperandError, ShapeError
+from pullback.primitives.elementwise import stop_gradient_p
 from tests.helpers import small_blocks
 from tests.laws.ways import MODULES, Call, calls
 
@@ -136,6 +137,17 @@ def test_products_have_the_same_bits(sizes: tuple[int, int, int]) -> None:
     ]  # fmt: skip
     for f in functions:
         assert_same_bits(*with_and_without(f, x, y))
+
+
+def test_a_view_of_an_operand_outlives_it() -> None:
+    """The host rule of stop_gradient returns its operand: the memory receives no other result while one of them is used."""
+
+    def f(x: Any) -> Any:
+        y = x * 2
+        z = stop_gradient_p.bind(y)
+        return (y + 1) * z
+
+    assert_same_bits(*with_and_without(f, numbers(50)))
 
 
 def test_results_have_the_order_of_their_operands() -> None:

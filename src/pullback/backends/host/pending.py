@@ -358,9 +358,13 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     buffer_of: dict[int, int] = {}
     for k, (node, operands) in enumerate(steps):
         function = _ufunc(node)
-        # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand.
+        # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand,
+        # whose buffer then receives nothing else.
         buffer = None
-        if function is not None:
+        if function is None:
+            for x in operands:
+                buffer_of.pop(id(x), None)
+        else:
             ending = [i for i in {id(x) for x in operands} if last[i] == k and i in buffer_of]
             free += sorted(buffer_of.pop(i) for i in ending)
             if passing[k]:
