@@ -140,12 +140,12 @@ def test_products_have_the_same_bits(sizes: tuple[int, int, int]) -> None:
 
 
 def test_a_view_of_an_operand_outlives_it() -> None:
-    """The host rule of stop_gradient returns its operand: the memory receives no other result while one of them is used."""
+    """The host rule of stop_gradient returns its operand, whose memory receives no other result meanwhile."""
 
     def f(x: Any) -> Any:
         y = x * 2
         z = stop_gradient_p.bind(y)
-        return (y + 1) * z
+        return z * (y + 1)
 
     assert_same_bits(*with_and_without(f, numbers(50)))
 
