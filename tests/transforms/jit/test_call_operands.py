@@ -103,3 +103,15 @@ def test_what_cannot_be_an_operand_is_refused() -> None:
         times(x, 2**70)
     with override("transfer_guard_host_to_device", "disallow"), pytest.raises(pullback.errors.TransferGuardError):
         times(x, 2.5)
+
+
+def test_an_error_of_a_node_is_its_own() -> None:
+    class Node:
+        pass
+
+    pullback.tree_util.register_pytree_node(Node, lambda node: ((node.missing,), None), lambda _, children: Node())
+    f = jit(lambda x, p=2.0: x)
+    f(x, p=2.0)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="missing"):
+            f(x, p=Node())

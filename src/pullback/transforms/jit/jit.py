@@ -73,7 +73,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         # Fast path, written out: the arguments are arrays, or trees of arrays, and a compiled program is in the cache.
         try:
             if state.trace is EVAL and self._plain:
-                entry = None
+                entry = treedef = None
                 leaves: Any = args
                 try:
                     if kwargs or self._nested:
