@@ -14,6 +14,9 @@ OTHER_PYTHONS ?= 3.12 3.13
 ARRAY_API_TESTS ?= ../array-api-tests
 ARRAY_API_ARGS ?= --max-examples 20
 
+# What the installation compiles.
+LOOPS = src/pullback/backends/host/loops.c
+
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
@@ -154,7 +157,7 @@ clean: ## remove environments, caches and build products
 
 # An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
 # the interpreter comes without ensurepip.
-%/runtime.stamp: requirements/runtime.txt pyproject.toml
+%/runtime.stamp: requirements/runtime.txt pyproject.toml setup.py $(LOOPS)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP_INSTALL) -r requirements/runtime.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .

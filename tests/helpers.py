@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import tree
-from pullback.backends.host import pending
+from pullback.backends.host import native, pending
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
@@ -80,18 +80,28 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def small_blocks(large: int = 4, block: int = 16) -> Iterator[None]:
-    """A block in which arrays of a few elements are large, so that results are pending, in blocks of a few bytes."""
-    usual = arrays.LARGE, pending.BLOCK, pending.LEAST_WORK, pending.cores
-    pending._pending_type.cache_clear()
-    arrays.LARGE = pending.LARGE = large
-    pending.BLOCK, pending.LEAST_WORK, pending.cores = block, 0, lambda: 3  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        arrays.LARGE, pending.BLOCK, pending.LEAST_WORK, pending.cores = usual  # type: ignore[assignment]
-        pending.LARGE = arrays.LARGE
+def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Iterator[None]:
+    """A block in which arrays of a few elements are large, so that results are pending, in blocks of a few bytes.
+
+    Args:
+      large: the least elements of a large array.
+      block: the bytes of a block.
+      by_numpy: whether expressions are evaluated by NumPy's functions, as where there is no module in C.
+    """
+    with pytest.MonkeyPatch.context() as patch:
         pending._pending_type.cache_clear()
+        for module in (arrays, pending):
+            patch.setattr(module, "LARGE", large)
+        for module in (native, pending):
+            patch.setattr(module, "BLOCK", block)
+            patch.setattr(module, "cores", lambda: 3)
+        patch.setattr(pending, "LEAST_WORK", 0)
+        if by_numpy:
+            patch.setattr(native, "loops", None)
+        try:
+            yield
+        finally:
+            pending._pending_type.cache_clear()
 
 
 # Samples and comparisons ---------------------------------------------------------------------------------------------

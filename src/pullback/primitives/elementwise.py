@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import narrow as host_narrow
+from pullback.backends.host import native
 from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
@@ -292,7 +293,7 @@ logistic_p = elementwise(
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
-    of=NUMBER, host=lambda x: x * x, hlo_complex=COMPOSED,
+    of=NUMBER, host=host.square, hlo_complex=COMPOSED,
     hlo=lambda hlo, x: hlo.elementwise("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
@@ -1223,6 +1224,7 @@ def _convert_host(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) 
     return host.convert(x, new_dtype=new_dtype, weak_type=weak_type)
 
 
+native.TRANSLATIONS[_convert_host] = native.convert
 convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
@@ -1272,14 +1274,14 @@ def materialized(x: Any) -> Any:
     return once_p.bind(x)
 
 
-once_p = elementwise("once", passes_nan=True, of=INEXACT, host=lambda x: x, hlo=COMPOSED, hlo_complex=COMPOSED)
+once_p = elementwise("once", passes_nan=True, of=INEXACT, host=host.identity, hlo=COMPOSED, hlo_complex=COMPOSED)
 once_p.jvp_rule = lambda primals, tangents: (materialized(*primals), *tangents)
 
-copy_p = elementwise("copy", cost=Cost.LIGHT, passes_nan=True, of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
+copy_p = elementwise("copy", cost=Cost.LIGHT, passes_nan=True, of=ANY, host=host.identity, hlo=lambda hlo, x: x)
 copy_p.jvp_rule = jvp_linear(copy_p)
 copy_p.transpose(lambda ct, x: (ct,))
 
-stop_gradient_p = elementwise("stop_gradient", passes_nan=True, of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
+stop_gradient_p = elementwise("stop_gradient", passes_nan=True, of=ANY, host=host.identity, hlo=lambda hlo, x: x)
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
 
 

@@ -16,7 +16,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import grad, hessian, jit, jvp, nn, tree, vmap
-from pullback.backends.host import parallel, pending
+from pullback.backends.host import native, parallel, pending
 from pullback.core import array
 from pullback.core.array import Absent, ArrayImpl, fresh
 from pullback.core.config import override
@@ -28,12 +28,15 @@ from tests.laws.ways import MODULES, Call, calls
 Function = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["by the module in C", "by NumPy"])
+def _small_blocks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
     """Arrays of four elements are large, and blocks have four floats, on three threads."""
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     parallel._threads.cache_clear()
-    with small_blocks():
+    by_numpy = request.param == "by NumPy"
+    if not by_numpy and native.loops is None:
+        pytest.skip("the module in C is not installed")
+    with small_blocks(by_numpy=by_numpy):
         yield
     parallel._threads().shutdown()
     parallel._threads.cache_clear()
@@ -335,6 +338,7 @@ def test_no_memory_is_our_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError("none left")
 
     monkeypatch.setattr(pending, "_evaluate_by_blocks", refuse)
+    monkeypatch.setattr(native.Program, "run", refuse)
     with pytest.raises(pullback.errors.AllocationError, match=r"\(20,\).*float32.*none left"):
         y.block_until_ready()
 

@@ -2,8 +2,8 @@
 
 An elementwise operation on a large array returns an array whose elements are pending: an expression, which refers to
 the operands. When its elements are read, the expression is evaluated by blocks that fit into the processor's cache, so
-that intermediate results never reach memory. A block is computed by the host rules of the operations, which compute
-each element as on whole arrays, so the bits are the same.
+that intermediate results never reach memory. A block is computed by NumPy's loops, called by a module in C, or by the
+host rules of the operations, which compute each element as on whole arrays, so the bits are the same.
 
 Expressions are bounded in the number of operations, and in the bytes of the operands that they keep alive.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
 from pullback.core import traits
@@ -273,6 +274,8 @@ def _evaluate(root: Pending) -> None:
     _collect(root, set(), steps)
     if root.known is not None:  # another thread has computed them
         return
+    if _evaluate_natively(steps):
+        return
     work = math.prod(root.shape) * sum([node.weight for node, _ in steps])
     compute = _evaluate_whole if work < LEAST_WORK else _evaluate_by_blocks
     if is_within_rule():  # NumPy does not warn there already
@@ -291,6 +294,27 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
         if type(x) is Pending:
             _collect(x, seen, steps)
     steps.append((node, operands))
+
+
+def _evaluate_natively(steps: list[Step]) -> bool:
+    """Compute pending elements of one shape by the module in C; return whether it has loops for all operations."""
+    root = steps[-1][0]
+    program = native.translated(
+        root.shape, [(node, node.rule, node.params, _known(operands)) for node, operands in steps]
+    )
+    if program is None:
+        return False
+    kept = [node for node, _ in steps if node is root or node.is_needed()]
+    outs = [np.empty(node.shape, node.dtype) for node in kept]
+    program.run(kept, outs)
+    for node, out in zip(kept, outs, strict=True):
+        node.learn(out)
+    return True
+
+
+def _known(operands: tuple[Any, ...]) -> list[Any]:
+    """Replace pending elements among operands that are known by their arrays."""
+    return [x.known if type(x) is Pending and x.known is not None else x for x in operands]
 
 
 def _evaluate_whole(steps: list[Step]) -> None:

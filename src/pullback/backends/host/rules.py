@@ -104,6 +104,14 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     return np.asarray(x, dtype), np.asarray(y, dtype)
 
 
+def identity(x: Any) -> Any:
+    return x
+
+
+def square(x: Any) -> Any:
+    return x * x
+
+
 def integer_pow(x: Any, *, y: int) -> Any:
     """Raise ``x`` to the power ``y``, a Python integer, by repeated squaring, which is faster than NumPy's power."""
     if y == 2:

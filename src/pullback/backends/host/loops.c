@@ -1,0 +1,508 @@
+/* Elementwise programs over large arrays, by blocks that stay in the cache, on all cores, without Python's lock.
+
+   A program is a list of steps. A step calls a loop on a block: one of NumPy's own inner loops, so that each element
+   has the bits that NumPy computes, or one of those below, for operations that NumPy lacks or computes slowly. All have
+   the signature of NumPy's loops: pointers to the operands and the result, the number of elements, the strides.
+
+   Threads take blocks from a common counter. Which thread computes a block changes no result. A thread that is late
+   finds that the others have done its part, so that a busy core costs nothing. */
+
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <Python.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numpy/arrayobject.h"
+#include "numpy/ufuncobject.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() atomic_signal_fence(memory_order_seq_cst)
+#endif
+
+/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
+#define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"), optimize("O3", "no-trapping-math")))
+#else
+#define WIDE
+#endif
+
+typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
+
+enum { MOST_OPERANDS = 3, ALIGNMENT = 64, SPINS = 4000 };
+
+typedef struct {
+    Loop *loop;
+    void *data;
+    int arity;
+    int operands[MOST_OPERANDS + 1]; /* positions of values; the last is the result's */
+    int is_flat;                     /* whether several rows are one run of elements in all of them */
+} Step;
+
+/* Elements that a step reads or writes: of an array, or of a buffer that each thread has. */
+typedef struct {
+    char *data;    /* NULL if they are in a buffer */
+    npy_intp outer, inner; /* bytes from a row to the next, and from an element to the next */
+    npy_intp offset; /* of the buffer, in a thread's memory */
+} Value;
+
+typedef struct {
+    Step *steps;
+    Value *values;
+    int step_count, value_count;
+    npy_intp rows, columns;              /* of the arrays */
+    npy_intp block_rows, block_columns;  /* of a block */
+    npy_intp blocks, blocks_of_a_row;
+    npy_intp buffers; /* bytes that each thread needs */
+    char *memory;
+    atomic_long next; /* the next block */
+    long most_helpers;
+    atomic_long helpers;
+} Job;
+
+/* The loops that NumPy lacks. -------------------------------------------------------------------------------------- */
+
+/* Selection: operands are a mask of one byte, the choice where it is true, and the other choice. */
+#define SELECT(name, type)                                                                                  \
+    WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
+        npy_intp n = *count;                                                                                \
+        const uint8_t *which = (const uint8_t *)a[0];                                              \
+        const type *x = (const type *)a[1], *y = (const type *)a[2];                                        \
+        type *out = (type *)a[3];                                                                           \
+        if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == sizeof(type)) {                  \
+            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? x[i] : y[i];                               \
+        } else if (strides[0] == 1 && strides[1] == 0 && strides[2] == sizeof(type)) {                      \
+            const type first = *x;                                                                          \
+            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? first : y[i];                              \
+        } else if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == 0) {                      \
+            const type second = *y;                                                                         \
+            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? x[i] : second;                             \
+        } else {                                                                                            \
+            for (npy_intp i = 0; i < n; i++)                                                                \
+                out[i] = *(const uint8_t *)(a[0] + i * strides[0])                                          \
+                             ? *(const type *)(a[1] + i * strides[1]) : *(const type *)(a[2] + i * strides[2]); \
+        }                                                                                                   \
+    }
+SELECT(select_1, uint8_t)
+SELECT(select_2, uint16_t)
+SELECT(select_4, uint32_t)
+SELECT(select_8, uint64_t)
+
+/* Binary loops for operands that are arrays or numbers. */
+#define BINARY(name, type, expression)                                                                      \
+    WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
+        npy_intp n = *count;                                                                                \
+        const type *p = (const type *)a[0], *q = (const type *)a[1];                                        \
+        type *out = (type *)a[2];                                                                           \
+        if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
+            for (npy_intp i = 0; i < n; i++) { const type x = p[i], y = q[i]; out[i] = expression; }        \
+        } else if (strides[0] == sizeof(type) && strides[1] == 0) {                                         \
+            const type y = *q;                                                                              \
+            for (npy_intp i = 0; i < n; i++) { const type x = p[i]; out[i] = expression; }                  \
+        } else {                                                                                            \
+            for (npy_intp i = 0; i < n; i++) {                                                              \
+                const type x = *(const type *)(a[0] + i * strides[0]), y = *(const type *)(a[1] + i * strides[1]); \
+                out[i] = expression;                                                                        \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+/* The larger, or smaller, of two numbers by masks, without branches. NaN wins. Equal numbers have the same bits, or are
+   zeros: the larger zero is that without a sign, and the smaller that with it. */
+typedef uint32_t __attribute__((may_alias)) bits_f;
+typedef uint64_t __attribute__((may_alias)) bits_d;
+#define EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                        \
+    const bits first = -(bits)((x wins y) | (x != x)), same = -(bits)(x == y);                              \
+    out[i] = (a & first) | (on_equal & ~first);
+#define EXTREME(name, type, bits, wins, on_equal)                                                           \
+    WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
+        npy_intp n = *count;                                                                                \
+        const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
+        bits *out = (bits *)args[2];                                                                        \
+        if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
+            for (npy_intp i = 0; i < n; i++) {                                                              \
+                const type x = p[i], y = q[i];                                                              \
+                const bits a = ((const bits *)p)[i], b = ((const bits *)q)[i];                              \
+                EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
+            }                                                                                               \
+        } else if (strides[0] == sizeof(type) && strides[1] == 0) {                                         \
+            const type y = *q;                                                                              \
+            const bits b = *(const bits *)q;                                                                \
+            for (npy_intp i = 0; i < n; i++) {                                                              \
+                const type x = p[i];                                                                        \
+                const bits a = ((const bits *)p)[i];                                                        \
+                EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
+            }                                                                                               \
+        } else {                                                                                            \
+            for (npy_intp i = 0; i < n; i++) {                                                              \
+                const char *s = args[0] + i * strides[0], *t = args[1] + i * strides[1];                    \
+                const type x = *(const type *)s, y = *(const type *)t;                                      \
+                const bits a = *(const bits *)s, b = *(const bits *)t;                                      \
+                EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+EXTREME(maximum_f, float, bits_f, >, (b & (a | ~same)))
+EXTREME(maximum_d, double, bits_d, >, (b & (a | ~same)))
+EXTREME(minimum_f, float, bits_f, <, (b | (a & same)))
+EXTREME(minimum_d, double, bits_d, <, (b | (a & same)))
+/* The derivative of the larger, or smaller, of two numbers by the first: 1, 0, or 1/2 where they are equal. */
+BINARY(max_share_f, float, (float)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y != y))) * 0.5f)
+BINARY(max_share_d, double, (double)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y != y))) * 0.5)
+BINARY(min_share_f, float, (float)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5f)
+BINARY(min_share_d, double, (double)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5)
+
+/* Unary loops; the operand has its elements side by side, or is one number. */
+#define UNARY(name, from, to, expression)                                                                   \
+    WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
+        npy_intp n = *count;                                                                                \
+        const from *p = (const from *)a[0];                                                                 \
+        to *out = (to *)a[1];                                                                               \
+        if (strides[0] == sizeof(from)) {                                                                   \
+            for (npy_intp i = 0; i < n; i++) { const from x = p[i]; out[i] = expression; }                  \
+        } else {                                                                                            \
+            for (npy_intp i = 0; i < n; i++) {                                                              \
+                const from x = *(const from *)(a[0] + i * strides[0]);                                      \
+                out[i] = expression;                                                                        \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+UNARY(sign_f, float, float, x > 0 ? 1.0f : x < 0 ? -1.0f : x)
+UNARY(sign_d, double, double, x > 0 ? 1.0 : x < 0 ? -1.0 : x)
+
+#define CASTS_TO(name, to)                                                                                  \
+    UNARY(name##_from_b, uint8_t, to, (to)(x != 0))                                                         \
+    UNARY(name##_from_f, float, to, (to)x)                                                                  \
+    UNARY(name##_from_d, double, to, (to)x)                                                                 \
+    UNARY(name##_from_i1, int8_t, to, (to)x)                                                                \
+    UNARY(name##_from_i2, int16_t, to, (to)x)                                                               \
+    UNARY(name##_from_i4, int32_t, to, (to)x)                                                               \
+    UNARY(name##_from_i8, int64_t, to, (to)x)                                                               \
+    UNARY(name##_from_u1, uint8_t, to, (to)x)                                                               \
+    UNARY(name##_from_u2, uint16_t, to, (to)x)                                                              \
+    UNARY(name##_from_u4, uint32_t, to, (to)x)                                                              \
+    UNARY(name##_from_u8, uint64_t, to, (to)x)
+CASTS_TO(f, float)
+CASTS_TO(d, double)
+
+typedef struct {
+    const char *name;
+    Loop *loop;
+} Named;
+
+#define CAST_NAMES(name, to)                                                                                \
+    {"cast " to "?", name##_from_b}, {"cast " to "f", name##_from_f}, {"cast " to "d", name##_from_d},       \
+        {"cast " to "i1", name##_from_i1}, {"cast " to "i2", name##_from_i2}, {"cast " to "i4", name##_from_i4}, \
+        {"cast " to "i8", name##_from_i8}, {"cast " to "u1", name##_from_u1}, {"cast " to "u2", name##_from_u2}, \
+        {"cast " to "u4", name##_from_u4}, {"cast " to "u8", name##_from_u8}
+static const Named OWN_LOOPS[] = {
+    {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
+    {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
+    {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
+    {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+};
+
+/* Blocks. ---------------------------------------------------------------------------------------------------------- */
+
+static void run_block(const Job *job, npy_intp block, char *memory) {
+    npy_intp row = block / job->blocks_of_a_row * job->block_rows;
+    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
+    npy_intp rows = job->rows - row < job->block_rows ? job->rows - row : job->block_rows;
+    npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
+    for (int s = 0; s < job->step_count; s++) {
+        const Step *step = &job->steps[s];
+        char *start[MOST_OPERANDS + 1];
+        npy_intp outer[MOST_OPERANDS + 1], inner[MOST_OPERANDS + 1];
+        for (int k = 0; k <= step->arity; k++) {
+            const Value *value = &job->values[step->operands[k]];
+            inner[k] = value->inner;
+            if (value->data) {
+                start[k] = value->data + row * value->outer + column * value->inner;
+                outer[k] = value->outer;
+            } else {
+                start[k] = memory + value->offset;
+                outer[k] = columns * value->inner;
+            }
+        }
+        npy_intp count = step->is_flat ? rows * columns : columns;
+        for (npy_intp i = 0; i < (step->is_flat ? 1 : rows); i++) {
+            char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
+            for (int k = 0; k <= step->arity; k++) arguments[k] = start[k] + i * outer[k];
+            step->loop(arguments, &count, inner, step->data);
+        }
+    }
+}
+
+/* Take blocks until none is left, as a helper or as the owner, who is number 0. */
+static void take_blocks(Job *job, long number) {
+    char *memory = job->memory + number * job->buffers;
+    npy_intp block;
+    while ((block = atomic_fetch_add(&job->next, 1)) < job->blocks) run_block(job, block, memory);
+}
+
+/* Threads. --------------------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER;    /* held by the thread whose job the others share */
+static pthread_mutex_t sleeping = PTHREAD_MUTEX_INITIALIZER; /* guards `sleepers` and the condition */
+static pthread_cond_t called = PTHREAD_COND_INITIALIZER;
+static atomic_uint calls;       /* the number of jobs so far */
+static atomic_int inside;       /* how many threads may look at the present job */
+static _Atomic(Job *) present;
+static int sleepers;
+static long threads;
+
+static void *help(void *unused) {
+    unsigned seen = 0;
+    for (;;) {
+        /* For some microseconds after a job the next may come: to wake a thread takes longer than a small job. */
+        for (int i = 0; i < SPINS && atomic_load(&calls) == seen; i++) PAUSE();
+        if (atomic_load(&calls) == seen) {
+            pthread_mutex_lock(&sleeping);
+            sleepers++;
+            while (atomic_load(&calls) == seen) pthread_cond_wait(&called, &sleeping);
+            sleepers--;
+            pthread_mutex_unlock(&sleeping);
+        }
+        seen = atomic_load(&calls);
+        atomic_fetch_add(&inside, 1);
+        Job *job = atomic_load(&present);
+        if (job) {
+            long number = atomic_fetch_add(&job->helpers, 1) + 1;
+            if (number <= job->most_helpers) take_blocks(job, number);
+        }
+        atomic_fetch_sub(&inside, 1);
+    }
+    return NULL;
+}
+
+static void start_threads(long wanted) {
+    if (threads >= wanted) return;
+    sigset_t all, before;
+    sigfillset(&all); /* signals are for Python's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (threads < wanted) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, NULL)) break;
+        pthread_detach(thread);
+        threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A forked process has only the thread that forked. */
+static void forget_threads(void) {
+    pthread_mutex_init(&owner, NULL);
+    pthread_mutex_init(&sleeping, NULL);
+    pthread_cond_init(&called, NULL);
+    atomic_store(&inside, 0);
+    atomic_store(&present, NULL);
+    sleepers = threads = 0;
+}
+
+/* Compute all blocks, with other threads unless another job has them. */
+static void share(Job *job) {
+    if (job->most_helpers < 1 || job->blocks < 2 || pthread_mutex_trylock(&owner)) {
+        take_blocks(job, 0);
+        return;
+    }
+    start_threads(job->most_helpers);
+    atomic_store(&present, job);
+    atomic_fetch_add(&calls, 1);
+    pthread_mutex_lock(&sleeping);
+    if (sleepers) pthread_cond_broadcast(&called);
+    pthread_mutex_unlock(&sleeping);
+    take_blocks(job, 0);
+    atomic_store(&present, NULL);
+    for (int i = 0; atomic_load(&inside) > 0; i++) {
+        if (i < SPINS) PAUSE();
+        else sched_yield();
+    }
+    pthread_mutex_unlock(&owner);
+}
+
+/* Python. ---------------------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(find_doc, "find(ufunc, types)\n\n"
+    "Return the loop of one of NumPy's ufuncs for operands and results of some types, as two addresses; None if the\n"
+    "ufunc has no such loop. `types` has a byte for each: NumPy's number of the type.");
+
+static PyObject *find(PyObject *module, PyObject *args) {
+    PyObject *object;
+    const char *types;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "Oy#", &object, &types, &length)) return NULL;
+    if (strcmp(Py_TYPE(object)->tp_name, "numpy.ufunc")) return PyErr_Format(PyExc_TypeError, "expected a ufunc");
+    PyUFuncObject *ufunc = (PyUFuncObject *)object;
+    if (ufunc->nout == 1 && ufunc->nargs == length) {
+        for (int i = 0; i < ufunc->ntypes; i++) {
+            if (ufunc->functions[i] && !memcmp(ufunc->types + (npy_intp)i * ufunc->nargs, types, length)) {
+                return Py_BuildValue("(NN)", PyLong_FromVoidPtr((void *)ufunc->functions[i]),
+                                     PyLong_FromVoidPtr(ufunc->data ? (void *)ufunc->data[i] : NULL));
+            }
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(own_doc, "own(name)\n\nReturn the loop of this module that has a name, as two addresses; None if there is none.");
+
+static PyObject *own(PyObject *module, PyObject *name) {
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) return NULL;
+    for (size_t i = 0; i < sizeof OWN_LOOPS / sizeof *OWN_LOOPS; i++) {
+        if (!strcmp(OWN_LOOPS[i].name, text))
+            return Py_BuildValue("(NO)", PyLong_FromVoidPtr((void *)OWN_LOOPS[i].loop), PyLong_FromLong(0));
+    }
+    Py_RETURN_NONE;
+}
+
+/* Read the place of a value: an array of two axes, which may be broadcast, or the bytes of an element in a buffer. */
+static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
+    if (PyArray_Check(object)) {
+        PyArrayObject *array = (PyArrayObject *)object;
+        if (PyArray_NDIM(array) != 2) {
+            PyErr_SetString(PyExc_ValueError, "expected arrays of two axes");
+            return -1;
+        }
+        for (int axis = 0; axis < 2; axis++) {
+            npy_intp size = axis ? job->columns : job->rows;
+            if (PyArray_DIM(array, axis) != size && PyArray_DIM(array, axis) != 1) {
+                PyErr_SetString(PyExc_ValueError, "expected arrays that broadcast to the shape");
+                return -1;
+            }
+        }
+        value->data = PyArray_BYTES(array);
+        value->outer = PyArray_DIM(array, 0) == 1 ? 0 : PyArray_STRIDE(array, 0);
+        value->inner = PyArray_DIM(array, 1) == 1 ? 0 : PyArray_STRIDE(array, 1);
+        *itemsize = PyArray_ITEMSIZE(array);
+        return 0;
+    }
+    *itemsize = value->inner = PyLong_AsSsize_t(object);
+    value->data = NULL;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_step(PyObject *object, Step *step, int value_count) {
+    PyObject *positions, *loop, *data;
+    if (!PyArg_ParseTuple(object, "(OO)O!", &loop, &data, &PyTuple_Type, &positions)) return -1;
+    step->loop = (Loop *)PyLong_AsVoidPtr(loop);
+    step->data = PyLong_AsVoidPtr(data);
+    step->arity = (int)PyTuple_GET_SIZE(positions) - 1;
+    if (PyErr_Occurred()) return -1;
+    if (!step->loop || step->arity < 1 || step->arity > MOST_OPERANDS) {
+        PyErr_SetString(PyExc_ValueError, "expected a loop of one to three operands");
+        return -1;
+    }
+    for (int k = 0; k <= step->arity; k++) {
+        step->operands[k] = (int)PyLong_AsLong(PyTuple_GET_ITEM(positions, k));
+        if (PyErr_Occurred()) return -1;
+        if (step->operands[k] < 0 || step->operands[k] >= value_count) {
+            PyErr_SetString(PyExc_IndexError, "a step has no such value");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Divide the arrays into blocks, and place the buffers. */
+static void divide(Job *job, npy_intp elements) {
+    job->block_columns = job->columns < elements ? job->columns : elements;
+    job->block_rows = job->columns < elements ? elements / job->columns : 1;
+    if (job->block_rows > job->rows) job->block_rows = job->rows;
+    job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
+    job->blocks = job->blocks_of_a_row * ((job->rows + job->block_rows - 1) / job->block_rows);
+    for (int i = 0; i < job->value_count; i++) {
+        Value *value = &job->values[i];
+        if (!value->data) {
+            value->offset = job->buffers;
+            npy_intp bytes = job->block_rows * job->block_columns * value->inner;
+            job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        }
+    }
+    for (int s = 0; s < job->step_count; s++) {
+        Step *step = &job->steps[s];
+        step->is_flat = 1;
+        for (int k = 0; k <= step->arity; k++) {
+            Value *value = &job->values[step->operands[k]];
+            if (value->data && value->outer != job->columns * value->inner && job->block_rows > 1) step->is_flat = 0;
+        }
+    }
+}
+
+PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
+    "Compute elementwise steps by blocks.\n\n"
+    "Args:\n"
+    "  shape: two sizes, those of the results.\n"
+    "  values: what steps read and write: arrays of two axes that broadcast to `shape`, or, for results that are not\n"
+    "    kept, the bytes of an element.\n"
+    "  steps: for each a loop, of `find` or `own`, and the positions of its operands and its result in `values`.\n"
+    "  block: the most bytes of a block of one value.\n"
+    "  helpers: how many threads may help.\n\n"
+    "Raises:\n"
+    "  MemoryError: there is no memory for the blocks.");
+
+static PyObject *run(PyObject *module, PyObject *args) {
+    PyObject *values, *steps, *result = NULL;
+    Job job = {0};
+    npy_intp itemsize = 1, size, block;
+    if (!PyArg_ParseTuple(args, "(nn)O!O!nl", &job.rows, &job.columns, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
+        return NULL;
+    job.value_count = (int)PyList_GET_SIZE(values);
+    job.step_count = (int)PyList_GET_SIZE(steps);
+    job.values = calloc(job.value_count + 1, sizeof *job.values);
+    job.steps = calloc(job.step_count + 1, sizeof *job.steps);
+    if (!job.values || !job.steps) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (int i = 0; i < job.value_count; i++) {
+        if (read_value(PyList_GET_ITEM(values, i), &job.values[i], &job, &size)) goto end;
+        if (size > itemsize) itemsize = size;
+    }
+    for (int i = 0; i < job.step_count; i++) {
+        if (read_step(PyList_GET_ITEM(steps, i), &job.steps[i], job.value_count)) goto end;
+    }
+    if (job.rows > 0 && job.columns > 0) {
+        divide(&job, block > itemsize ? block / itemsize : 1);
+        if (job.buffers && posix_memalign((void **)&job.memory, ALIGNMENT, job.buffers * (job.most_helpers + 1))) {
+            job.memory = NULL;
+            PyErr_NoMemory();
+            goto end;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        fenv_t environment;
+        feholdexcept(&environment); /* loops leave flags, which are not this thread's */
+        share(&job);
+        fesetenv(&environment);
+        Py_END_ALLOW_THREADS
+    }
+    result = Py_NewRef(Py_None);
+end:
+    free(job.memory);
+    free(job.values);
+    free(job.steps);
+    return result;
+}
+
+static PyMethodDef METHODS[] = {
+    {"find", find, METH_VARARGS, find_doc},
+    {"own", own, METH_O, own_doc},
+    {"run", run, METH_VARARGS, run_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "loops", "Elementwise programs by blocks, on all cores.", -1, METHODS};
+
+PyMODINIT_FUNC PyInit_loops(void) {
+    import_array();
+    pthread_atfork(NULL, NULL, forget_threads);
+    return PyModule_Create(&MODULE);
+}
