@@ -21,13 +21,17 @@ try:
 except ImportError:  # it was installed without a compiler
     loops = None  # type: ignore[assignment]
 
-BLOCK = 1 << 14
-"""The bytes of a block: those of a few values fit into the processor's first cache."""
+BLOCK = 1 << 13
+"""The bytes of a block: those of a few values fit into a processor's first cache."""
+ALONE = 8
+"""How many times as large a block of a single operation is, which reads and writes memory alone, in longer runs."""
 
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
 """The index of a value of a program."""
+Step = tuple[Loop, tuple[Position, ...]]
+"""A loop, and the positions of its operands and of its result."""
 
 
 class Untranslatable(Exception):
@@ -49,7 +53,7 @@ class Program:
         self.shape = shape
         self.values: list[Any] = []
         self.dtypes: list[np.dtype[Any]] = []
-        self.steps: list[tuple[Loop, tuple[Position, ...]]] = []
+        self.steps: list[Step] = []
         self.positions: dict[int, Position] = {}
 
     def value(self, dtype: np.dtype[Any], array: Any = None) -> Position:
@@ -97,13 +101,28 @@ class Program:
                 x = self._copy(x)
             self.values[x] = out.reshape(self.shape)
         steps, places = self._with_buffers()
-        loops.run(self.shape, places, steps, BLOCK, cores() - 1)
+        block = BLOCK if len(steps) > 1 else ALONE * BLOCK
+        loops.run(self.shape, places, steps, block, cores() - 1)
+
+    def reduce(self, kind: str, result: Any) -> Any:
+        """Add the reduction of the rows of a result by pieces, and return the array that receives those of the pieces.
+
+        Args:
+          kind: that of the reduction, as in :func:`reduce_rows`.
+          result: what stands for the result of an operation.
+        """
+        x = self.positions[id(result)]
+        loop = _own_loop(f"{kind} {self.dtypes[x].char}")
+        assert loop is not None
+        out = np.empty((self.shape[0], -(-self.shape[1] // PIECE)), self.dtypes[x])
+        self.steps.append((loop, (x, self.value(out.dtype, (out, PIECE)))))
+        return out
 
     def _copy(self, x: Position) -> Position:
         dtype = self.dtypes[x]
         return self.apply(np.positive, dtype, x) if dtype.kind == "f" else self.apply(np.bitwise_or, dtype, x, x)
 
-    def _with_buffers(self) -> tuple[list[tuple[Loop, tuple[Position, ...]]], list[Any]]:
+    def _with_buffers(self) -> tuple[list[Step], list[Any]]:
         """Give each value that is not kept a buffer, which others of its size use before and after.
 
         Returns:
@@ -294,15 +313,24 @@ Operation = tuple[Any, Any, dict[str, Any], Sequence[Any]]
 earlier operations, NumPy arrays and numbers."""
 
 
-def translated(shape: tuple[int, ...], operations: Sequence[Operation]) -> Program | None:
-    """Translate elementwise operations, whose results have a shape; return None if there are no loops for them."""
+def translated(shape: tuple[int, ...], operations: Sequence[Operation], axis: int | None = None) -> Program | None:
+    """Translate elementwise operations.
+
+    Args:
+      shape: that of all results.
+      operations: the operations, each after those on whose results it depends.
+      axis: the first of the axes that are the columns of the program; any, if None.
+
+    Returns:
+      The program; None if there are no loops for the operations.
+    """
     if loops is None:
         return None
     results = {id(result) for result, *_ in operations}
     given = [x for *_, operands in operations for x in operands]
     arrays = {id(x): x for x in given if id(x) not in results and isinstance(x, np.ndarray | np.generic)}
     try:
-        size, views = two_axes(shape, list(map(np.asarray, arrays.values())))
+        size, views = two_axes(shape, list(map(np.asarray, arrays.values())), axis)
         program = Program(size)
         position = program.positions
         for key, view in zip(arrays, views, strict=True):
@@ -315,15 +343,62 @@ def translated(shape: tuple[int, ...], operations: Sequence[Operation]) -> Progr
     return program
 
 
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+PIECE = 512
+"""The number of elements that are reduced at once, in 32 interleaved chains. The results of pieces are reduced again,
+so that a rounding error hardly grows with the number of elements."""
+_FEW = 1 << 16  # The elements of which a reduction takes less time than a thread to wake up.
+
+
+def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
+    """Reduce the rows of a matrix, or of its product with another.
+
+    Args:
+      kind: "sum", "product", "largest" or "least".
+      x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
+      factor: nothing, or a matrix of the same shape and dtype.
+
+    Returns:
+      A vector.
+    """
+    values: list[Any] = [x]
+    steps: list[Step] = []
+    if factor:
+        product = _loop(np.multiply, *[x.dtype] * 3)
+        assert product is not None
+        values += [*factor, x.itemsize]
+        steps = [(product, (0, 1, 2))]
+    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
+    loop = _own_loop(f"{kind} {x.dtype.char}")
+    assert loop is not None
+    steps.append((loop, (len(values) - 1, len(values))))
+    helpers = cores() - 1 if x.size >= _FEW else 0
+    loops.run(x.shape, [*values, (out, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, helpers)
+    return finished(kind, out)
+
+
+def finished(kind: str, out: Any) -> Any:
+    """Return the reductions of rows, from those of their pieces."""
+    return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
+
+
+REDUCTIONS: dict[Any, str] = {}
+"""The kinds of reduction that host rules compute, with the parameter ``axes``. Modules add those of their rules."""
+
+
 # Arrays --------------------------------------------------------------------------------------------------------------
 
 
-def two_axes(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[tuple[int, int], list[Any]]:
-    """View arrays that broadcast to a shape as arrays of two axes.
+def two_axes(
+    shape: tuple[int, ...], arrays: Sequence[Any], axis: int | None = None
+) -> tuple[tuple[int, int], list[Any]]:
+    """View arrays that broadcast to a shape as arrays of two axes, rows and columns.
 
     Args:
       shape: that of the results.
       arrays: NumPy arrays.
+      axis: the first of the axes that become the columns; any, if None.
 
     Returns:
       The two sizes, and the views.
@@ -331,12 +406,13 @@ def two_axes(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[tuple[int, 
     Raises:
       Untranslatable: no two axes do for all arrays without a copy.
     """
-    narrow = [_without_repetition(x, len(shape)) for x in arrays]
-    if all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in narrow):
-        return (1, math.prod(shape)), [x.reshape(1, -1) for x in narrow]
-    for k in range(1, len(shape)):
-        if all(_is_full_or_one(x.shape[:k], shape[:k]) and _is_full_or_one(x.shape[k:], shape[k:]) for x in narrow):
-            sizes = [(math.prod(x.shape[:k]), math.prod(x.shape[k:])) for x in narrow]
+    narrow = [x if x.shape == shape and x.flags.c_contiguous else _without_repetition(x, len(shape)) for x in arrays]
+    are_whole = all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in narrow)
+    for k in range(len(shape)) if axis is None else (axis,):
+        if are_whole or all(
+            _is_full_or_one(x.shape[:k], shape[:k]) and _is_full_or_one(x.shape[k:], shape[k:]) for x in narrow
+        ):
+            sizes = [(1, 1) if x.size == 1 else (math.prod(x.shape[:k]), math.prod(x.shape[k:])) for x in narrow]
             try:
                 views = [np.reshape(x, size, copy=False) for x, size in zip(narrow, sizes, strict=True)]
             except ValueError:  # the elements are not in this order

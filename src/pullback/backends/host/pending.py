@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import native, reductions
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
 from pullback.core import traits
@@ -155,6 +155,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
+    kind = native.REDUCTIONS.get(primitive.host_rule)
+    if kind is not None:
+        out = _reduced(kind, args[0], **params)
+        if out is not None:
+            return hold(ArrayImpl(out, args[0].weak_type and bool(primitive.keeps_weak_type)))
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
@@ -298,18 +303,53 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
 
 def _evaluate_natively(steps: list[Step]) -> bool:
     """Compute pending elements of one shape by the module in C; return whether it has loops for all operations."""
-    root = steps[-1][0]
-    program = native.translated(
-        root.shape, [(node, node.rule, node.params, _known(operands)) for node, operands in steps]
-    )
+    program = _translated(steps)
     if program is None:
         return False
-    kept = [node for node, _ in steps if node is root or node.is_needed()]
+    _run(program, steps)
+    return True
+
+
+def _translated(steps: list[Step], axis: int | None = None) -> native.Program | None:
+    """Translate pending elements for the module in C; ``axis`` is as in :func:`native.translated`."""
+    operations = [(node, node.rule, node.params, _known(operands)) for node, operands in steps]
+    return native.translated(steps[-1][0].shape, operations, axis)
+
+
+def _run(program: native.Program, steps: list[Step]) -> None:
+    """Compute the last of the pending elements that a program consists of, and those that an array has."""
+    kept = [node for node, _ in steps if node is steps[-1][0] or node.is_needed()]
     outs = [np.empty(node.shape, node.dtype) for node in kept]
     program.run(kept, outs)
     for node, out in zip(kept, outs, strict=True):
         node.learn(out)
-    return True
+
+
+def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
+    """Reduce pending elements while they are computed; return None if they are known, or there are no loops for them.
+
+    Args:
+      kind: that of the reduction, as in :func:`pullback.backends.host.native.reduce_rows`.
+      x: an array with pending elements.
+      axes: the axes that are reduced.
+    """
+    node: Pending = x._host_value.pending
+    first = len(node.shape) - len(axes)
+    if node.known is not None or node.dtype.char not in "fd" or min(axes, default=0) < first:
+        return None
+    steps: list[Step] = []
+    _collect(node, set(), steps)
+    if node.known is not None or math.prod(node.shape) < reductions.LARGE:
+        return None
+    program = _translated(steps, first)
+    if program is None:
+        return None
+    pieces = program.reduce(kind, node)
+    try:
+        _run(program, steps)
+    except MemoryError:  # evaluation raises the error that explains
+        return None
+    return native.finished(kind, pieces).reshape(node.shape[:first])[()]
 
 
 def _known(operands: tuple[Any, ...]) -> list[Any]:
