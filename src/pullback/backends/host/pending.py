@@ -174,29 +174,36 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
             kinds.append((value.shape, value.dtype, x.weak_type))
         else:
             kinds.append(type(x))
-    aval = _pending_type(primitive, tuple(params.items()), tuple(kinds))
-    if aval is None or (int in kinds and not _are_integers_held(args)):
+    found = _pending_type(primitive, tuple(params.items()), tuple(kinds))
+    if found is None or (int in kinds and not _are_integers_held(args)):
         return None
+    aval, weight = found
     pending = Pending(aval.shape, aval.dtype)
-    pending.rule, pending.params = primitive.host_rule, params  # type: ignore[assignment]
-    light = traits.cost.of(primitive) is traits.Cost.LIGHT and _ufunc(pending) is not None
-    pending.weight = 1 if light else 4
-    operands = [_operand(x._host_value, aval.shape) if type(x) is ArrayImpl else x for x in args]
-    if not all(map(_is_row_major, operands)):
-        return None
+    pending.rule, pending.params, pending.weight = primitive.host_rule, params, weight  # type: ignore[assignment]
+    operands: list[Any] = []
+    for x in args:
+        if type(x) is ArrayImpl:
+            x = _operand(x._host_value, aval.shape)
+            if type(x) is np.ndarray and not x.flags.c_contiguous and not _is_row_major(x):
+                return None
+        operands.append(x)
     if not _fits(pending, operands):
         operands = [x.read() if type(x) is Pending else x for x in operands]
         _fits(pending, operands)
     pending.operands = tuple(operands)
+    absent = Absent(aval, pending)
+    pending.holder = weakref.ref(absent)
     out = _new(ArrayImpl)
-    out._host_value = _absent(pending, aval.weak_type)
+    out._host_value = absent
     out.weak_type = aval.weak_type
     return out
 
 
 @lru_cache(maxsize=4096)
-def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]) -> ShapedArray | None:
-    """Return the type of the result of an elementwise operation if its elements may be pending, else None.
+def _pending_type(
+    primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]
+) -> tuple[ShapedArray, int] | None:
+    """Return the type of the result of an elementwise operation if its elements may be pending, and its weight.
 
     They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
 
@@ -204,6 +211,9 @@ def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[An
       primitive: the elementwise operation.
       params: its parameters, each a name and a value.
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
+
+    Returns:
+      The type, and the work for each element as in ``LEAST_WORK``; None if they may not.
     """
     if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
         return None
@@ -217,7 +227,10 @@ def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[An
         aval = infer(primitive, resolve_weak_scalars(avals, samples), dict(params))
     except Exception:  # evaluation raises the error that explains
         return None
-    return aval if aval.size >= LARGE and _is_supported(aval.dtype) else None
+    if aval.size < LARGE or not _is_supported(aval.dtype):
+        return None
+    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
+    return aval, 1 if is_light and _ufunc_of(primitive.host_rule, aval.dtype) is not None else 4
 
 
 def _are_integers_held(args: Sequence[Any]) -> bool:
@@ -247,27 +260,27 @@ def _operand(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _is_row_major(x: Any) -> bool:
-    """Whether an operation on ``x`` has a result in row-major order, as results of expressions are.
+    """Whether an operation on an array has a result in row-major order, as results of expressions are.
 
     NumPy's results are in the order of the operands, on which it depends how a product of matrices rounds.
     """
-    if type(x) is not np.ndarray or x.flags.c_contiguous:
-        return True
     strides = [stride for stride, size in zip(x.strides, x.shape, strict=True) if stride and size > 1]
     return strides == sorted(strides, reverse=True)
 
 
 def _fits(pending: Pending, operands: Sequence[Any]) -> bool:
     """Set ``members`` and ``kept`` of pending elements by their operands; return whether they stay within bounds."""
-    pending.members, pending.kept = {id(pending)}, {}
+    members, kept = {id(pending)}, {}
     for x in operands:
         if type(x) is Pending:
-            pending.members |= x.members
-            pending.kept |= x.kept
-        elif type(x) is np.ndarray and any(x.strides):
-            pending.kept[id(x)] = x.nbytes
-    most = MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
-    return len(pending.members) <= MOST_STEPS and sum(pending.kept.values()) <= most
+            members |= x.members
+            kept.update(x.kept)
+        elif type(x) is np.ndarray and (x.flags.c_contiguous or any(x.strides)):
+            kept[id(x)] = x.nbytes
+    pending.members, pending.kept = members, kept
+    if len(members) > MOST_STEPS:
+        return False
+    return len(kept) <= 1 or sum(kept.values()) <= MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
 
 
 # Evaluation --------------------------------------------------------------------------------------------------------
@@ -279,7 +292,7 @@ def _evaluate(root: Pending) -> None:
     _collect(root, set(), steps)
     if root.known is not None:  # another thread has computed them
         return
-    if _evaluate_natively(steps):
+    if _evaluate_natively(steps)[0]:
         return
     work = math.prod(root.shape) * sum([node.weight for node, _ in steps])
     compute = _evaluate_whole if work < LEAST_WORK else _evaluate_by_blocks
@@ -301,28 +314,48 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
     steps.append((node, operands))
 
 
-def _evaluate_natively(steps: list[Step]) -> bool:
-    """Compute pending elements of one shape by the module in C; return whether it has loops for all operations."""
-    program = _translated(steps)
-    if program is None:
-        return False
-    _run(program, steps)
-    return True
+def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "") -> tuple[bool, Any]:
+    """Compute the last of some pending elements, and those that an array has, by the module in C.
 
+    Args:
+      steps: the pending elements, all of one shape.
+      axis, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
 
-def _translated(steps: list[Step], axis: int | None = None) -> native.Program | None:
-    """Translate pending elements for the module in C; ``axis`` is as in :func:`native.translated`."""
-    operations = [(node, node.rule, node.params, _known(operands)) for node, operands in steps]
-    return native.translated(steps[-1][0].shape, operations, axis)
-
-
-def _run(program: native.Program, steps: list[Step]) -> None:
-    """Compute the last of the pending elements that a program consists of, and those that an array has."""
-    kept = [node for node, _ in steps if node is steps[-1][0] or node.is_needed()]
-    outs = [np.empty(node.shape, node.dtype) for node in kept]
-    program.run(kept, outs)
-    for node, out in zip(kept, outs, strict=True):
-        node.learn(out)
+    Returns:
+      Whether the module has loops for all operations, without which nothing is computed; and the reductions of pieces.
+    """
+    if native.loops is None:
+        return False, None
+    index: dict[int, int] = {}
+    operands: list[Any] = []
+    described: list[Any] = []
+    operations: list[Any] = []
+    kept: list[int] = []
+    for k, (node, given) in enumerate(steps):
+        indices = []
+        for x in given:
+            i = index.get(id(x))
+            if i is None:
+                i = index[id(x)] = ~len(operands)
+                if type(x) is Pending:
+                    x = x.known
+                operands.append(x)
+                described.append((x.shape, x.strides, x.dtype) if hasattr(x, "strides") else type(x))
+            indices.append(i)
+        index[id(node)] = k
+        operations.append((node.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
+        if node.is_needed():
+            kept.append(k)
+    if not kept or kept[-1] != len(steps) - 1:
+        kept.append(len(steps) - 1)
+    plan = native.planned(node.shape, tuple(operations), tuple(described), tuple(kept), axis, kind)
+    if plan is None:
+        return False, None
+    outs = [np.empty(node.shape, steps[k][0].dtype) for k in kept]
+    pieces = plan.run(operands, outs)
+    for k, out in zip(kept, outs, strict=True):
+        steps[k][0].learn(out)
+    return True, pieces
 
 
 def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
@@ -341,20 +374,11 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     _collect(node, set(), steps)
     if node.known is not None or math.prod(node.shape) < reductions.LARGE:
         return None
-    program = _translated(steps, first)
-    if program is None:
-        return None
-    pieces = program.reduce(kind, node)
     try:
-        _run(program, steps)
+        done, pieces = _evaluate_natively(steps, first, kind)
     except MemoryError:  # evaluation raises the error that explains
         return None
-    return native.finished(kind, pieces).reshape(node.shape[:first])[()]
-
-
-def _known(operands: tuple[Any, ...]) -> list[Any]:
-    """Replace pending elements among operands that are known by their arrays."""
-    return [x.known if type(x) is Pending and x.known is not None else x for x in operands]
+    return native.finished(kind, pieces).reshape(node.shape[:first])[()] if done else None
 
 
 def _evaluate_whole(steps: list[Step]) -> None:
@@ -421,7 +445,7 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     free: list[int] = []
     buffer_of: dict[int, int] = {}
     for k, (node, operands) in enumerate(steps):
-        function = _ufunc(node)
+        function = None if node.params else _ufunc_of(node.rule, node.dtype)
         # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand,
         # whose buffer then receives nothing else.
         buffer = None
@@ -446,13 +470,11 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     return program, scratch
 
 
-def _ufunc(node: Pending) -> np.ufunc | None:
-    """Return the ufunc of NumPy's that computes what the host rule of pending elements does; None if there is none."""
-    if node.params:
-        return None
-    if isinstance(node.rule, np.ufunc):
-        return node.rule
-    return UFUNCS.get(node.rule) or (FLOAT_UFUNCS.get(node.rule) if node.dtype.kind == "f" else None)
+def _ufunc_of(rule: Any, dtype: np.dtype[Any]) -> np.ufunc | None:
+    """Return the ufunc of NumPy's that computes what a host rule without parameters does; None if there is none."""
+    if isinstance(rule, np.ufunc):
+        return rule
+    return UFUNCS.get(rule) or (FLOAT_UFUNCS.get(rule) if dtype.kind == "f" else None)
 
 
 def _collapsed(x: Any) -> Any:
