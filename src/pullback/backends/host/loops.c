@@ -245,7 +245,11 @@ REDUCTION(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
 typedef struct {
     const char *name;
     void *loop; /* a Loop or a Reduction */
+    void *data;
 } Named;
+
+static char reduces;
+#define REDUCES ((void *)&reduces) /* the data of a reduction */
 
 #define CAST_NAMES(name, to)                                                                                \
     {"cast " to "?", name##_from_b}, {"cast " to "f", name##_from_f}, {"cast " to "d", name##_from_d},       \
@@ -257,8 +261,8 @@ static const Named OWN_LOOPS[] = {
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
-    {"sum f", sum_f}, {"sum d", sum_d}, {"product f", product_f}, {"product d", product_d},
-    {"largest f", largest_f}, {"largest d", largest_d}, {"least f", least_f}, {"least d", least_d},
+    {"sum f", sum_f, REDUCES}, {"sum d", sum_d, REDUCES}, {"product f", product_f, REDUCES}, {"product d", product_d, REDUCES},
+    {"largest f", largest_f, REDUCES}, {"largest d", largest_d, REDUCES}, {"least f", least_f, REDUCES}, {"least d", least_d, REDUCES},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
 };
 
@@ -419,7 +423,7 @@ static PyObject *own(PyObject *module, PyObject *name) {
     if (!text) return NULL;
     for (size_t i = 0; i < sizeof OWN_LOOPS / sizeof *OWN_LOOPS; i++) {
         if (!strcmp(OWN_LOOPS[i].name, text))
-            return Py_BuildValue("(NO)", PyLong_FromVoidPtr(OWN_LOOPS[i].loop), PyLong_FromLong(0));
+            return Py_BuildValue("(NN)", PyLong_FromVoidPtr(OWN_LOOPS[i].loop), PyLong_FromVoidPtr(OWN_LOOPS[i].data));
     }
     Py_RETURN_NONE;
 }
@@ -427,10 +431,12 @@ static PyObject *own(PyObject *module, PyObject *name) {
 /* Read the place of a value: an array of two axes, which may be broadcast; such an array for the reductions of pieces,
    and the size of a piece; or the bytes of an element in a buffer. */
 static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
-    if (PyTuple_Check(object) && !PyArg_ParseTuple(object, "On", &object, &value->piece)) return -1;
-    if (value->piece < 0) {
-        PyErr_SetString(PyExc_ValueError, "expected pieces of some columns");
-        return -1;
+    if (PyTuple_Check(object)) {
+        if (!PyArg_ParseTuple(object, "On", &object, &value->piece)) return -1;
+        if (value->piece < 1) {
+            PyErr_SetString(PyExc_ValueError, "expected pieces of some columns");
+            return -1;
+        }
     }
     if (PyArray_Check(object)) {
         PyArrayObject *array = (PyArrayObject *)object;
@@ -477,6 +483,10 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
         }
     }
     const Value *operand = &job->values[step->operands[0]], *result = &job->values[step->operands[step->arity]];
+    if (!result->piece != (step->data != REDUCES)) {
+        PyErr_SetString(PyExc_ValueError, "expected a reduction where the result has pieces, and nowhere else");
+        return -1;
+    }
     if (result->piece && (step->arity != 1 || (job->columns > 1 && operand->inner != result->inner))) {
         PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
         return -1;

@@ -248,19 +248,11 @@ def _integer_pow(program: Program, dtype: np.dtype[Any], x: Any, *, y: int) -> P
         square = program.apply(np.multiply, dtype, square, square)
 
 
-def _clamp_by_two(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) -> Position:
-    return program.apply(np.minimum, dtype, program.apply(np.maximum, dtype, x, low), high)
-
-
 def _clamp(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) -> Position:
-    """Clamp floats between numbers by one loop, which computes the same as two."""
-    both = type(low) is not int and type(high) is not int
-    if both and dtype.kind == "f":
-        return program.apply(_CLIP, dtype, x, low, high)
-    return _clamp_by_two(program, dtype, low, x, high)
-
-
-_CLIP: np.ufunc = getattr(np, "_core").umath.clip  # noqa: B009  (without a public name)
+    if dtype.kind != "f":
+        return program.apply(np.minimum, dtype, program.apply(np.maximum, dtype, x, low), high)
+    larger, smaller = _own("maximum"), _own("minimum")
+    return smaller(program, dtype, larger(program, dtype, x, low), high)
 
 
 def _select(program: Program, dtype: np.dtype[Any], which: Any, *cases: Any) -> Position:
@@ -397,6 +389,8 @@ def planned(
     written, pieces = set(outs), -1
     if kind:
         x = results[-1]
+        if program.sources[x] is not None:  # an operand, whose elements may be anywhere
+            return None
         loop = _own_loop(f"{kind} {program.dtypes[x].char}")
         assert loop is not None
         pieces = program.value(program.dtypes[x])

@@ -22,8 +22,8 @@ import numpy as np
 from pullback.backends.host import native, reductions
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
-from pullback.core import traits
-from pullback.core.array import LARGE, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core import array, traits
+from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
 from pullback.core.jaxpr import infer
@@ -31,6 +31,8 @@ from pullback.core.runtime import provides
 from pullback.core.trace import EvalTrace, Primitive, is_within_rule, state
 from pullback.core.types import ShapedArray
 
+LARGE = array.LARGE if native.loops is not None else 3 * array.LARGE
+"""The least elements that may be pending: from here on an addition takes no longer, and most programs half as long."""
 BLOCK = 1 << 20
 """The bytes of a block: those of a few intermediate results fit into the cache of a core."""
 LEAST_WORK = 1 << 21
