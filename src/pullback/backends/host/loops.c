@@ -428,7 +428,7 @@ static PyObject *own(PyObject *module, PyObject *name) {
     Py_RETURN_NONE;
 }
 
-/* Read the place of a value: an array of two axes, which may be broadcast; such an array for the reductions of pieces,
+/* Read where a value is: an array of two axes, which may be broadcast; such an array for the reductions of pieces,
    and the size of a piece; or the bytes of an element in a buffer. */
 static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
     if (PyTuple_Check(object)) {
@@ -494,7 +494,7 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     return 0;
 }
 
-/* Divide the arrays into blocks, and place the buffers. */
+/* Divide the arrays into blocks, and lay out the buffers. */
 static void divide(Job *job, npy_intp elements) {
     npy_intp piece = 1;
     for (int i = 0; i < job->value_count; i++)

@@ -111,32 +111,32 @@ class Program:
           written: the positions of the values that steps write to arrays.
 
         Returns:
-          The steps with the places of their values; for each place the bytes of an element of a buffer, a number, or
-          None for an array; and the place of each position.
+          The steps with the slots of their values; for each slot the bytes of an element of a buffer, a number, or
+          None for an array; and the slot of each position.
         """
         last = {x: k for k, (_, positions) in enumerate(self.steps) for x in positions}
-        places: list[Any] = []
-        place: dict[Position, int] = {}
+        slots: list[Any] = []
+        slot: dict[Position, int] = {}
         free: dict[int, list[int]] = {}
         for x, source in enumerate(self.sources):
             if source is not None or x in written:
-                place[x] = len(places)
-                places.append(source if isinstance(source, np.ndarray) else None)
+                slot[x] = len(slots)
+                slots.append(source if isinstance(source, np.ndarray) else None)
         steps = []
         for k, (loop, positions) in enumerate(self.steps):
             result = positions[-1]
-            given = [place[x] for x in positions[:-1]]
+            given = [slot[x] for x in positions[:-1]]
             for x in set(positions[:-1]):  # their buffers may receive the result
                 if last[x] == k and self.sources[x] is None and x not in written:
-                    free.setdefault(self.dtypes[x].itemsize, []).append(place[x])
-            if result not in place:
+                    free.setdefault(self.dtypes[x].itemsize, []).append(slot[x])
+            if result not in slot:
                 size = self.dtypes[result].itemsize
                 if not free.get(size):
-                    free[size] = [len(places)]
-                    places.append(size)
-                place[result] = free[size].pop()
-            steps.append((loop, (*given, place[result])))
-        return steps, places, place
+                    free[size] = [len(slots)]
+                    slots.append(size)
+                slot[result] = free[size].pop()
+            steps.append((loop, (*given, slot[result])))
+        return steps, slots, slot
 
 
 class Number:
@@ -300,18 +300,18 @@ class Plan:
     Attributes:
       shape: the two sizes of all values.
       steps: those of the module in C.
-      places: what they read and write, without the arrays.
-      arrays: for each array that is an operand its place, its index, and how it becomes one of two axes.
-      numbers: for each number that is an operand its place, its index and its dtype.
-      outs: the places of the results that are kept.
-      pieces: the place and dtype of the reductions of pieces of rows; None if nothing is reduced.
+      slots: what they read and write, without the arrays.
+      arrays: for each array that is an operand its slot, its index, and how it becomes one of two axes.
+      numbers: for each number that is an operand its slot, its index and its dtype.
+      outs: the slots of the results that are kept.
+      pieces: the slot and dtype of the reductions of pieces of rows; None if nothing is reduced.
     """
 
-    __slots__ = ("arrays", "numbers", "outs", "pieces", "places", "shape", "steps")
+    __slots__ = ("arrays", "numbers", "outs", "pieces", "slots", "shape", "steps")
 
     shape: tuple[int, int]
     steps: list[Step]
-    places: list[Any]
+    slots: list[Any]
     arrays: list[tuple[int, int, Any, tuple[int, int]]]
     numbers: list[tuple[int, int, np.dtype[Any]]]
     outs: list[int]
@@ -330,21 +330,21 @@ class Plan:
         Raises:
           MemoryError: there is no memory for the blocks.
         """
-        places = self.places.copy()
-        for place, index, part, size in self.arrays:
+        slots = self.slots.copy()
+        for slot, index, part, size in self.arrays:
             x = operands[index]
-            places[place] = (x if part is None else x[part]).reshape(size)
-        for place, index, dtype in self.numbers:
-            places[place] = np.array([[operands[index]]], dtype)
-        for place, out in zip(self.outs, outs, strict=True):
-            places[place] = out.reshape(self.shape)
+            slots[slot] = (x if part is None else x[part]).reshape(size)
+        for slot, index, dtype in self.numbers:
+            slots[slot] = np.array([[operands[index]]], dtype)
+        for slot, out in zip(self.outs, outs, strict=True):
+            slots[slot] = out.reshape(self.shape)
         reduced = None
         if self.pieces is not None:
-            place, dtype = self.pieces
+            slot, dtype = self.pieces
             reduced = np.empty((self.shape[0], -(-self.shape[1] // PIECE)), dtype)
-            places[place] = (reduced, PIECE)
+            slots[slot] = (reduced, PIECE)
         block = BLOCK if len(self.steps) > 1 else ALONE * BLOCK
-        loops.run(self.shape, places, self.steps, block, _helpers(math.prod(self.shape)))
+        loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape)))
         return reduced
 
 
@@ -379,8 +379,8 @@ def planned(
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
         for rule, params, dtype, indices in operations:
-            places = [results[i] if i >= 0 else given[~i] for i in indices]
-            results.append(translate(program, rule, dict(params), dtype, places))
+            slots = [results[i] if i >= 0 else given[~i] for i in indices]
+            results.append(translate(program, rule, dict(params), dtype, slots))
         outs: list[Position] = []
         for i in kept:
             outs.append(program.written(results[i], set(outs)))
@@ -396,11 +396,11 @@ def planned(
         pieces = program.value(program.dtypes[x])
         program.steps.append((loop, (x, pieces)))
         written.add(pieces)
-    plan.steps, plan.places, place = program.with_buffers(written)
-    plan.arrays = [(place[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
-    plan.numbers = [(place[x], i, dtype) for x, i, dtype in program.numbers]
-    plan.outs = [place[x] for x in outs]
-    plan.pieces = (place[pieces], program.dtypes[pieces]) if kind else None
+    plan.steps, plan.slots, slot = program.with_buffers(written)
+    plan.arrays = [(slot[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
+    plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
+    plan.outs = [slot[x] for x in outs]
+    plan.pieces = (slot[pieces], program.dtypes[pieces]) if kind else None
     return plan
 
 
