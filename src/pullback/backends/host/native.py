@@ -305,9 +305,10 @@ class Plan:
       numbers: for each number that is an operand its slot, its index and its dtype.
       outs: the slots of the results that are kept.
       pieces: the slot and dtype of the reductions of pieces of rows; None if nothing is reduced.
+      free: the indices of the operands that no step reads after that which computes the last result that is kept.
     """
 
-    __slots__ = ("arrays", "numbers", "outs", "pieces", "slots", "shape", "steps")
+    __slots__ = ("arrays", "free", "numbers", "outs", "pieces", "shape", "slots", "steps")
 
     shape: tuple[int, int]
     steps: list[Step]
@@ -315,6 +316,7 @@ class Plan:
     arrays: list[tuple[int, int, Any, tuple[int, int]]]
     numbers: list[tuple[int, int, np.dtype[Any]]]
     outs: list[int]
+    free: list[int]
     pieces: tuple[int, np.dtype[Any]] | None
 
     def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
@@ -396,6 +398,9 @@ def planned(
         pieces = program.value(program.dtypes[x])
         program.steps.append((loop, (x, pieces)))
         written.add(pieces)
+    read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
+    end = next(k for k, (_, positions) in enumerate(program.steps) if positions[-1] == outs[-1])
+    plan.free = [i for i in arrays if read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
     plan.arrays = [(slot[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]

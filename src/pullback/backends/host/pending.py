@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.host import native, reductions
 from pullback.backends.host.parallel import cores, on_cores
-from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
+from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, identity
 from pullback.core import array, traits
 from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
@@ -154,6 +156,9 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     if not large:
         return EvalTrace.process(state.bottom, primitive, tuple(args), params)
     if traits.elementwise.of(primitive) and config.eager_fusion:
+        if primitive.host_rule is identity and args[0]._host_value.pending.known is not None:
+            pending = args[0]._host_value.pending
+            return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
@@ -189,15 +194,16 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
             if type(x) is np.ndarray and not x.flags.c_contiguous and not _is_row_major(x):
                 return None
         operands.append(x)
-    if not _fits(pending, operands):
-        operands = [x.read() if type(x) is Pending else x for x in operands]
-        _fits(pending, operands)
+    fits = _fits(pending, operands)
     pending.operands = tuple(operands)
     absent = Absent(aval, pending)
     pending.holder = weakref.ref(absent)
     out = _new(ArrayImpl)
     out._host_value = absent
     out.weak_type = aval.weak_type
+    if not fits:
+        operands = x = value = None  # type: ignore[assignment]  # memory that nobody else has receives the result
+        pending.read()
     return out
 
 
@@ -328,10 +334,27 @@ def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "
     """
     if native.loops is None:
         return False, None
+    operands, described, operations, kept = _described(steps)
+    root = steps[-1][0]
+    plan = native.planned(root.shape, operations, described, kept, axis, kind)
+    if plan is None:
+        return False, None
+    outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
+    outs.append(_released(kept, operands, plan.free, steps))
+    pieces = plan.run(operands, outs)
+    for k, out in zip(kept, outs, strict=True):
+        steps[k][0].learn(out)
+    return True, pieces
+
+
+def _described(
+    steps: list[Step],
+) -> tuple[list[Any], tuple[native.Operand, ...], tuple[native.Operation, ...], tuple[int, ...]]:
+    """Return the operands of an expression, and what :func:`native.planned` asks about it."""
     index: dict[int, int] = {}
     operands: list[Any] = []
-    described: list[Any] = []
-    operations: list[Any] = []
+    described: list[native.Operand] = []
+    operations: list[native.Operation] = []
     kept: list[int] = []
     for k, (node, given) in enumerate(steps):
         indices = []
@@ -346,18 +369,35 @@ def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "
             indices.append(i)
         index[id(node)] = k
         operations.append((node.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
-        if node.is_needed():
+        if node.is_needed() or k == len(steps) - 1:
             kept.append(k)
-    if not kept or kept[-1] != len(steps) - 1:
-        kept.append(len(steps) - 1)
-    plan = native.planned(node.shape, tuple(operations), tuple(described), tuple(kept), axis, kind)
-    if plan is None:
-        return False, None
-    outs = [np.empty(node.shape, steps[k][0].dtype) for k in kept]
-    pieces = plan.run(operands, outs)
-    for k, out in zip(kept, outs, strict=True):
-        steps[k][0].learn(out)
-    return True, pieces
+    return operands, tuple(described), tuple(operations), tuple(kept)
+
+
+def _released(kept: Sequence[int], operands: list[Any], free: Sequence[int], steps: list[Step]) -> Any:
+    """Return memory for the last of some pending elements: that of an operand that nobody else has, or new.
+
+    Args:
+      kept: the indices of the pending elements that are computed to stay.
+      operands: the operands of their expression.
+      free: the indices of those that may be overwritten.
+      steps: the expression, whose tuples of operands refer to ``operands``.
+    """
+    root = steps[-1][0]
+    count = Counter([id(x) for _, given in steps for x in given])
+    for k, (node, _) in enumerate(steps):
+        if k not in kept and getrefcount(node) > count[id(node)] + _OWN_REFERENCES:
+            break  # another expression refers to it, and computes it again
+    else:
+        for i in free:
+            x = operands[i]
+            fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
+            if fits and x.base is None and getrefcount(x) == count[id(x)] + _OWN_REFERENCES:
+                return x
+    return np.empty(root.shape, root.dtype)
+
+
+_OWN_REFERENCES = 3  # those of the list of steps or operands, of the name, and of the call that counts
 
 
 def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
