@@ -94,6 +94,12 @@ def test_shares_of_extremes(name: str, dtype: Any) -> None:
     assert out.tobytes() == expected.tobytes()
 
 
+def test_operations_have_loops_where_integers_of_four_bits_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host rules of a process that has such integers are extended."""
+    assert (jnp.zeros(2, jnp.int4) + 1).dtype == jnp.int4
+    test_loops_compute_the_bits_of_host_rules("both", np.float32, monkeypatch)
+
+
 def test_operands_that_are_no_matrices_are_left_to_numpy() -> None:
     x, y = np.zeros((2, 3, 4)), np.zeros((2, 1, 4))
     described = [(x.shape, x.strides, x.dtype), (y.shape, y.strides, y.dtype)]

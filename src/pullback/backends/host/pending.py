@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native, reductions
+from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, identity
 from pullback.core import array, traits
@@ -156,13 +157,13 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     if not large:
         return EvalTrace.process(state.bottom, primitive, tuple(args), params)
     if traits.elementwise.of(primitive) and config.eager_fusion:
-        if primitive.host_rule is identity and args[0]._host_value.pending.known is not None:
+        if usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
             pending = args[0]._host_value.pending
             return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
-    kind = native.REDUCTIONS.get(primitive.host_rule)
+    kind = native.REDUCTIONS.get(usual(primitive.host_rule))
     if kind is not None:
         out = _reduced(kind, args[0], **params)
         if out is not None:
@@ -184,9 +185,9 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     found = _pending_type(primitive, tuple(params.items()), tuple(kinds))
     if found is None or (int in kinds and not _are_integers_held(args)):
         return None
-    aval, weight = found
+    aval, weight, rule = found
     pending = Pending(aval.shape, aval.dtype)
-    pending.rule, pending.params, pending.weight = primitive.host_rule, params, weight  # type: ignore[assignment]
+    pending.rule, pending.params, pending.weight = rule, params, weight
     operands: list[Any] = []
     for x in args:
         if type(x) is ArrayImpl:
@@ -210,8 +211,8 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 @lru_cache(maxsize=4096)
 def _pending_type(
     primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]
-) -> tuple[ShapedArray, int] | None:
-    """Return the type of the result of an elementwise operation if its elements may be pending, and its weight.
+) -> tuple[ShapedArray, int, Any] | None:
+    """Return the type of the result of an elementwise operation if its elements may be pending, weight and host rule.
 
     They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
 
@@ -221,7 +222,7 @@ def _pending_type(
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
 
     Returns:
-      The type, and the work for each element as in ``LEAST_WORK``; None if they may not.
+      The type, the work for each element as in ``LEAST_WORK``, and the rule; None if they may not.
     """
     if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
         return None
@@ -238,7 +239,8 @@ def _pending_type(
     if aval.size < LARGE or not _is_supported(aval.dtype):
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
-    return aval, 1 if is_light and _ufunc_of(primitive.host_rule, aval.dtype) is not None else 4
+    rule = usual(primitive.host_rule)
+    return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
 
 def _are_integers_held(args: Sequence[Any]) -> bool:
@@ -283,12 +285,18 @@ def _fits(pending: Pending, operands: Sequence[Any]) -> bool:
         if type(x) is Pending:
             members |= x.members
             kept.update(x.kept)
-        elif type(x) is np.ndarray and (x.flags.c_contiguous or any(x.strides)):
-            kept[id(x)] = x.nbytes
+        elif type(x) is np.ndarray:
+            kept[id(x)] = x.nbytes if x.flags.c_contiguous else _bytes_of(x)
     pending.members, pending.kept = members, kept
     if len(members) > MOST_STEPS:
         return False
     return len(kept) <= 1 or sum(kept.values()) <= MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
+
+
+def _bytes_of(x: Any) -> int:
+    """The bytes of the elements of an array that may repeat some by broadcasting."""
+    sizes = [size for stride, size in zip(x.strides, x.shape, strict=True) if stride]
+    return x.itemsize * math.prod(sizes) if sizes else 0
 
 
 # Evaluation --------------------------------------------------------------------------------------------------------
