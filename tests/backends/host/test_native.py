@@ -224,3 +224,36 @@ def test_wrong_calls_are_errors() -> None:
         loops.run((2, 3), [x, out, 8], [(add, (0, 0, 2)), (add, (2, 0, 1))], 64, 1 << 55)
     assert loops.find(np.add, b"no such types") is None
     assert loops.own("no such loop") is None
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int16, np.float32, np.complex64, np.float64])
+@pytest.mark.parametrize("shape", [(2, 3, 130), (4, 100), (1, 70), (500,)])
+def test_copies_are_those_of_numpy(shape: tuple[int, ...], dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "COPIED", 1)
+    monkeypatch.setattr(native, "FEW", 0)
+    x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype)
+    for source in (x, x[..., ::-1], x[..., :1], x[:1], np.broadcast_to(x[..., :1], shape)):
+        out = np.zeros((*shape[:-1], shape[-1] + 5), dtype)
+        native.copy(out[..., 2:-3], source)
+        np.testing.assert_array_equal(out[..., 2:-3], np.broadcast_to(source, shape))
+        assert not out[..., :2].any()
+        assert not out[..., -3:].any()
+    for axis in range(len(shape)):
+        parts = [x, x.take([0, 0], axis), x]
+        np.testing.assert_array_equal(native.concatenated(parts, axis), np.concatenate(parts, axis))
+
+
+def test_large_arrays_are_repeated_padded_and_reshaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "COPIED", 1)
+    x = np.arange(240.0, dtype=np.float32).reshape(2, 3, 40)
+    y = jnp.asarray(x)
+    for function in (
+        lambda m, x: m.repeat(x, 3), lambda m, x: m.repeat(x, 20, 1), lambda m, x: m.tile(x, (2, 1, 3)),
+        lambda m, x: m.swapaxes(x, 0, 1).reshape(-1), lambda m, x: x[:, ::2, ::3].reshape(-1),
+        lambda m, x: m.pad(x, ((1, 0), (0, 2), (3, 3))), lambda m, x: m.concatenate([x, x[:, :2]], 1),
+        lambda m, x: m.roll(x, 7), lambda m, x: m.stack([x, x], 3),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(function(jnp, y), function(np, x))

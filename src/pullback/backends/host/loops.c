@@ -189,6 +189,11 @@ BINARY(min_share_d, double, (double)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y 
 UNARY(sign_f, float, float, x > 0 ? 1.0f : x < 0 ? -1.0f : x)
 UNARY(sign_d, double, double, x > 0 ? 1.0 : x < 0 ? -1.0 : x)
 
+UNARY(copy_1, uint8_t, uint8_t, x)
+UNARY(copy_2, uint16_t, uint16_t, x)
+UNARY(copy_4, uint32_t, uint32_t, x)
+UNARY(copy_8, uint64_t, uint64_t, x)
+
 #define CASTS_TO(name, to)                                                                                  \
     UNARY(name##_from_b, uint8_t, to, (to)(x != 0))                                                         \
     UNARY(name##_from_f, float, to, (to)x)                                                                  \
@@ -261,6 +266,7 @@ static const Named OWN_LOOPS[] = {
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
+    {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
     {"sum f", sum_f, REDUCES}, {"sum d", sum_d, REDUCES}, {"product f", product_f, REDUCES}, {"product d", product_d, REDUCES},
     {"largest f", largest_f, REDUCES}, {"largest d", largest_d, REDUCES}, {"least f", least_f, REDUCES}, {"least d", least_d, REDUCES},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),

@@ -376,7 +376,7 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        plan.shape, views = two_axes(shape, [operands[i] for i in arrays], axis)  # type: ignore[misc]
+        plan.shape, views = two_axes(shape, tuple([operands[i] for i in arrays]), axis)  # type: ignore[misc]
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
@@ -418,8 +418,11 @@ View = tuple[tuple[slice, ...] | None, tuple[int, int]]
 """How an array becomes one of two axes: the part of it without repetitions, or None for the whole, and its sizes."""
 
 
+@lru_cache(maxsize=1024)
 def two_axes(
-    shape: tuple[int, ...], operands: Sequence[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]], axis: int | None
+    shape: tuple[int, ...],
+    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
+    axis: int | None,
 ) -> tuple[tuple[int, int], list[View]]:
     """View arrays that broadcast to a shape as arrays of two axes, rows and columns.
 
@@ -493,6 +496,53 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
 def finished(kind: str, out: Any) -> Any:
     """Return the reductions of rows, from those of their pieces."""
     return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+COPIED = 1 << 18
+"""The least elements that are copied on all cores."""
+_LEAST_RUN = 64  # The least elements side by side for which a loop is called.
+
+
+def copy(out: Any, x: Any) -> None:
+    """Copy the elements of an array to another of the same dtype, to whose shape it broadcasts."""
+    if out.size < COPIED or loops is None or out.dtype.isbuiltin != 1 or not _copied(out, np.asarray(x)):
+        np.copyto(out, x)
+
+
+def _copied(out: Any, x: Any) -> bool:
+    """Copy on all cores, if there are rows long enough; return whether it was done."""
+    size = out.dtype.itemsize
+    if size not in (1, 2, 4, 8) or out.strides[-1] != size or out.dtype is not x.dtype:
+        return False
+    try:
+        arrays = tuple((a.shape, a.strides, a.dtype) for a in (x, out))
+        sizes, ((part, view), (_, out_view)) = two_axes(out.shape, arrays, None)
+    except Untranslatable:
+        return False
+    if sizes[1] < _LEAST_RUN:
+        return False
+    values = [(x if part is None else x[part]).reshape(view), out.reshape(out_view, copy=False)]
+    loop = _own_loop(f"copy {size}")
+    assert loop is not None
+    loops.run(sizes, values, [(loop, (0, 1))], ALONE * BLOCK, _helpers(out.size))
+    return True
+
+
+def concatenated(arrays: Sequence[Any], axis: int) -> Any:
+    """Concatenate arrays of one dtype along an axis."""
+    total = sum([x.size for x in arrays])
+    if total < COPIED:
+        return np.concatenate(arrays, axis)
+    shape = list(arrays[0].shape)
+    shape[axis] = sum([x.shape[axis] for x in arrays])
+    out = np.empty(shape, arrays[0].dtype)
+    before, end = (slice(None),) * axis, 0
+    for x in arrays:
+        start, end = end, end + x.shape[axis]
+        copy(out[(*before, slice(start, end))], x)
+    return out
 
 
 REDUCTIONS: dict[Any, str] = {}

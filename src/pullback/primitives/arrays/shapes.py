@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.core.array import MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
@@ -142,7 +143,26 @@ def squeeze(x: Any, axes: Sequence[int]) -> Any:
 
 
 reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True)
-reshape_p.host_rule = lambda x, *, new_sizes: x.reshape(new_sizes)
+
+
+@reshape_p.host
+def _reshape_host(x: Any, *, new_sizes: Shape) -> Any:
+    if x.size < native.COPIED or x.flags.c_contiguous:
+        return x.reshape(new_sizes)
+    try:
+        return x.reshape(new_sizes, copy=False)
+    except ValueError:  # the elements are in another order
+        out = np.empty(x.shape, x.dtype)
+        if x.shape[-1] <= _FEW_REPETITIONS and not x.strides[-1]:
+            for i in range(x.shape[-1]):
+                out[..., i] = x[..., 0]
+        else:
+            native.copy(out, x)
+        return out.reshape(new_sizes)
+
+
+_FEW_REPETITIONS = 16  # up to which NumPy copies the repetitions of an element faster one after the other
+
 reshape_p.jvp_rule = jvp_linear(reshape_p)
 reshape_p.transpose(lambda ct, x, *, new_sizes: (reshape(ct, x.shape),))
 reshape_p.lowering(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -137,7 +138,7 @@ def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
             return out
         sources.append(_slice(first, stop))
         targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    out[tuple(targets)] = x[tuple(sources)]
+    native.copy(out[tuple(targets)], x[tuple(sources)])
     return out
 
 
@@ -208,7 +209,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
 
 concatenate_p = Primitive("concatenate", cost=Cost.LIGHT, moves=True)
 concatenate_p.jvp_rule = jvp_linear_in(concatenate_p)
-concatenate_p.host_rule = lambda *xs, dimension: np.concatenate(xs, axis=dimension)
+concatenate_p.host_rule = lambda *xs, dimension: native.concatenated(xs, dimension)
 concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
 
