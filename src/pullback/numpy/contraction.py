@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
-from pullback.backends.host import pending
+from pullback.backends.host import blas, pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
@@ -79,7 +79,7 @@ def dot(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _by_blas(np.dot, a, b)
+            done = _by_blas(a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
@@ -93,8 +93,8 @@ def dot(
     return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
 
 
-def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
-    """Multiply vectors or matrices by the NumPy function ``function``, which calls BLAS.
+def _by_blas(a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
+    """Multiply vectors or matrices by BLAS.
 
     Return None if the operands have other ranks, or different or unusual dtypes, or if NumPy raises.
     """
@@ -102,10 +102,10 @@ def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:
-        return ArrayImpl(state.silently(function, x, y), a.weak_type and b.weak_type)
+        return ArrayImpl(state.silently(blas.dot, x, y), a.weak_type and b.weak_type)
     except NUMPY_REFUSES:
         if type(x) is Absent or type(y) is Absent:
-            out = _by_blas(function, ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
+            out = _by_blas(ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
             return pending.hold(out)  # type: ignore[no-any-return]
         return None
 
@@ -182,7 +182,7 @@ def matmul(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _by_blas(np.dot, a, b)
+            done = _by_blas(a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:

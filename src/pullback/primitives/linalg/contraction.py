@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import blas
 from pullback.core import dtypes
 from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ShapeError
@@ -68,8 +69,8 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     if not xb and len(xc) == 1 and x.dtype.char in _BLAS:
         rank = x.ndim
         if rank <= 2 and y.ndim <= 2:
-            # np.dot contracts the last axis of x with the last axis but one of y (the only axis of a vector).
-            return np.dot(x if xc[0] == rank - 1 else x.T, y if yc[0] == 0 else y.T)
+            # It contracts the last axis of x with the last axis but one of y (the only axis of a vector).
+            return blas.dot(x if xc[0] == rank - 1 else x.T, y if yc[0] == 0 else y.T)
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if x.dtype.char in _BLAS:
         return _contract(x, y, plan)
