@@ -161,6 +161,11 @@ def diagonal(x: Any) -> Any:
     return reductions.reduce_sum(ops.where(on_diagonal(x.shape[-1]), x, 0), (len(x.shape) - 1,))
 
 
+def real_column_products(x: Any, y: Any) -> Any:
+    """The real parts of the inner products of each column of ``x``, conjugated, with the same column of ``y``."""
+    return ops.real_part(reductions.reduce_sum(ops.mul(ops.conj(x), y), (len(x.shape) - 2,)))
+
+
 def join_columns(xs: Sequence[Any]) -> Any:
     """Concatenate matrices side by side."""
     return concatenate(list(xs), len(xs[0].shape) - 1) if len(xs) > 1 else xs[0]

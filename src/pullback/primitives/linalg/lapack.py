@@ -103,6 +103,9 @@ def square_type(name: str, x: ShapedArray) -> ShapedArray:
 # LAPACK ------------------------------------------------------------------------------------------------------------
 
 _PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
+BLOCK = 64
+"""The columns for which a routine that works by blocks gets workspace: with SciPy's default, of three columns, a QR
+decomposition of 512 by 512 takes twice the time, and eigenvalues of 128 by 128 take 450 instead of 360 us."""
 
 
 def host_routine(library: str, name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
