@@ -431,10 +431,21 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_all("kron", (a, b))
     rank = max(len(a.shape), len(b.shape))
     p, q = ((1,) * (rank - len(x.shape)) + x.shape for x in (a, b))
-    product = ops.mul(
-        shapes.reshape(a, [m for n in p for m in (n, 1)]), shapes.reshape(b, [m for n in q for m in (1, n)])
-    )
-    return shapes.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
+    left, right = [m for n in p for m in (n, 1)], [m for n in q for m in (1, n)]
+    sizes = [m * n for m, n in zip(p, q, strict=True)]
+    a, b = shapes.reshape(a, left), shapes.reshape(b, right)
+    if math.prod(sizes) >= _MANY and q[-1] < _SHORT:  # the loops over the last axis become longer
+        a, b = (
+            shapes.reshape(shapes.broadcast_to(x, (*x.shape[:-2], p[-1], q[-1])), (*x.shape[:-2], sizes[-1]))
+            for x in (a, b)
+        )
+    return shapes.reshape(ops.mul(a, b), sizes)
+
+
+_MANY, _SHORT = 1 << 14, 256
+"""From how many elements of a Kronecker product on the last axes of its operands are repeated first, if that of the
+second is shorter than ``_SHORT``: two matrices of 30 by 30 take 100 instead of 390 us, their gradients 1.0 for 2.5 ms,
+on two cores of a Zen 4."""
 
 
 def cross(
