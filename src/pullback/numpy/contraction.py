@@ -433,13 +433,11 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     p, q = ((1,) * (rank - len(x.shape)) + x.shape for x in (a, b))
     left, right = [m for n in p for m in (n, 1)], [m for n in q for m in (1, n)]
     sizes = [m * n for m, n in zip(p, q, strict=True)]
-    a, b = shapes.reshape(a, left), shapes.reshape(b, right)
+    factors = shapes.reshape(a, left), shapes.reshape(b, right)
     if math.prod(sizes) >= _MANY and q[-1] < _SHORT:  # the loops over the last axis become longer
-        a, b = (
-            shapes.reshape(shapes.broadcast_to(x, (*x.shape[:-2], p[-1], q[-1])), (*x.shape[:-2], sizes[-1]))
-            for x in (a, b)
-        )
-    return shapes.reshape(ops.mul(a, b), sizes)
+        repeated = [shapes.broadcast_to(x, (*x.shape[:-2], p[-1], q[-1])) for x in factors]
+        factors = tuple(shapes.reshape(x, (*x.shape[:-2], sizes[-1])) for x in repeated)
+    return shapes.reshape(ops.mul(*factors), sizes)
 
 
 _MANY, _SHORT = 1 << 14, 256

@@ -32,6 +32,7 @@ from pullback.primitives.linalg.lapack import (
     not_a_number,
     product,
     rows_minus_columns,
+    triangle_weights,
 )
 from pullback.primitives.rules import jvp_linear_in
 
@@ -183,10 +184,7 @@ def column_scaled(x: Any, by: Any) -> Any:
 
 def hermitian_of_lower(x: Any) -> Any:
     """Return the Hermitian matrices with the lower triangles of ``x``, and the real parts of the diagonals of ``x``."""
-    n = x.shape[-1]
-    distance = rows_minus_columns(n, n, dtypes.to_real(x.dtype))
-    half = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
-    lower = scaled(x, half)
+    lower = scaled(x, triangle_weights(x))
     return ops.add_any_p.bind(lower, adjoint(lower))
 
 

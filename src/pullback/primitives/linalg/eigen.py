@@ -46,6 +46,7 @@ from pullback.primitives.linalg.lapack import (
     host_routine,
     product,
     rows_minus_columns,
+    triangle_weights,
 )
 from pullback.primitives.linalg.lu import identity, linear_solve
 from pullback.primitives.rules import jvp_zero
@@ -123,9 +124,7 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
 def _values_tangent(v: Any, t: Any) -> Any:
     """The tangents of eigenvalues, from the eigenvectors ``v`` and the lower triangles of the tangents ``t``."""
     # For the Hermitian T = L + L*, v* T v is twice the real part of v* L v.
-    distance = rows_minus_columns(*t.shape[-2:], dtypes.to_real(t.dtype))
-    lower = scaled(t, ops.clamp_p.bind(0, ops.add(ops.mul(distance, 2), 1), 2))
-    return real_column_products(v, product(lower, v))
+    return ops.mul(real_column_products(v, product(scaled(t, triangle_weights(t)), v)), 2)
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
