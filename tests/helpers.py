@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import tree
-from pullback.backends.host import native, pending
+from pullback.backends.host import native, pending, reductions
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
@@ -90,12 +90,13 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
     """
     with pytest.MonkeyPatch.context() as patch:
         pending._pending_type.cache_clear()
-        for module in (arrays, pending):
+        for module in (arrays, pending, reductions):
             patch.setattr(module, "LARGE", large)
         for module in (native, pending):
             patch.setattr(module, "BLOCK", block)
             patch.setattr(module, "cores", lambda: 3)
         patch.setattr(pending, "LEAST_WORK", 0)
+        patch.setattr(native, "FEW", 0)
         if by_numpy:
             patch.setattr(native, "loops", None)
         try:

@@ -322,7 +322,7 @@ def _index_text(index: Any) -> str:
     return "..." if index is Ellipsis else repr(index)
 
 
-LARGE = 3 << 18
+LARGE = 1 << 18
 """The fewest elements of an array whose elements may be pending: see ``backends/host/pending``."""
 MOST_HOST_AXES = 64
 """NumPy's arrays have no more; arrays that have are on a device, and so are the operations on them."""

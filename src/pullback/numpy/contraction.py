@@ -14,7 +14,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.host import blas, pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
-from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
+from pullback.core.array import LARGE, Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import state
@@ -356,7 +356,10 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     if out is not None:
         raise ShapeError("outer: arrays are immutable, so that out must be None")
     a, b = promote_all("outer", (a, b))
-    return ops.mul(shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b))
+    column, row = shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b)
+    if state.trace.eager and a.size * b.size >= LARGE:  # so that the products may be pending
+        column = shapes.broadcast_to(column, (a.size, b.size))
+    return ops.mul(column, row)
 
 
 def tensordot(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, ArrayLike
+from pullback.core.array import LARGE, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
@@ -151,8 +152,13 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
         rows = ops.add(rows, k) if k else rows
         inside = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
         return ops.where(inside, x, shapes.full((), 0, x.dtype))
-    mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     zero = shapes.full((), 0, x.dtype)
+    if math.prod(x.shape[-2:]) >= LARGE:  # the mask may be pending
+        row, column = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
+        offset = np.int32(max(-x.shape[-2], min(k, x.shape[-1])))
+        rows, columns = shapes.broadcast_to(ArrayImpl(row[:, None] + offset), x.shape[-2:]), ArrayImpl(column)
+        return ops.where((ops.ge_p if lower else ops.le_p).bind(rows, columns), x, zero)
+    mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
 
 

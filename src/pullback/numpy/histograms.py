@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.creation import asarray, listed
 from pullback.numpy.joining import stack
@@ -273,6 +273,10 @@ def bincount(
         values = convert_element_type(values, _INT32)
     if length is None:
         length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)
+    if weights is None and type(values) is ArrayImpl and length:
+        counted = _counted(values._value, length)
+        if counted is not None:
+            return ArrayImpl(counted)
     values = ops.max_p.bind(values, 0)
     if weights is None:
         w: Any = shapes.full(values.shape, 1, dtypes.default_int())
@@ -281,6 +285,13 @@ def bincount(
         if w.shape != values.shape:
             raise ShapeError(f"bincount: weights of shape {w.shape} for an array of shape {values.shape}")
     return _added_up(values, w, length)
+
+
+def _counted(values: Any, length: int) -> Any:
+    """Return how often each number below ``length`` occurs; None if there are none or others."""
+    if not values.size or values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= length:
+        return None
+    return np.bincount(values.astype(np.intp, copy=False), minlength=length).astype(dtypes.default_int())
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.backends.host import reductions as host
 from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
@@ -93,11 +94,16 @@ def _reduce_bits(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
+    kind = "largest" if largest else "least"
+
     def rule(x: Any, *, axes: Shape) -> Any:
+        if x.size >= host.LARGE:
+            return host.reduce_extreme(x, axes, kind, ufunc)
         initial = {} if x.size else {"initial": extreme(x.dtype, largest=not largest)}
         out = ufunc.reduce(x, axes, **initial)
         return out if out.dtype == x.dtype else out.astype(x.dtype)  # integers of less than a byte become bytes
 
+    native.REDUCTIONS[rule] = kind
     return rule
 
 
@@ -234,12 +240,12 @@ def _norm_abstract_eval(x: ShapedArray, *, axes: Shape) -> ShapedArray:
 def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
     (x,), (t,) = primals, tangents
     ans = norm(x, axes)
-    size = shapes.expand_dims(ans, axes) if axes else ans
-    zero = ops.eq(size, 0)
-    direction = ops.div(x, ops.convert_element_type(ops.where(zero, 1, size), x.dtype))
+    zero = ops.eq(ans, 0)
+    size = ops.convert_element_type(ops.where(zero, 1, ans), x.dtype)
+    direction = ops.div(x, shapes.expand_dims(size, axes) if axes else size)
     along = ops.mul(t, ops.conj(direction))
     along = ops.real(along) if dtypes.is_complex(x.dtype) else along
-    return ans, reduce_sum(ops.where(zero, 0, along), axes)
+    return ans, ops.where(zero, 0, reduce_sum(along, axes))
 
 
 @norm_p.lowering

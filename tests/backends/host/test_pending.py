@@ -338,7 +338,7 @@ def test_no_memory_is_our_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError("none left")
 
     monkeypatch.setattr(pending, "_evaluate_by_blocks", refuse)
-    monkeypatch.setattr(native.Program, "run", refuse)
+    monkeypatch.setattr(native.Plan, "run", refuse)
     with pytest.raises(pullback.errors.AllocationError, match=r"\(20,\).*float32.*none left"):
         y.block_until_ready()
 

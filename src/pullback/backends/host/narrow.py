@@ -12,6 +12,11 @@ from pullback.core import dtypes
 Rule = Callable[..., Any]
 
 
+def usual(rule: Any) -> Any:
+    """Return the host rule that a rule of this module extends, for dtypes that are not narrow; or the rule itself."""
+    return getattr(rule, "usual", rule)
+
+
 def in_eight_bits(rule: Rule) -> Rule:
     """Extend a host rule to integers of 2 and 4 bits: compute in 8 bits, and convert the result back."""
 
@@ -21,6 +26,7 @@ def in_eight_bits(rule: Rule) -> Rule:
             return rule(*values, **params)
         return rule(*[_wide(v, narrow) for v in values], **params).astype(narrow)
 
+    widened.usual = rule  # type: ignore[attr-defined]
     return widened
 
 
@@ -33,6 +39,7 @@ def on_bits(rule: Rule) -> Rule:
             return rule(x, *others)
         return rule(_bits(x, narrow), *[_wide(v, narrow).view(np.uint8) for v in others]).astype(narrow)
 
+    widened.usual = rule  # type: ignore[attr-defined]
     return widened
 
 
@@ -50,6 +57,7 @@ def with_sign(rule: Rule) -> Rule:
         signed = (_bits(x, narrow).view(np.int8) << spare) >> spare
         return rule(signed, *[_wide(v, narrow).view(np.int8) for v in others]).view(np.uint8).astype(narrow)
 
+    widened.usual = rule  # type: ignore[attr-defined]
     return widened
 
 
@@ -65,6 +73,7 @@ def leading_zeros(rule: Rule) -> Rule:
             return rule(x)
         return (rule(_bits(x, narrow)) - np.uint8(8 - dtypes.itemsize_bits(narrow))).astype(narrow)
 
+    widened.usual = rule  # type: ignore[attr-defined]
     return widened
 
 

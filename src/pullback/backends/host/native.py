@@ -21,13 +21,20 @@ try:
 except ImportError:  # it was installed without a compiler
     loops = None  # type: ignore[assignment]
 
-BLOCK = 1 << 14
-"""The bytes of a block: those of a few values fit into the processor's first cache."""
+BLOCK = 1 << 13
+"""The bytes of a block: those of a few values fit into a processor's first cache."""
+ALONE = 8
+"""How many times as large a block of a single operation is, which reads and writes memory alone, in longer runs."""
+
+FEW = 1 << 16
+"""Fewer elements take less time than a thread needs to wake up."""
 
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
 """The index of a value of a program."""
+Step = tuple[Loop, tuple[Position, ...]]
+"""A loop, and the positions of its operands and of its result."""
 
 
 class Untranslatable(Exception):
@@ -38,25 +45,24 @@ class Program:
     """Steps on blocks, and the values that they read and write.
 
     Attributes:
-      shape: the two sizes that the values have or broadcast to.
-      values: for each value an array of two axes, or None if it is not kept.
-      dtypes: those of the values.
+      dtypes: for each value its dtype.
+      sources: for each value where its elements are: for an operand of the expression its index, for a number an array,
+        and None for the result of a step.
       steps: for each its loop, and the positions of its operands and of its result.
-      positions: those of operands and results, by their identities.
+      numbers: the values that are operands without a dtype of their own: the position, the operand's index, the dtype.
     """
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = shape
-        self.values: list[Any] = []
+    def __init__(self) -> None:
         self.dtypes: list[np.dtype[Any]] = []
-        self.steps: list[tuple[Loop, tuple[Position, ...]]] = []
-        self.positions: dict[int, Position] = {}
+        self.sources: list[Any] = []
+        self.steps: list[Step] = []
+        self.numbers: list[tuple[Position, int, np.dtype[Any]]] = []
 
-    def value(self, dtype: np.dtype[Any], array: Any = None) -> Position:
+    def value(self, dtype: np.dtype[Any], source: Any = None) -> Position:
         """Add a value; return its position."""
-        self.values.append(array)
         self.dtypes.append(dtype)
-        return len(self.values) - 1
+        self.sources.append(source)
+        return len(self.dtypes) - 1
 
     def apply(self, function: np.ufunc | str, dtype: np.dtype[Any], *operands: Any) -> Position:
         """Add a step; return the position of its result.
@@ -64,10 +70,10 @@ class Program:
         Args:
           function: a ufunc of NumPy's, or the name of a loop of the module.
           dtype: that of the result.
-          operands: positions, or numbers as :class:`Number`, which get the dtype of the other operands.
+          operands: positions, or :class:`Number`, which get the dtype of the other operands.
         """
         dtypes = [self.dtypes[x] for x in operands if type(x) is int]
-        positions = [x if type(x) is int else self._number(x.number, dtypes[0]) for x in operands]
+        positions = [x if type(x) is int else self.number(x, dtypes[0]) for x in operands]
         if type(function) is str:
             loop = _own_loop(function)
         else:
@@ -78,70 +84,68 @@ class Program:
         self.steps.append((loop, (*positions, result)))
         return result
 
-    def _number(self, number: Any, dtype: np.dtype[Any]) -> Position:
-        return self.value(dtype, np.full((1, 1), number, dtype))
+    def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
+        """Add a number as a value of a dtype."""
+        if number.index is None:
+            return self.value(dtype, np.full((1, 1), number.value, dtype))
+        position = self.value(dtype, number.index)
+        self.numbers.append((position, number.index, dtype))
+        return position
 
-    def run(self, kept: Sequence[Any], outs: Sequence[Any]) -> None:
-        """Compute some of the results.
+    def written(self, x: Position, taken: set[Position]) -> Position:
+        """Return the position of a value that a step writes: that of ``x``, or of a copy of it.
 
         Args:
-          kept: what stands for them.
-          outs: an array for each, whose elements are side by side.
-
-        Raises:
-          MemoryError: there is no memory for the blocks.
+          x: a position.
+          taken: the positions that are written to another array.
         """
-        for result, out in zip(kept, outs, strict=True):
-            x = self.positions[id(result)]
-            if self.values[x] is not None:  # that of an operand, or of another result
-                x = self._copy(x)
-            self.values[x] = out.reshape(self.shape)
-        steps, places = self._with_buffers()
-        loops.run(self.shape, places, steps, BLOCK, cores() - 1)
-
-    def _copy(self, x: Position) -> Position:
+        if self.sources[x] is None and x not in taken:
+            return x
         dtype = self.dtypes[x]
         return self.apply(np.positive, dtype, x) if dtype.kind == "f" else self.apply(np.bitwise_or, dtype, x, x)
 
-    def _with_buffers(self) -> tuple[list[tuple[Loop, tuple[Position, ...]]], list[Any]]:
-        """Give each value that is not kept a buffer, which others of its size use before and after.
+    def with_buffers(self, written: set[Position]) -> tuple[list[Step], list[Any], dict[Position, int]]:
+        """Give each value that has no array a buffer, which others of its size use before and after.
+
+        Args:
+          written: the positions of the values that steps write to arrays.
 
         Returns:
-          The steps with the positions of arrays and buffers, and for each position the array, or the bytes of an
-          element.
+          The steps with the slots of their values; for each slot the bytes of an element of a buffer, a number, or
+          None for an array; and the slot of each position.
         """
         last = {x: k for k, (_, positions) in enumerate(self.steps) for x in positions}
-        places: list[Any] = []
-        place: dict[Position, int] = {}
+        slots: list[Any] = []
+        slot: dict[Position, int] = {}
         free: dict[int, list[int]] = {}
-        for x, array in enumerate(self.values):
-            if array is not None:
-                place[x] = len(places)
-                places.append(array)
+        for x, source in enumerate(self.sources):
+            if source is not None or x in written:
+                slot[x] = len(slots)
+                slots.append(source if isinstance(source, np.ndarray) else None)
         steps = []
         for k, (loop, positions) in enumerate(self.steps):
             result = positions[-1]
-            given = [place[x] for x in positions[:-1]]
+            given = [slot[x] for x in positions[:-1]]
             for x in set(positions[:-1]):  # their buffers may receive the result
-                if last[x] == k and self.values[x] is None:
-                    free.setdefault(self.dtypes[x].itemsize, []).append(place[x])
-            if result not in place:
+                if last[x] == k and self.sources[x] is None and x not in written:
+                    free.setdefault(self.dtypes[x].itemsize, []).append(slot[x])
+            if result not in slot:
                 size = self.dtypes[result].itemsize
                 if not free.get(size):
-                    free[size] = [len(places)]
-                    places.append(size)
-                place[result] = free[size].pop()
-            steps.append((loop, (*given, place[result])))
-        return steps, places
+                    free[size] = [len(slots)]
+                    slots.append(size)
+                slot[result] = free[size].pop()
+            steps.append((loop, (*given, slot[result])))
+        return steps, slots, slot
 
 
 class Number:
-    """An operand that is a number, whose dtype is that of the others."""
+    """An operand that has the dtype of the others: the number ``value``, or the expression's operand ``index``."""
 
-    __slots__ = ("number",)
+    __slots__ = ("index", "value")
 
-    def __init__(self, number: Any) -> None:
-        self.number = number
+    def __init__(self, value: Any = None, index: int | None = None) -> None:
+        self.value, self.index = value, index
 
 
 @lru_cache(maxsize=1024)
@@ -244,26 +248,18 @@ def _integer_pow(program: Program, dtype: np.dtype[Any], x: Any, *, y: int) -> P
         square = program.apply(np.multiply, dtype, square, square)
 
 
-def _clamp_by_two(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) -> Position:
-    return program.apply(np.minimum, dtype, program.apply(np.maximum, dtype, x, low), high)
-
-
 def _clamp(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) -> Position:
-    """Clamp floats between numbers by one loop, which computes the same as two."""
-    both = type(low) is not int and type(high) is not int
-    if both and dtype.kind == "f":
-        return program.apply(_CLIP, dtype, x, low, high)
-    return _clamp_by_two(program, dtype, low, x, high)
-
-
-_CLIP: np.ufunc = getattr(np, "_core").umath.clip  # noqa: B009  (without a public name)
+    if dtype.kind != "f":
+        return program.apply(np.minimum, dtype, program.apply(np.maximum, dtype, x, low), high)
+    larger, smaller = _own("maximum"), _own("minimum")
+    return smaller(program, dtype, larger(program, dtype, x, low), high)
 
 
 def _select(program: Program, dtype: np.dtype[Any], which: Any, *cases: Any) -> Position:
     if len(cases) != 2 or type(which) is not int or program.dtypes[which].kind != "b":
         raise Untranslatable
     _check_dtypes(program, dtype, cases)
-    no, yes = (x if type(x) is int else program._number(x.number, dtype) for x in cases)
+    no, yes = (x if type(x) is int else program.number(x, dtype) for x in cases)
     return program.apply(f"select {dtype.itemsize}", dtype, which, yes, no)
 
 
@@ -289,41 +285,148 @@ TRANSLATIONS: dict[Any, Translation] = {
 """The translations of rules that are no ufuncs."""
 
 
-Operation = tuple[Any, Any, dict[str, Any], Sequence[Any]]
-"""What stands for the result and has its ``dtype``, the host rule, its parameters, and its operands: results of
-earlier operations, NumPy arrays and numbers."""
+# Plans ---------------------------------------------------------------------------------------------------------------
+
+Operation = tuple[Any, tuple[tuple[str, Any], ...], np.dtype[Any], tuple[int, ...]]
+"""A host rule, the items of its parameters, the dtype of the result, and the operands: the index of an earlier
+operation, or ``~index`` of an operand of the expression."""
+Operand = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]] | type
+"""The shape, strides and dtype of an array; the class of a Python number."""
 
 
-def translated(shape: tuple[int, ...], operations: Sequence[Operation]) -> Program | None:
-    """Translate elementwise operations, whose results have a shape; return None if there are no loops for them."""
-    if loops is None:
-        return None
-    results = {id(result) for result, *_ in operations}
-    given = [x for *_, operands in operations for x in operands]
-    arrays = {id(x): x for x in given if id(x) not in results and isinstance(x, np.ndarray | np.generic)}
+class Plan:
+    """How an expression is evaluated, whatever its operands hold.
+
+    Attributes:
+      shape: the two sizes of all values.
+      steps: those of the module in C.
+      slots: what they read and write, without the arrays.
+      arrays: for each array that is an operand its slot, its index, and how it becomes one of two axes.
+      numbers: for each number that is an operand its slot, its index and its dtype.
+      outs: the slots of the results that are kept.
+      pieces: the slot and dtype of the reductions of pieces of rows; None if nothing is reduced.
+      free: the indices of the operands that no step reads after that which computes the last result that is kept.
+    """
+
+    __slots__ = ("arrays", "free", "numbers", "outs", "pieces", "shape", "slots", "steps")
+
+    shape: tuple[int, int]
+    steps: list[Step]
+    slots: list[Any]
+    arrays: list[tuple[int, int, Any, tuple[int, int]]]
+    numbers: list[tuple[int, int, np.dtype[Any]]]
+    outs: list[int]
+    free: list[int]
+    pieces: tuple[int, np.dtype[Any]] | None
+
+    def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
+        """Evaluate the expression.
+
+        Args:
+          operands: its operands.
+          outs: an array for each result that is kept, whose elements are side by side.
+
+        Returns:
+          The reductions of pieces of rows, or None.
+
+        Raises:
+          MemoryError: there is no memory for the blocks.
+        """
+        slots = self.slots.copy()
+        for slot, index, part, size in self.arrays:
+            x = operands[index]
+            slots[slot] = (x if part is None else x[part]).reshape(size)
+        for slot, index, dtype in self.numbers:
+            slots[slot] = np.array([[operands[index]]], dtype)
+        for slot, out in zip(self.outs, outs, strict=True):
+            slots[slot] = out.reshape(self.shape)
+        reduced = None
+        if self.pieces is not None:
+            slot, dtype = self.pieces
+            reduced = np.empty((self.shape[0], -(-self.shape[1] // PIECE)), dtype)
+            slots[slot] = (reduced, PIECE)
+        block = BLOCK if len(self.steps) > 1 else ALONE * BLOCK
+        loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape)))
+        return reduced
+
+
+@lru_cache(maxsize=1024)
+def planned(
+    shape: tuple[int, ...],
+    operations: tuple[Operation, ...],
+    operands: tuple[Operand, ...],
+    kept: tuple[int, ...],
+    axis: int | None = None,
+    kind: str = "",
+) -> Plan | None:
+    """Plan the evaluation of an expression of elementwise operations.
+
+    Args:
+      shape: that of all results.
+      operations: the operations, each after those on whose results it depends.
+      operands: those of the expression.
+      kept: the indices of the operations whose results are kept.
+      axis: the first of the axes that are the columns of the program; any, if None.
+      kind: "", or the kind of the reduction of the rows of the last result, as in :func:`reduce_rows`.
+
+    Returns:
+      The plan; None if there are no loops for the operations.
+    """
+    program, plan = Program(), Plan()
+    given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
+    arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        size, views = two_axes(shape, list(map(np.asarray, arrays.values())))
-        program = Program(size)
-        position = program.positions
-        for key, view in zip(arrays, views, strict=True):
-            position[key] = program.value(view.dtype, view)
-        for result, rule, params, operands in operations:
-            places = [position[id(x)] if id(x) in position else Number(x) for x in operands]
-            position[id(result)] = translate(program, rule, params, result.dtype, places)
+        plan.shape, views = two_axes(shape, [operands[i] for i in arrays], axis)  # type: ignore[misc]
+        for i in arrays:
+            given[i] = program.value(operands[i][2], i)  # type: ignore[index]
+        results: list[Any] = []
+        for rule, params, dtype, indices in operations:
+            slots = [results[i] if i >= 0 else given[~i] for i in indices]
+            results.append(translate(program, rule, dict(params), dtype, slots))
+        outs: list[Position] = []
+        for i in kept:
+            outs.append(program.written(results[i], set(outs)))
     except Untranslatable:
         return None
-    return program
+    written, pieces = set(outs), -1
+    if kind:
+        x = results[-1]
+        if program.sources[x] is not None:  # an operand, whose elements may be anywhere
+            return None
+        loop = _own_loop(f"{kind} {program.dtypes[x].char}")
+        assert loop is not None
+        pieces = program.value(program.dtypes[x])
+        program.steps.append((loop, (x, pieces)))
+        written.add(pieces)
+    read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
+    end = next(k for k, (_, positions) in enumerate(program.steps) if positions[-1] == outs[-1])
+    plan.free = [i for i in arrays if read.get(given[i], -1) <= end]
+    plan.steps, plan.slots, slot = program.with_buffers(written)
+    plan.arrays = [(slot[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
+    plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
+    plan.outs = [slot[x] for x in outs]
+    plan.pieces = (slot[pieces], program.dtypes[pieces]) if kind else None
+    return plan
 
 
-# Arrays --------------------------------------------------------------------------------------------------------------
+def _helpers(size: int) -> int:
+    """The number of threads that may help with so many elements."""
+    return cores() - 1 if size >= FEW else 0
 
 
-def two_axes(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[tuple[int, int], list[Any]]:
-    """View arrays that broadcast to a shape as arrays of two axes.
+View = tuple[tuple[slice, ...] | None, tuple[int, int]]
+"""How an array becomes one of two axes: the part of it without repetitions, or None for the whole, and its sizes."""
+
+
+def two_axes(
+    shape: tuple[int, ...], operands: Sequence[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]], axis: int | None
+) -> tuple[tuple[int, int], list[View]]:
+    """View arrays that broadcast to a shape as arrays of two axes, rows and columns.
 
     Args:
       shape: that of the results.
-      arrays: NumPy arrays.
+      operands: the arrays' shapes, strides and dtypes.
+      axis: the first of the axes that become the columns; any, if None.
 
     Returns:
       The two sizes, and the views.
@@ -331,25 +434,66 @@ def two_axes(shape: tuple[int, ...], arrays: Sequence[Any]) -> tuple[tuple[int, 
     Raises:
       Untranslatable: no two axes do for all arrays without a copy.
     """
-    narrow = [_without_repetition(x, len(shape)) for x in arrays]
-    if all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in narrow):
-        return (1, math.prod(shape)), [x.reshape(1, -1) for x in narrow]
-    for k in range(1, len(shape)):
-        if all(_is_full_or_one(x.shape[:k], shape[:k]) and _is_full_or_one(x.shape[k:], shape[k:]) for x in narrow):
-            sizes = [(math.prod(x.shape[:k]), math.prod(x.shape[k:])) for x in narrow]
+    narrow, parts = [], []
+    for sizes, strides, dtype in operands:
+        x = np.lib.stride_tricks.as_strided(np.empty(1, dtype), sizes, strides)  # of which no element is read
+        part = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+        parts.append(None if slice(0, 1) not in part else part)
+        narrow.append(x[part].reshape((1,) * (len(shape) - x.ndim) + x[part].shape))
+    for k in range(len(shape)) if axis is None else (axis,):
+        rows, columns = shape[:k], shape[k:]
+        if all(_is_full_or_one(x.shape[:k], rows) and _is_full_or_one(x.shape[k:], columns) for x in narrow):
+            views = [(math.prod(x.shape[:k]), math.prod(x.shape[k:])) for x in narrow]
             try:
-                views = [np.reshape(x, size, copy=False) for x, size in zip(narrow, sizes, strict=True)]
+                for x, view in zip(narrow, views, strict=True):
+                    np.reshape(x, view, copy=False)
             except ValueError:  # the elements are not in this order
                 continue
-            return (math.prod(shape[:k]), math.prod(shape[k:])), views
+            return (math.prod(rows), math.prod(columns)), list(zip(parts, views, strict=True))
     raise Untranslatable
-
-
-def _without_repetition(x: Any, ndim: int) -> Any:
-    """Return an array with a number of axes, with one element on those along which it repeats its elements."""
-    x = x.reshape((1,) * (ndim - x.ndim) + x.shape)
-    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]
 
 
 def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return sizes == shape or math.prod(sizes) == 1
+
+
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+PIECE = 512
+"""The number of elements that are reduced at once, in 32 interleaved chains. The results of pieces are reduced again,
+so that a rounding error hardly grows with the number of elements."""
+
+
+def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
+    """Reduce the rows of a matrix, or of its product with another.
+
+    Args:
+      kind: "sum", "product", "largest" or "least".
+      x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
+      factor: nothing, or a matrix of the same shape and dtype.
+
+    Returns:
+      A vector.
+    """
+    values: list[Any] = [x]
+    steps: list[Step] = []
+    if factor:
+        product = _loop(np.multiply, *[x.dtype] * 3)
+        assert product is not None
+        values += [*factor, x.itemsize]
+        steps = [(product, (0, 1, 2))]
+    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
+    loop = _own_loop(f"{kind} {x.dtype.char}")
+    assert loop is not None
+    steps.append((loop, (len(values) - 1, len(values))))
+    loops.run(x.shape, [*values, (out, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    return finished(kind, out)
+
+
+def finished(kind: str, out: Any) -> Any:
+    """Return the reductions of rows, from those of their pieces."""
+    return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
+
+
+REDUCTIONS: dict[Any, str] = {}
+"""The kinds of reduction that host rules compute, with the parameter ``axes``. Modules add those of their rules."""

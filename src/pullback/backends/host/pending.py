@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import native, reductions
+from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
-from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS
-from pullback.core import traits
-from pullback.core.array import LARGE, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, identity
+from pullback.core import array, traits
+from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
 from pullback.core.jaxpr import infer
@@ -31,6 +34,8 @@ from pullback.core.runtime import provides
 from pullback.core.trace import EvalTrace, Primitive, is_within_rule, state
 from pullback.core.types import ShapedArray
 
+LARGE = array.LARGE if native.loops is not None else 3 * array.LARGE
+"""The least elements that may be pending: from here on an addition takes no longer, and most programs half as long."""
 BLOCK = 1 << 20
 """The bytes of a block: those of a few intermediate results fit into the cache of a core."""
 LEAST_WORK = 1 << 21
@@ -152,9 +157,17 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     if not large:
         return EvalTrace.process(state.bottom, primitive, tuple(args), params)
     if traits.elementwise.of(primitive) and config.eager_fusion:
+        if usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
+            pending = args[0]._host_value.pending
+            return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
+    kind = native.REDUCTIONS.get(usual(primitive.host_rule))
+    if kind is not None:
+        out = _reduced(kind, args[0], **params)
+        if out is not None:
+            return hold(ArrayImpl(out, args[0].weak_type and bool(primitive.keeps_weak_type)))
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
@@ -169,29 +182,37 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
             kinds.append((value.shape, value.dtype, x.weak_type))
         else:
             kinds.append(type(x))
-    aval = _pending_type(primitive, tuple(params.items()), tuple(kinds))
-    if aval is None or (int in kinds and not _are_integers_held(args)):
+    found = _pending_type(primitive, tuple(params.items()), tuple(kinds))
+    if found is None or (int in kinds and not _are_integers_held(args)):
         return None
+    aval, weight, rule = found
     pending = Pending(aval.shape, aval.dtype)
-    pending.rule, pending.params = primitive.host_rule, params  # type: ignore[assignment]
-    light = traits.cost.of(primitive) is traits.Cost.LIGHT and _ufunc(pending) is not None
-    pending.weight = 1 if light else 4
-    operands = [_operand(x._host_value, aval.shape) if type(x) is ArrayImpl else x for x in args]
-    if not all(map(_is_row_major, operands)):
-        return None
-    if not _fits(pending, operands):
-        operands = [x.read() if type(x) is Pending else x for x in operands]
-        _fits(pending, operands)
+    pending.rule, pending.params, pending.weight = rule, params, weight
+    operands: list[Any] = []
+    for x in args:
+        if type(x) is ArrayImpl:
+            x = _operand(x._host_value, aval.shape)
+            if type(x) is np.ndarray and not x.flags.c_contiguous and not _is_row_major(x):
+                return None
+        operands.append(x)
+    fits = _fits(pending, operands)
     pending.operands = tuple(operands)
+    absent = Absent(aval, pending)
+    pending.holder = weakref.ref(absent)
     out = _new(ArrayImpl)
-    out._host_value = _absent(pending, aval.weak_type)
+    out._host_value = absent
     out.weak_type = aval.weak_type
+    if not fits:
+        operands = x = value = None  # type: ignore[assignment]  # memory that nobody else has receives the result
+        pending.read()
     return out
 
 
 @lru_cache(maxsize=4096)
-def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]) -> ShapedArray | None:
-    """Return the type of the result of an elementwise operation if its elements may be pending, else None.
+def _pending_type(
+    primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]
+) -> tuple[ShapedArray, int, Any] | None:
+    """Return the type of the result of an elementwise operation if its elements may be pending, weight and host rule.
 
     They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
 
@@ -199,6 +220,9 @@ def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[An
       primitive: the elementwise operation.
       params: its parameters, each a name and a value.
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
+
+    Returns:
+      The type, the work for each element as in ``LEAST_WORK``, and the rule; None if they may not.
     """
     if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
         return None
@@ -212,7 +236,11 @@ def _pending_type(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[An
         aval = infer(primitive, resolve_weak_scalars(avals, samples), dict(params))
     except Exception:  # evaluation raises the error that explains
         return None
-    return aval if aval.size >= LARGE and _is_supported(aval.dtype) else None
+    if aval.size < LARGE or not _is_supported(aval.dtype):
+        return None
+    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
+    rule = usual(primitive.host_rule)
+    return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
 
 def _are_integers_held(args: Sequence[Any]) -> bool:
@@ -242,27 +270,33 @@ def _operand(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _is_row_major(x: Any) -> bool:
-    """Whether an operation on ``x`` has a result in row-major order, as results of expressions are.
+    """Whether an operation on an array has a result in row-major order, as results of expressions are.
 
     NumPy's results are in the order of the operands, on which it depends how a product of matrices rounds.
     """
-    if type(x) is not np.ndarray or x.flags.c_contiguous:
-        return True
     strides = [stride for stride, size in zip(x.strides, x.shape, strict=True) if stride and size > 1]
     return strides == sorted(strides, reverse=True)
 
 
 def _fits(pending: Pending, operands: Sequence[Any]) -> bool:
     """Set ``members`` and ``kept`` of pending elements by their operands; return whether they stay within bounds."""
-    pending.members, pending.kept = {id(pending)}, {}
+    members, kept = {id(pending)}, {}
     for x in operands:
         if type(x) is Pending:
-            pending.members |= x.members
-            pending.kept |= x.kept
-        elif type(x) is np.ndarray and any(x.strides):
-            pending.kept[id(x)] = x.nbytes
-    most = MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
-    return len(pending.members) <= MOST_STEPS and sum(pending.kept.values()) <= most
+            members |= x.members
+            kept.update(x.kept)
+        elif type(x) is np.ndarray:
+            kept[id(x)] = x.nbytes if x.flags.c_contiguous else _bytes_of(x)
+    pending.members, pending.kept = members, kept
+    if len(members) > MOST_STEPS:
+        return False
+    return len(kept) <= 1 or sum(kept.values()) <= MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
+
+
+def _bytes_of(x: Any) -> int:
+    """The bytes of the elements of an array that may repeat some by broadcasting."""
+    sizes = [size for stride, size in zip(x.strides, x.shape, strict=True) if stride]
+    return x.itemsize * math.prod(sizes) if sizes else 0
 
 
 # Evaluation --------------------------------------------------------------------------------------------------------
@@ -274,7 +308,7 @@ def _evaluate(root: Pending) -> None:
     _collect(root, set(), steps)
     if root.known is not None:  # another thread has computed them
         return
-    if _evaluate_natively(steps):
+    if _evaluate_natively(steps)[0]:
         return
     work = math.prod(root.shape) * sum([node.weight for node, _ in steps])
     compute = _evaluate_whole if work < LEAST_WORK else _evaluate_by_blocks
@@ -296,25 +330,105 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
     steps.append((node, operands))
 
 
-def _evaluate_natively(steps: list[Step]) -> bool:
-    """Compute pending elements of one shape by the module in C; return whether it has loops for all operations."""
+def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "") -> tuple[bool, Any]:
+    """Compute the last of some pending elements, and those that an array has, by the module in C.
+
+    Args:
+      steps: the pending elements, all of one shape.
+      axis, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
+
+    Returns:
+      Whether the module has loops for all operations, without which nothing is computed; and the reductions of pieces.
+    """
+    if native.loops is None:
+        return False, None
+    operands, described, operations, kept = _described(steps)
     root = steps[-1][0]
-    program = native.translated(
-        root.shape, [(node, node.rule, node.params, _known(operands)) for node, operands in steps]
-    )
-    if program is None:
-        return False
-    kept = [node for node, _ in steps if node is root or node.is_needed()]
-    outs = [np.empty(node.shape, node.dtype) for node in kept]
-    program.run(kept, outs)
-    for node, out in zip(kept, outs, strict=True):
-        node.learn(out)
-    return True
+    plan = native.planned(root.shape, operations, described, kept, axis, kind)
+    if plan is None:
+        return False, None
+    outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
+    outs.append(_released(kept, operands, plan.free, steps))
+    pieces = plan.run(operands, outs)
+    for k, out in zip(kept, outs, strict=True):
+        steps[k][0].learn(out)
+    return True, pieces
 
 
-def _known(operands: tuple[Any, ...]) -> list[Any]:
-    """Replace pending elements among operands that are known by their arrays."""
-    return [x.known if type(x) is Pending and x.known is not None else x for x in operands]
+def _described(
+    steps: list[Step],
+) -> tuple[list[Any], tuple[native.Operand, ...], tuple[native.Operation, ...], tuple[int, ...]]:
+    """Return the operands of an expression, and what :func:`native.planned` asks about it."""
+    index: dict[int, int] = {}
+    operands: list[Any] = []
+    described: list[native.Operand] = []
+    operations: list[native.Operation] = []
+    kept: list[int] = []
+    for k, (node, given) in enumerate(steps):
+        indices = []
+        for x in given:
+            i = index.get(id(x))
+            if i is None:
+                i = index[id(x)] = ~len(operands)
+                if type(x) is Pending:
+                    x = x.known
+                operands.append(x)
+                described.append((x.shape, x.strides, x.dtype) if hasattr(x, "strides") else type(x))
+            indices.append(i)
+        index[id(node)] = k
+        operations.append((node.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
+        if node.is_needed() or k == len(steps) - 1:
+            kept.append(k)
+    return operands, tuple(described), tuple(operations), tuple(kept)
+
+
+def _released(kept: Sequence[int], operands: list[Any], free: Sequence[int], steps: list[Step]) -> Any:
+    """Return memory for the last of some pending elements: that of an operand that nobody else has, or new.
+
+    Args:
+      kept: the indices of the pending elements that are computed to stay.
+      operands: the operands of their expression.
+      free: the indices of those that may be overwritten.
+      steps: the expression, whose tuples of operands refer to ``operands``.
+    """
+    root = steps[-1][0]
+    count = Counter([id(x) for _, given in steps for x in given])
+    for k, (node, _) in enumerate(steps):
+        if k not in kept and getrefcount(node) > count[id(node)] + _OWN_REFERENCES:
+            break  # another expression refers to it, and computes it again
+    else:
+        for i in free:
+            x = operands[i]
+            fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
+            if fits and x.base is None and getrefcount(x) == count[id(x)] + _OWN_REFERENCES:
+                return x
+    return np.empty(root.shape, root.dtype)
+
+
+_OWN_REFERENCES = 3  # those of the list of steps or operands, of the name, and of the call that counts
+
+
+def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
+    """Reduce pending elements while they are computed; return None if they are known, or there are no loops for them.
+
+    Args:
+      kind: that of the reduction, as in :func:`pullback.backends.host.native.reduce_rows`.
+      x: an array with pending elements.
+      axes: the axes that are reduced.
+    """
+    node: Pending = x._host_value.pending
+    first = len(node.shape) - len(axes)
+    if node.known is not None or node.dtype.char not in "fd" or min(axes, default=0) < first:
+        return None
+    steps: list[Step] = []
+    _collect(node, set(), steps)
+    if node.known is not None or math.prod(node.shape) < reductions.LARGE:
+        return None
+    try:
+        done, pieces = _evaluate_natively(steps, first, kind)
+    except MemoryError:  # evaluation raises the error that explains
+        return None
+    return native.finished(kind, pieces).reshape(node.shape[:first])[()] if done else None
 
 
 def _evaluate_whole(steps: list[Step]) -> None:
@@ -381,7 +495,7 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     free: list[int] = []
     buffer_of: dict[int, int] = {}
     for k, (node, operands) in enumerate(steps):
-        function = _ufunc(node)
+        function = None if node.params else _ufunc_of(node.rule, node.dtype)
         # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand,
         # whose buffer then receives nothing else.
         buffer = None
@@ -406,13 +520,11 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     return program, scratch
 
 
-def _ufunc(node: Pending) -> np.ufunc | None:
-    """Return the ufunc of NumPy's that computes what the host rule of pending elements does; None if there is none."""
-    if node.params:
-        return None
-    if isinstance(node.rule, np.ufunc):
-        return node.rule
-    return UFUNCS.get(node.rule) or (FLOAT_UFUNCS.get(node.rule) if node.dtype.kind == "f" else None)
+def _ufunc_of(rule: Any, dtype: np.dtype[Any]) -> np.ufunc | None:
+    """Return the ufunc of NumPy's that computes what a host rule without parameters does; None if there is none."""
+    if isinstance(rule, np.ufunc):
+        return rule
+    return UFUNCS.get(rule) or (FLOAT_UFUNCS.get(rule) if dtype.kind == "f" else None)
 
 
 def _collapsed(x: Any) -> Any:

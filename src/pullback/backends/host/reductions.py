@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.core.dtypes import is_float
 
-_LARGE = 8192  # The least elements for which the order of summation matters.
+LARGE = 8192  # The least elements for which the order of summation matters.
 _BLOCK = 128  # The number of elements that are summed sequentially, as in NumPy's pairwise summation.
-# The number of elements of a contiguous axis that einsum sums at once, in 16 interleaved sums: NumPy's own sum takes
-# three times as long (a million floats: 44 and 138 us on an AMD EPYC), and five times for rows of ten.
-_PIECE = 512
+# Without the module in C, the elements of a contiguous axis that einsum sums at once, in 16 interleaved sums: NumPy's
+# own sum takes three times as long (a million floats: 44 and 138 us on an AMD EPYC), and five times for rows of ten.
+_PIECE = native.PIECE
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -26,7 +27,7 @@ def is_narrow(dtype: np.dtype[Any]) -> bool:
 
 def reduce_sum(x: Any, *, axes: tuple[int, ...]) -> Any:
     dtype = x.dtype
-    if x.size < _LARGE and dtype.itemsize >= 4:
+    if x.size < LARGE and dtype.itemsize >= 4:
         return np.add.reduce(x, axes, dtype)
     if is_narrow(dtype):
         return reduce_sum(x.astype(np.float32), axes=axes).astype(dtype)
@@ -38,7 +39,7 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
     if is_narrow(x.dtype):
         return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
     size = np.abs(x) if x.dtype.kind == "c" else x
-    rows = _rows(size, axes) if size.size >= _LARGE else None
+    rows = _rows(size, axes) if size.size >= LARGE else None
     if rows is None:
         out = np.sqrt(reduce_sum(size * size, axes=axes))
     else:
@@ -52,6 +53,21 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
     scaled = size / scale
     again = np.sqrt(reduce_sum(scaled * scaled, axes=axes)) * np.squeeze(scale, axes)
     return np.where(trusted, out, again).astype(size.dtype, copy=False)
+
+
+def reduce_extreme(x: Any, axes: tuple[int, ...], kind: str, ufunc: np.ufunc) -> Any:
+    """Return the largest or least elements over some axes of an array that has some.
+
+    Args:
+      x: the array.
+      axes: the axes.
+      kind: "largest" or "least".
+      ufunc: NumPy's function of two elements.
+    """
+    rows = _rows(x, axes) if x.size >= LARGE and native.loops is not None else None
+    if rows is None or not rows.shape[1]:
+        return ufunc.reduce(x, axes)
+    return native.reduce_rows(kind, rows).reshape(x.shape[: x.ndim - len(axes)])[()]
 
 
 def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
@@ -81,6 +97,8 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
 
 def _sum_rows(x: Any, *factor: Any) -> Any:
     """Sum the rows of a matrix, or of its product with another of the same shape, in pieces of ``_PIECE`` elements."""
+    if native.loops is not None and x.shape[1]:
+        return native.reduce_rows("sum", x, *factor)
     operands = (x, *factor)
     rows, size = x.shape
     count, rest = divmod(size, _PIECE)
@@ -107,9 +125,11 @@ def reduce_prod(x: Any, *, axes: tuple[int, ...]) -> Any:
     dtype = x.dtype
     if is_narrow(dtype):
         return reduce_prod(x.astype(np.float32), axes=axes).astype(dtype)
-    rows = _rows(x, axes) if x.size >= _LARGE else None
+    rows = _rows(x, axes) if x.size >= LARGE else None
     if rows is None:
         return np.multiply.reduce(x, axes, dtype)
+    if native.loops is not None and rows.shape[1]:
+        return native.reduce_rows("product", rows).reshape(x.shape[: x.ndim - len(axes)])[()]
     while (size := rows.shape[1]) > _BLOCK // 2:  # NumPy's loop over a row multiplies one element after another
         half = size // 2
         product = rows[:, :half] * rows[:, half : 2 * half]
@@ -173,3 +193,6 @@ def _in_blocks(a: Any, b: Any) -> Any:
         # The product over a block may overflow while the value that it multiplies is zero: 0 * inf must be 0 here.
         out[i] += np.where(carried == 0, 0, product[i] * carried)
     return out
+
+
+native.REDUCTIONS.update({reduce_sum: "sum", reduce_prod: "product"})

@@ -324,7 +324,7 @@ def _with_sign_of_zeros(out: Any, x: Any, y: Any, both: np.ufunc) -> Any:
 
 
 def clamp(low: Any, x: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(x, low), high)
+    return minimum(maximum(x, low), high)
 
 
 def max_share(x: Any, y: Any) -> Any:

@@ -12,7 +12,7 @@ from pullback.core.array import MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scala
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.runtime import provides
+from pullback.core.runtime import provides, runtime
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
@@ -23,7 +23,7 @@ from pullback.primitives.rules import axis_kept, jvp_linear
 
 def broadcast_in_dim(x: Any, shape: Shape, dims: Sequence[int]) -> Any:
     """Broadcast ``x`` to ``shape``, where axis ``i`` of ``x`` becomes axis ``dims[i]``."""
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+    return runtime.hold(broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims)))
 
 
 def broadcast_to(x: Any, shape: Shape) -> Any:
@@ -31,9 +31,7 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     have = shape_of(x)
     if have == shape and type(x) not in SCALARS:
         return x
-    return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(have), len(shape)))
-    )
+    return broadcast_in_dim(x, shape, range(len(shape) - len(have), len(shape)))
 
 
 broadcast_in_dim_p = Primitive("broadcast_in_dim", cost=Cost.LIGHT, moves=True)

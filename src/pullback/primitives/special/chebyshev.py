@@ -29,7 +29,8 @@ def chebyshev_sum(terms: Sequence[float], t: Any) -> Any:
     return _sum(t, terms=terms)
 
 
-def _clenshaw(t: Any, terms: Sequence[float]) -> Any:
+def clenshaw(t: Any, terms: Sequence[float]) -> Any:
+    """Evaluate a Chebyshev series at ``t``, an array or what formulas compute with, by Clenshaw's recurrence."""
     twice = t * 2
     last, before = twice * terms[-1] + terms[-2], terms[-1]
     for term in terms[-3:0:-1]:
@@ -37,4 +38,4 @@ def _clenshaw(t: Any, terms: Sequence[float]) -> Any:
     return t * last - before + terms[0]
 
 
-_sum = host_fused("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))
+_sum = host_fused("chebyshev_sum", host=clenshaw, otherwise=formula(clenshaw))

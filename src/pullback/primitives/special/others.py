@@ -17,6 +17,7 @@ from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INEXACT
 from pullback.primitives.declare import composite, elementwise
+from pullback.primitives.large import compiled_from
 from pullback.primitives.power_series import derivative, is_fixed, of_product, times, total, with_array
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.special.precision import log_of_positive
@@ -267,6 +268,7 @@ zeta_p = elementwise(
         lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
     ),
 )  # fmt: skip
+compiled_from(zeta_p, 50_000)  # 100,000: 9333 / 1208, of 64 bits 9402 / 6016
 
 
 def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:

@@ -1,0 +1,226 @@
+"""The module in C: its loops compute what host rules do, whatever the blocks and threads; wrong calls are errors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback.lax as lax
+import pullback.numpy as jnp
+from pullback.backends.host import native, pending, rules
+from pullback.core.array import ArrayImpl
+from pullback.core.config import override
+from tests.helpers import small_blocks
+
+FLOATS = (np.float32, np.float64)
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.75, 1e-45, -1e-40, 3e38, np.inf, -np.inf, np.nan, 20.0, -87.0])
+
+pytestmark = pytest.mark.skipif(native.loops is None, reason="the module in C is not installed")
+
+
+@pytest.mark.skipif(sys.platform == "win32" or shutil.which("cc") is None, reason="there is no compiler")
+def test_the_module_is_installed_where_there_is_a_compiler() -> None:
+    assert native.loops is not None
+
+
+# Operations ----------------------------------------------------------------------------------------------------------
+
+UNARY: dict[str, Any] = {
+    "sign": lax.sign, "logistic": lax.logistic, "rsqrt": lax.rsqrt, "square": lax.square, "exp": lax.exp,
+    "tanh": lax.tanh, "floor": lax.floor, "is_finite": lax.is_finite, "not": lambda x: ~(x < 1),
+    "clamp": lambda x: lax.clamp(-1.0, x, 2.0), "clamp to 0": lambda x: lax.clamp(0.0, x, -0.0),
+    "select a number": lambda x: jnp.where(x > 0, x, 0), "select of numbers": lambda x: jnp.where(x > 0, 1.0, -0.0),
+    "to float64": lambda x: (x * 2).astype(np.float64), "to float32": lambda x: (x * 2).astype(np.float32),
+    "to bool": lambda x: (x * 2).astype(bool), "of bool": lambda x: (x > 0).astype(np.float32),
+    "copy": lambda x: lax.stop_gradient(x * 2),
+    **{f"power {n}": partial(lax.integer_pow, y=n) for n in (-3, -2, -1, 2, 3, 4, 5, 7)},
+}  # fmt: skip
+BINARY: dict[str, Any] = {
+    "max": jnp.maximum, "min": jnp.minimum, "add": jnp.add, "div": jnp.divide,
+    "less": lambda x, y: x < y, "select": lambda x, y: jnp.where(x > y, x, y),
+    "both": lambda x, y: (x > y) & (x != x),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_loops_compute_the_bits_of_host_rules(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise AssertionError("by NumPy")
+
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", refuse)
+    x = np.tile(EDGES, (5, 1)).astype(dtype)
+    y = np.repeat(EDGES, 5).reshape(15, 5).T.copy().astype(dtype)
+    both: list[Any] = [
+        (x, y),
+        (y, x),
+        (x, y[:1, :1]),
+        (x, y[:, :1]),
+        (x, y[:1]),
+        (y[:, :1], x),
+        (x, 2.0),
+        (0.0, x),
+        (x, -0.0),
+    ]
+    function = UNARY.get(name) or BINARY[name]
+    for given in both if name in BINARY else [(x,), (y,), (x[:, ::2],)]:
+        arrays = [jnp.asarray(a) if isinstance(a, np.ndarray) else a for a in given]
+        with small_blocks(), override("eager_fusion", False):
+            expected = np.asarray(function(*arrays))
+        with small_blocks():
+            held = [pending.hold(ArrayImpl(a._value, a.weak_type)) if isinstance(a, ArrayImpl) else a for a in arrays]
+            got = np.asarray(function(*held))
+        assert got.dtype == expected.dtype
+        assert got.tobytes() == expected.tobytes(), (given, got, expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["max_share", "min_share"])
+def test_shares_of_extremes(name: str, dtype: Any) -> None:
+    x, y = (a.ravel().astype(dtype) for a in np.meshgrid(EDGES, EDGES))
+    expected = getattr(rules, name)(x, y)
+    out = np.empty_like(expected)
+    loop = native.loops.own(f"{name} {x.dtype.char}")
+    assert loop is not None
+    native.loops.run((1, x.size), [x[None], y[None], out[None]], [(loop, (0, 1, 2))], 64, 2)
+    assert out.tobytes() == expected.tobytes()
+
+
+def test_operations_have_loops_where_integers_of_four_bits_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host rules of a process that has such integers are extended."""
+    assert (jnp.zeros(2, jnp.int4) + 1).dtype == jnp.int4
+    test_loops_compute_the_bits_of_host_rules("both", np.float32, monkeypatch)
+
+
+def test_operands_that_are_no_matrices_are_left_to_numpy() -> None:
+    x, y = np.zeros((2, 3, 4)), np.zeros((2, 1, 4))
+    described = [(x.shape, x.strides, x.dtype), (y.shape, y.strides, y.dtype)]
+    assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~1)),), tuple(described), (0,)) is None
+    assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~0)),), tuple(described[:1]), (0,)) is not None
+
+
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+SHAPES = ((1, 1), (1, 31), (3, 32), (3, 33), (2, 512), (2, 513), (5, 1025), (700, 7), (1, 300_000), (2, 40_000))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_are_reduced(shape: tuple[int, int], dtype: Any) -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(dtype)
+    wide = x.astype(np.longdouble)
+    tolerance = 40 * np.finfo(dtype).eps
+    np.testing.assert_allclose(native.reduce_rows("sum", x), wide.sum(1), tolerance)
+    np.testing.assert_allclose(native.reduce_rows("sum", x, x), (wide * wide).sum(1), tolerance)
+    np.testing.assert_array_equal(native.reduce_rows("largest", x), x.max(1))
+    np.testing.assert_array_equal(native.reduce_rows("least", x), x.min(1))
+    some = x[:, :2000]
+    product = native.reduce_rows("product", np.ascontiguousarray(some))
+    np.testing.assert_allclose(product, some.astype(np.longdouble).prod(1), 40 * tolerance)
+
+
+@pytest.mark.parametrize("position", [0, 5, 40, 511, 512, 999])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
+    x = np.ones((2, 1000), np.float32)
+    x[1, position] = value
+    for kind, ufunc in (("sum", np.add), ("product", np.multiply), ("largest", np.maximum), ("least", np.minimum)):
+        np.testing.assert_array_equal(native.reduce_rows(kind, x), ufunc.reduce(x, 1))
+
+
+def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 70_000)).astype(np.float32)
+    found = set()
+    for block in (16, 1000, 1 << 13, 1 << 20):
+        for count in (1, 2, 5):
+            monkeypatch.setattr(native, "BLOCK", block)
+            monkeypatch.setattr(native, "cores", lambda count=count: count)
+            found.add(native.reduce_rows("sum", x).tobytes() + native.reduce_rows("sum", x, x).tobytes())
+    assert len(found) == 1
+
+
+def test_a_reduction_leaves_its_operand_as_it_is() -> None:
+    with small_blocks():
+        x = pending.hold(ArrayImpl(np.arange(12.0, dtype=np.float32).reshape(3, 4), False))
+        y = x * 2
+        total = y.sum(1)
+        assert y._host_value.pending.known is not None  # computed in the same pass
+        np.testing.assert_array_equal(total, [12, 44, 76])
+        np.testing.assert_array_equal(y, np.arange(0, 24, 2).reshape(3, 4))
+        np.testing.assert_array_equal((x + 1).max(), 12)
+        np.testing.assert_array_equal((x + 1).min(0), [1, 2, 3, 4])
+
+
+# Threads and processes -----------------------------------------------------------------------------------------------
+
+
+def test_threads_compute_at_once() -> None:
+    x = np.random.default_rng(0).standard_normal((4, 100_000))
+    expected = native.reduce_rows("sum", x).tobytes()
+    found: list[bytes] = []
+
+    def work() -> None:
+        for _ in range(50):
+            found.append(native.reduce_rows("sum", x).tobytes())
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 300
+    assert set(found) == {expected}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_processes_have_threads_of_their_own() -> None:
+    x = np.ones((2, 200_000), np.float32)
+    native.reduce_rows("sum", x)
+    for _ in range(5):
+        child = os.fork()
+        if not child:
+            right = (native.reduce_rows("sum", x) == 200_000).all() and (native.reduce_rows("sum", x) == 200_000).all()
+            os._exit(0 if right else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+# Wrong calls ---------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_calls_are_errors() -> None:
+    loops = native.loops
+    add = loops.find(np.add, bytes([np.dtype(float).num] * 3))
+    total = loops.own("sum d")
+    assert add is not None
+    assert total is not None
+    x, out = np.ones((2, 3)), np.empty((2, 3))
+    for shape, values, steps in (
+        ((2, 3), [x, x, np.ones(3)], [(add, (0, 1, 2))]),
+        ((2, 3), [x, np.ones((2, 2)), out], [(add, (0, 1, 2))]),
+        ((2, 3), [x, (out, 0), out], [(total, (0, 1))]),
+        ((2, 3), [x, (out, -1)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2)], [(total, (0, 1))]),
+        ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 4)], [(total, (0, 1))]),
+        ((2, 3), [x, out], [(add, (0, 0, 0, 0, 1))]),
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            loops.run(shape, values, steps, 64, 0)
+    with pytest.raises(IndexError, match="no such value"):
+        loops.run((2, 3), [x, out], [(add, (0, 1, 2))], 64, 0)
+    with pytest.raises(TypeError):
+        loops.run((2, 3), [x, "out"], [(add, (0, 0, 1))], 64, 0)
+    with pytest.raises(TypeError, match="ufunc"):
+        loops.find(len, b"")
+    with pytest.raises(MemoryError):
+        loops.run((2, 3), [x, out, 8], [(add, (0, 0, 2)), (add, (2, 0, 1))], 64, 1 << 55)
+    assert loops.find(np.add, b"no such types") is None
+    assert loops.own("no such loop") is None
