@@ -175,8 +175,10 @@ def _lu_host(x: Any) -> list[Any]:
 def host_factors(x: Any) -> tuple[Any, Any]:
     """Return the LU factors of NumPy's matrices, and their pivots."""
     *batch, m, n = x.shape
+    routine = host_routine("lapack", "getrf", x.dtype)
     if x.ndim == 2 and x.size:
-        return _lu_of_one(x)
+        factors, pivots, _ = routine(x)
+        return factors, pivots
     factors, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), np.int32)
     if x.size:
         flat = [a.reshape(-1, *a.shape[len(batch) :]) for a in (x, factors, pivots)]
@@ -184,12 +186,7 @@ def host_factors(x: Any) -> tuple[Any, Any]:
             _lu_of_many(*flat)
         else:
             for one, out, swapped in zip(*flat, strict=True):
-                out[...], swapped[...] = _lu_of_one(one)
-    return factors, pivots
-
-
-def _lu_of_one(x: Any) -> Any:
-    factors, pivots, _ = host_routine("lapack", "getrf", x.dtype)(x)
+                out[...], swapped[...], _ = routine(one)
     return factors, pivots
 
 
