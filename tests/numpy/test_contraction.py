@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import jvp, lax, make_jaxpr, vjp, vmap
+from pullback import enable_x64, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.errors import OperandError, ShapeError
 from tests.helpers import assert_elements_close
 
@@ -409,3 +409,39 @@ def test_indices_of_many_letters() -> None:
     np.testing.assert_allclose(jnp.einsum(*operands, []), 1, rtol=1e-5)
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(jnp.einsum(x, [70, 60], x, [70, 80]), x.T @ x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "bool"])
+@pytest.mark.parametrize(
+    "sizes", [((30, 30), (30, 30)), ((200, 40), (3, 2)), ((2, 3), (60, 300)), ((300,), (6, 70))], ids=str
+)
+def test_large_kronecker_products(sizes: Any, dtype: str) -> None:
+    """The products are those of NumPy to the bit; their transposes are sums over blocks."""
+    x, y = ((4 * normal(*size, dtype="complex64" if dtype == "complex64" else "float32")) for size in sizes)
+    x, y = x.astype(dtype), y.astype(dtype)
+    np.testing.assert_array_equal(jnp.kron(x, y), np.kron(x, y))
+    np.testing.assert_array_equal(vmap(jnp.kron)(np.stack([x, x[::-1]]), np.stack([y, y]))[1], np.kron(x[::-1], y))
+    if dtype in ("float32", "complex64"):
+        weights = normal(*np.kron(x, y).shape, dtype=dtype)
+        by_x, by_y = vjp(jnp.kron, jnp.asarray(x), jnp.asarray(y))[1](jnp.asarray(weights))
+        (m, n), (p, q) = ((1,) * (2 - len(size)) + size for size in sizes)
+        blocks = weights.reshape(m, p, n, q)
+        close(by_x, np.einsum("mpnq,pq->mn", blocks, y.reshape(p, q)).reshape(x.shape), rtol=1e-3)
+        close(by_y, np.einsum("mpnq,mn->pq", blocks, x.reshape(m, n)).reshape(y.shape), rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
+def test_long_inner_products_are_compiled_as_sums(dtype: str) -> None:
+    """The compiler computes sums of products twice as fast as products, where these are long."""
+    with enable_x64():
+        x, y = (
+            jnp.asarray(normal(40_000, dtype="complex64" if dtype == "complex64" else "float64"), dtype) for _ in "xy"
+        )
+        program = jit(jnp.dot)
+        text = program.lower(x, y).as_text()
+        assert ("dot_general" in text) == (dtype not in ("float32", "float64"))
+        assert "dot_general" in program.lower(x[:10], y[:10]).as_text()
+        wide = [np.asarray(v).astype("complex128") for v in (x, y)]
+        np.testing.assert_allclose(
+            np.asarray(program(x, y)).astype("complex128"), np.dot(*wide), atol=4 if dtype == "bfloat16" else 0.01
+        )

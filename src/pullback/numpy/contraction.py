@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
-from pullback.backends.host import pending
+from pullback.backends.host import blas, pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import LARGE, Absent, Array, ArrayImpl, ArrayLike
@@ -79,7 +79,7 @@ def dot(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _by_blas(np.dot, a, b)
+            done = _by_blas(a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
@@ -93,8 +93,8 @@ def dot(
     return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
 
 
-def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
-    """Multiply vectors or matrices by the NumPy function ``function``, which calls BLAS.
+def _by_blas(a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
+    """Multiply vectors or matrices by BLAS.
 
     Return None if the operands have other ranks, or different or unusual dtypes, or if NumPy raises.
     """
@@ -102,10 +102,10 @@ def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:
-        return ArrayImpl(state.silently(function, x, y), a.weak_type and b.weak_type)
+        return ArrayImpl(state.silently(blas.dot, x, y), a.weak_type and b.weak_type)
     except NUMPY_REFUSES:
         if type(x) is Absent or type(y) is Absent:
-            out = _by_blas(function, ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
+            out = _by_blas(ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
             return pending.hold(out)  # type: ignore[no-any-return]
         return None
 
@@ -182,7 +182,7 @@ def matmul(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _by_blas(np.dot, a, b)
+            done = _by_blas(a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
@@ -434,10 +434,19 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_all("kron", (a, b))
     rank = max(len(a.shape), len(b.shape))
     p, q = ((1,) * (rank - len(x.shape)) + x.shape for x in (a, b))
-    product = ops.mul(
-        shapes.reshape(a, [m for n in p for m in (n, 1)]), shapes.reshape(b, [m for n in q for m in (1, n)])
-    )
-    return shapes.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
+    left, right = [m for n in p for m in (n, 1)], [m for n in q for m in (1, n)]
+    sizes = [m * n for m, n in zip(p, q, strict=True)]
+    factors = shapes.reshape(a, left), shapes.reshape(b, right)
+    if math.prod(sizes) >= _MANY and q[-1] < _SHORT:  # the loops over the last axis become longer
+        repeated = [shapes.broadcast_to(x, (*x.shape[:-2], p[-1], q[-1])) for x in factors]
+        factors = tuple(shapes.reshape(x, (*x.shape[:-2], sizes[-1])) for x in repeated)
+    return shapes.reshape(ops.mul(*factors), sizes)
+
+
+_MANY, _SHORT = 1 << 14, 256
+"""From how many elements of a Kronecker product on the last axes of its operands are repeated first, if that of the
+second is shorter than ``_SHORT``: two matrices of 30 by 30 take 100 instead of 390 us, their gradients 1.0 for 2.5 ms,
+on two cores of a Zen 4."""
 
 
 def cross(

@@ -22,7 +22,8 @@ import pullback.numpy as jnp
 from pullback import grad, jit, lax, tree, vmap
 from pullback import random as prandom
 from pullback.backends.compiler import background, client, compile_progress, compile_times
-from pullback.backends.host import blas_threads
+from pullback.backends.host import blas
+from pullback.backends.host.blas_threads import one_blas_thread
 from pullback.core.config import config, enable_x64, override
 from pullback.core.errors import ArgumentError, CompilationError, DeletedArrayError, HostFunctionError
 from pullback.debug import callback
@@ -439,28 +440,31 @@ def test_expected_times_of_the_compiler_follow_what_was_seen(monkeypatch: pytest
 
 
 def test_products_take_one_thread_meanwhile() -> None:
-    found = blas_threads._functions()
-    if found is None:
+    libraries = blas.libraries()
+    if not libraries:
         pytest.skip("NumPy has another library")
-    read, write = found
+    read = lambda: [read() for read, _ in libraries]
+    one, two = [1] * len(libraries), [2] * len(libraries)
     before = read()
-    write(2)
+    for _, write in libraries:
+        write(2)
     try:
-        with blas_threads.one_blas_thread():
-            assert read() == 1
-            with blas_threads.one_blas_thread():
-                assert read() == 1
-            assert read() == 1
-        assert read() == 2
-        first, second = blas_threads.one_blas_thread(), blas_threads.one_blas_thread()
+        with one_blas_thread():
+            assert read() == one
+            with one_blas_thread():
+                assert read() == one
+            assert read() == one
+        assert read() == two
+        first, second = one_blas_thread(), one_blas_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)  # of another thread, which ends first
-        assert read() == 1
+        assert read() == one
         second.__exit__(None, None, None)
-        assert read() == 2
+        assert read() == two
     finally:
-        write(before)
+        for (_, write), count in zip(libraries, before, strict=True):
+            write(count)
 
 
 # Threads -------------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from pullback.primitives.linalg.lapack import (
     not_a_number,
     product,
     rows_minus_columns,
+    triangle_weights,
 )
 from pullback.primitives.rules import jvp_linear_in
 
@@ -161,6 +162,11 @@ def diagonal(x: Any) -> Any:
     return reductions.reduce_sum(ops.where(on_diagonal(x.shape[-1]), x, 0), (len(x.shape) - 1,))
 
 
+def real_column_products(x: Any, y: Any) -> Any:
+    """The real parts of the inner products of each column of ``x``, conjugated, with the same column of ``y``."""
+    return ops.real_part(reductions.reduce_sum(ops.mul(ops.conj(x), y), (len(x.shape) - 2,)))
+
+
 def join_columns(xs: Sequence[Any]) -> Any:
     """Concatenate matrices side by side."""
     return concatenate(list(xs), len(xs[0].shape) - 1) if len(xs) > 1 else xs[0]
@@ -178,10 +184,7 @@ def column_scaled(x: Any, by: Any) -> Any:
 
 def hermitian_of_lower(x: Any) -> Any:
     """Return the Hermitian matrices with the lower triangles of ``x``, and the real parts of the diagonals of ``x``."""
-    n = x.shape[-1]
-    distance = rows_minus_columns(n, n, dtypes.to_real(x.dtype))
-    half = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
-    lower = scaled(x, half)
+    lower = scaled(x, triangle_weights(x))
     return ops.add_any_p.bind(lower, adjoint(lower))
 
 

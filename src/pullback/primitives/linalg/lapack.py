@@ -103,6 +103,9 @@ def square_type(name: str, x: ShapedArray) -> ShapedArray:
 # LAPACK ------------------------------------------------------------------------------------------------------------
 
 _PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
+BLOCK = 64
+"""The columns for which a routine that works by blocks gets workspace: with SciPy's default, of three columns, a QR
+decomposition of 512 by 512 takes twice the time, and eigenvalues of 128 by 128 take 450 instead of 360 us."""
 
 
 def host_routine(library: str, name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
@@ -219,26 +222,32 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     # primitive reads a triangle of x, that triangle of the tangent determines all of it.
     (x,), (t,) = primals, tangents
     factor = cholesky(x)
-    distance = rows_minus_columns(x.shape[-1], x.shape[-1], dtypes.to_real(x.dtype))
-    half = half_of_hermitian(t, distance)
+    weights = triangle_weights(x)
+    half = half_of_hermitian(t, weights)
     hermitian = ops.add_any_p.bind(half, adjoint(half))
     conjugate = dtypes.is_complex(x.dtype)
     inner = triangular_solve(factor, hermitian, left_side=True, lower=True)
     inner = triangular_solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
-    return factor, product(factor, half_of_hermitian(inner, distance))
+    return factor, product(factor, half_of_hermitian(inner, weights))
 
 
-def half_of_hermitian(x: Any, distance: Any) -> Any:
+def triangle_weights(x: Any) -> Any:
+    """Return the weights of the elements of square matrices like ``x`` in half of a Hermitian matrix.
+
+    They are real: one below the diagonal, a half on it, and zero above.
+    """
+    n = x.shape[-1]
+    return ops.clamp_p.bind(0, ops.add(rows_minus_columns(n, n, dtypes.to_real(x.dtype)), 0.5), 1)
+
+
+def half_of_hermitian(x: Any, weights: Any) -> Any:
     """Return the lower triangular L with L + L* = ``x``, for Hermitian ``x``: the function Φ of Murray's paper.
 
-    The diagonal of L is half the real part of the diagonal of ``x``. ``distance`` is the matrix of row index minus
-    column index.
+    The diagonal of L is half the real part of the diagonal of ``x``. ``weights`` are its :func:`triangle_weights`.
     """
-    weights = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
     if not dtypes.is_complex(x.dtype):
         return ops.mul(x, weights)
-    below = ops.clamp_p.bind(0, distance, 1)
-    return ops.complex_p.bind(ops.mul(ops.real(x), weights), ops.mul(ops.imag(x), below))
+    return ops.complex_p.bind(ops.mul(ops.real(x), weights), ops.mul(ops.imag(x), ops.floor_p.bind(weights)))
 
 
 @cholesky_p.lowering

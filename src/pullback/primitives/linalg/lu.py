@@ -168,23 +168,25 @@ works_on_last(lu_p, 2)
 
 @lu_p.host
 def _lu_host(x: Any) -> list[Any]:
+    factors, pivots = host_factors(x)
+    return [factors, pivots, _permutation_host(pivots, permutation_size=x.shape[-2])]
+
+
+def host_factors(x: Any) -> tuple[Any, Any]:
+    """Return the LU factors of NumPy's matrices, and their pivots."""
     *batch, m, n = x.shape
-    if x.ndim > 2 or x.size == 0:
-        factors, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), np.int32)
-        if x.size:
-            flat = [a.reshape(-1, *a.shape[len(batch) :]) for a in (x, factors, pivots)]
-            if are_many_small(len(flat[0]), min(m, n), m * n):
-                _lu_of_many(*flat)
-            else:
-                for one, out, swapped in zip(*flat, strict=True):
-                    out[...], swapped[...] = _lu_of_one(one)
-    else:
-        factors, pivots = _lu_of_one(x)
-    return [factors, pivots, _permutation_host(pivots, permutation_size=m)]
-
-
-def _lu_of_one(x: Any) -> Any:
-    factors, pivots, _ = host_routine("lapack", "getrf", x.dtype)(x)
+    routine = host_routine("lapack", "getrf", x.dtype)
+    if x.ndim == 2 and x.size:
+        factors, pivots, _ = routine(x)
+        return factors, pivots
+    factors, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), np.int32)
+    if x.size:
+        flat = [a.reshape(-1, *a.shape[len(batch) :]) for a in (x, factors, pivots)]
+        if are_many_small(len(flat[0]), min(m, n), m * n):
+            _lu_of_many(*flat)
+        else:
+            for one, out, swapped in zip(*flat, strict=True):
+                out[...], swapped[...], _ = routine(one)
     return factors, pivots
 
 

@@ -28,6 +28,7 @@ from pullback.primitives.linalg.decompositions import (
 )
 from pullback.primitives.linalg.determinants import det
 from pullback.primitives.linalg.lapack import (
+    BLOCK,
     adjoint,
     compiled_routine,
     host_routine,
@@ -72,20 +73,23 @@ def _qr_host(x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     k, n = results[0][0][-1], x.shape[-1]
     if x.ndim > 2 or k > n:
         return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
-    # SciPy's library takes half the time of NumPy's for 64 by 64.
-    factors, taus, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
+    # SciPy's routine takes half the time of NumPy's for 64 by 64, which computes in double precision.
+    factors, taus, *_ = host_routine("lapack", "geqrf", x.dtype)(x, lwork=BLOCK * n)
     name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
-    return [host_routine("lapack", name, x.dtype)(factors[:, :k], taus)[0], np.triu(factors[:k])]
+    r = np.triu(factors[:k])
+    q, *_ = host_routine("lapack", name, x.dtype)(factors[:, :k], taus, lwork=BLOCK * k, overwrite_a=True)
+    return [q, r]
 
 
 def _pivoted(x: Any, full_matrices: bool) -> list[Any]:
     m, n = x.shape
-    factors, order, tau, *_ = host_routine("lapack", "geqp3", x.dtype)(x)
+    factors, order, tau, *_ = host_routine("lapack", "geqp3", x.dtype)(x, lwork=(2 + BLOCK) * (n + 1))
     k = m if full_matrices else min(m, n)
     q = np.zeros((m, k), x.dtype)
     q[:, : min(n, k)] = factors[:, : min(n, k)]
     name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
-    return [host_routine("lapack", name, x.dtype)(q, tau)[0], np.triu(factors)[:k], order - 1]
+    q, *_ = host_routine("lapack", name, x.dtype)(q, tau, lwork=BLOCK * k)
+    return [q, np.triu(factors)[:k], order - 1]
 
 
 @qr_p.abstract_eval
@@ -111,18 +115,19 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
     if m <= n:  # the last pivot does not divide below the diagonal: where it alone is zero, dQ is finite
         fixed = ops.stop_gradient_p.bind(square)
         square = ops.where(ops.and_p.bind(last_diagonal(k), ops.eq_p.bind(fixed, 0)), 1, square)
-    solved = triangular_solve(square, upper_left(t, m, k), left_side=False, lower=False)
-    inner = product(adjoint(first), solved)
+    along = product(adjoint(first), t)
+    inner = triangular_solve(square, upper_left(along, k, k), left_side=False, lower=False)
     turn = skew_part_twice(ops.where(ops.gt_p.bind(rows_minus_columns(k, k), 0), inner, 0))
     if dtypes.is_complex(x.dtype):
         phases = ops.mul(ops.convert_element_type(ops.imag(inner), x.dtype), 1j)
         turn = ops.add_any_p.bind(turn, ops.where(on_diagonal(k), phases, 0))
     q_tangent = product(first, turn)
     if m > k:
-        outside = ops.add_any_p.bind(solved, ops.neg(product(first, inner)))
+        outside = ops.add_any_p.bind(t, ops.neg(product(first, along)))
+        outside = triangular_solve(square, outside, left_side=False, lower=False)
         q_tangent = ops.add_any_p.bind(q_tangent, outside)
     upper = ops.le_p.bind(rows_minus_columns(k, n), 0)
-    r_tangent = ops.add_any_p.bind(product(adjoint(first), t), ops.neg(product(turn, upper_left(r, k, n))))
+    r_tangent = ops.add_any_p.bind(along, ops.neg(product(turn, upper_left(r, k, n))))
     r_tangent = ops.where(upper, r_tangent, 0)
     if full_matrices and m > k:
         q_tangent = _completed(first, q_tangent, columns_from(q, k))
@@ -212,7 +217,7 @@ def _geqrf_host(x: Any) -> list[Any]:
     if x.size == 0:
         return [np.zeros(shape, dtype) for shape, dtype in _reflections(x.shape, x.dtype)]
     routine = host_routine("lapack", "geqrf", x.dtype)
-    return one_by_one(lambda a: routine(a)[:2], _reflections(x.shape, x.dtype), x)
+    return one_by_one(lambda a: routine(a, lwork=BLOCK * a.shape[1])[:2], _reflections(x.shape, x.dtype), x)
 
 
 @geqrf_p.abstract_eval

@@ -31,6 +31,7 @@ from pullback.primitives.linalg.lapack import (
     not_a_number,
     product,
     rows_minus_columns,
+    triangle_weights,
     triangular_solve,
 )
 from pullback.primitives.linalg.lu import element, repeat
@@ -201,8 +202,7 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
     lower = adjoint(out)
     inner = triangular_solve(lower, inner, left_side=True, lower=True)
     inner = triangular_solve(lower, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
-    distance = rows_minus_columns(n, n, dtypes.to_real(r.dtype))
-    return out, product(adjoint(half_of_hermitian(inner, distance)), out)
+    return out, product(adjoint(half_of_hermitian(inner, triangle_weights(r))), out)
 
 
 @cholesky_update_p.lowering
