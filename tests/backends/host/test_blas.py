@@ -84,3 +84,14 @@ if len(blas.libraries()) == 2:  # NumPy's, whose pool of threads sleeps, and Sci
 
 def test_large_products_need_a_small_part_of_scipy() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
+
+
+def test_the_largest_products_leave_the_lock_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise AssertionError("by SciPy")
+
+    monkeypatch.setattr(blas, "_routines", refuse)
+    x = np.ones((600, 600), np.float32)
+    assert (blas.dot(x, x) == 600).all()
+    with pytest.raises(AssertionError, match="by SciPy"):
+        blas.dot(x[:, :100], x[:100])

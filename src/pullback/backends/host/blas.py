@@ -26,15 +26,17 @@ from pullback.core.interrupts import imported
 LEAST = 8192
 """The least number of products for SciPy's library: OpenBLAS uses one thread for fewer, and its pool sleeps."""
 
-_MOST = 1 << 31  # its integers have 32 bits
+MOST = 1 << 27
+"""The most products for SciPy's library, whose functions hold Python's lock: as many take some 5 ms, after which Python
+would switch to another thread, too. NumPy's release it."""
 
 
 def dot(x: Any, y: Any) -> Any:
     """Return ``np.dot(x, y)`` of two vectors or matrices, of one dtype for which BLAS has routines."""
-    if x.size * (y.shape[1] if y.ndim == 2 else 1) < LEAST:
+    if not LEAST <= x.size * (y.shape[1] if y.ndim == 2 else 1) <= MOST:
         return np.dot(x, y)
     x, y, routines = np.asarray(x), np.asarray(y), _routines()
-    fit = x.shape[-1] == y.shape[0] and x.flags.forc and y.flags.forc and max(x.size, y.size) < _MOST
+    fit = x.shape[-1] == y.shape[0] and x.flags.forc and y.flags.forc
     if routines is None or not fit or not y.size:
         return np.dot(x, y)
     of_vectors, of_matrix, of_matrices = routines[x.dtype.char]
