@@ -327,6 +327,8 @@ def test_nans_are_found_at_the_operation() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_numpy_does_not_warn() -> None:
+    assert np.isinf(np.asarray(numbers(20) * 1e300)).all()  # the number does not fit the dtype
+    assert np.isinf((numbers(20) + 1e300).sum())
     x = numbers(20) * 1e30
     assert np.isinf(np.asarray(jnp.exp(x) * x)).any()
 

@@ -31,7 +31,11 @@
 
 /* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
+#if __GNUC__ >= 12
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"), optimize("O3", "no-trapping-math")))
+#else
+#define WIDE __attribute__((target_clones("default", "avx2"), optimize("O3", "no-trapping-math")))
+#endif
 #else
 #define WIDE
 #endif

@@ -308,14 +308,23 @@ def _evaluate(root: Pending) -> None:
     _collect(root, set(), steps)
     if root.known is not None:  # another thread has computed them
         return
+    _silently(_compute, steps)
+
+
+def _silently(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in which NumPy does not warn, as in host rules."""
+    return function(*args) if is_within_rule() else state.silently(function, *args)
+
+
+def _compute(steps: list[Step]) -> None:
+    """Compute the last of some pending elements, and those that an array has."""
     if _evaluate_natively(steps)[0]:
         return
-    work = math.prod(root.shape) * sum([node.weight for node, _ in steps])
-    compute = _evaluate_whole if work < LEAST_WORK else _evaluate_by_blocks
-    if is_within_rule():  # NumPy does not warn there already
-        compute(steps)
+    work = math.prod(steps[-1][0].shape) * sum([node.weight for node, _ in steps])
+    if work < LEAST_WORK:
+        _evaluate_whole(steps)
     else:
-        state.silently(compute, steps)
+        _evaluate_by_blocks(steps)
 
 
 def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
@@ -425,7 +434,7 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     if node.known is not None or math.prod(node.shape) < reductions.LARGE:
         return None
     try:
-        done, pieces = _evaluate_natively(steps, first, kind)
+        done, pieces = _silently(_evaluate_natively, steps, first, kind)
     except MemoryError:  # evaluation raises the error that explains
         return None
     return native.finished(kind, pieces).reshape(node.shape[:first])[()] if done else None
