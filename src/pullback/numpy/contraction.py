@@ -357,8 +357,8 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
         raise ShapeError("outer: arrays are immutable, so that out must be None")
     a, b = promote_all("outer", (a, b))
     column, row = shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b)
-    if state.trace.eager and a.size * b.size >= LARGE:  # so that the products may be pending
-        column = shapes.broadcast_to(column, (a.size, b.size))
+    if column.size * row.size >= LARGE and state.trace.eager:  # so that the products may be pending
+        column = shapes.broadcast_to(column, (column.size, row.size))
     return ops.mul(column, row)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -153,7 +152,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
         inside = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
         return ops.where(inside, x, shapes.full((), 0, x.dtype))
     zero = shapes.full((), 0, x.dtype)
-    if math.prod(x.shape[-2:]) >= LARGE:  # the mask may be pending
+    if x.size >= LARGE and x.shape[-2] * x.shape[-1] >= LARGE:  # the mask may be pending
         row, column = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
         offset = np.int32(max(-x.shape[-2], min(k, x.shape[-1])))
         rows, columns = shapes.broadcast_to(ArrayImpl(row[:, None] + offset), x.shape[-2:]), ArrayImpl(column)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native
-from pullback.core.array import MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
+from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -24,7 +24,8 @@ from pullback.primitives.rules import axis_kept, jvp_linear
 
 def broadcast_in_dim(x: Any, shape: Shape, dims: Sequence[int]) -> Any:
     """Broadcast ``x`` to ``shape``, where axis ``i`` of ``x`` becomes axis ``dims[i]``."""
-    return runtime.hold(broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims)))
+    out = broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+    return runtime.hold(out) if type(out) is ArrayImpl and out._host_value.size >= LARGE else out
 
 
 def broadcast_to(x: Any, shape: Shape) -> Any:
@@ -32,7 +33,8 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     have = shape_of(x)
     if have == shape and type(x) not in SCALARS:
         return x
-    return broadcast_in_dim(x, shape, range(len(shape) - len(have), len(shape)))
+    out = broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(have), len(shape))))
+    return runtime.hold(out) if type(out) is ArrayImpl and out._host_value.size >= LARGE else out
 
 
 broadcast_in_dim_p = Primitive("broadcast_in_dim", cost=Cost.LIGHT, moves=True)
