@@ -96,7 +96,7 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
             patch.setattr(module, "BLOCK", block)
             patch.setattr(module, "cores", lambda: 3)
         patch.setattr(pending, "LEAST_WORK", 0)
-        patch.setattr(native, "FEW", 0)
+        patch.setattr(native, "SHARE", 1)
         if by_numpy:
             patch.setattr(native, "loops", None)
         try:

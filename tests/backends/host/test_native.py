@@ -233,7 +233,7 @@ def test_wrong_calls_are_errors() -> None:
 @pytest.mark.parametrize("shape", [(2, 3, 130), (4, 100), (1, 70), (500,)])
 def test_copies_are_those_of_numpy(shape: tuple[int, ...], dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "COPIED", 1)
-    monkeypatch.setattr(native, "FEW", 0)
+    monkeypatch.setattr(native, "SHARE", 1)
     x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype)
     for source in (x, x[..., ::-1], x[..., :1], x[:1], np.broadcast_to(x[..., :1], shape)):
         out = np.zeros((*shape[:-1], shape[-1] + 5), dtype)

@@ -391,7 +391,7 @@ static void share(Job *job) {
     atomic_store(&present, job);
     atomic_fetch_add(&calls, 1);
     pthread_mutex_lock(&sleeping);
-    if (sleepers) pthread_cond_broadcast(&called);
+    for (long i = 0; i < sleepers && i < job->most_helpers; i++) pthread_cond_signal(&called);
     pthread_mutex_unlock(&sleeping);
     take_blocks(job, 0);
     atomic_store(&present, NULL);

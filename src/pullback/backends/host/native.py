@@ -26,8 +26,8 @@ BLOCK = 1 << 13
 ALONE = 8
 """How many times as large a block of a single operation is, which reads and writes memory alone, in longer runs."""
 
-FEW = 1 << 16
-"""Fewer elements take less time than a thread needs to wake up."""
+SHARE = 1 << 17
+"""The elements, times operations, that are worth a thread: fewer take less time than it needs to wake up."""
 
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
@@ -346,7 +346,7 @@ class Plan:
             reduced = np.empty((self.shape[0], -(-self.shape[1] // PIECE)), dtype)
             slots[slot] = (reduced, PIECE)
         block = BLOCK if len(self.steps) > 1 else ALONE * BLOCK
-        loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape)))
+        loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape) * len(self.steps)))
         return reduced
 
 
@@ -409,9 +409,9 @@ def planned(
     return plan
 
 
-def _helpers(size: int) -> int:
-    """The number of threads that may help with so many elements."""
-    return cores() - 1 if size >= FEW else 0
+def _helpers(work: int) -> int:
+    """The number of threads that may help with some work: elements times operations."""
+    return min(cores() - 1, work // SHARE)
 
 
 View = tuple[tuple[slice, ...] | None, tuple[int, int]]
