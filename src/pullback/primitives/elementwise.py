@@ -665,10 +665,9 @@ def _hypot_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 
 hypot_p = elementwise(
-    "hypot", of=FLOAT, arity=2, host=np.hypot, hlo=COMPOSED,
+    "hypot", of=FLOAT, arity=2, host=host.hypot, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _hypot_jvp(t, x, ans), lambda t, x, y, ans: _hypot_jvp(t, y, ans)),
 )  # fmt: skip
-compiled_from(hypot_p, 200_000)  # 1,000,000: 3651 / 562
 
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
@@ -682,10 +681,9 @@ def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
 
 
 logaddexp_p = elementwise(
-    "logaddexp", of=FLOAT, arity=2, host=np.logaddexp, hlo=COMPOSED,
+    "logaddexp", of=FLOAT, arity=2, host=host.logaddexp, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _logaddexp_jvp(t, x, y), lambda t, x, y, ans: _logaddexp_jvp(t, y, x)),
 )  # fmt: skip
-compiled_from(logaddexp_p, 50_000)  # 100,000: 1470 / 284
 
 
 # Trigonometric and hyperbolic functions ----------------------------------------------------------------------------

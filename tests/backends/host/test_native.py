@@ -43,7 +43,8 @@ UNARY: dict[str, Any] = {
     **{f"power {n}": partial(lax.integer_pow, y=n) for n in (-3, -2, -1, 2, 3, 4, 5, 7)},
 }  # fmt: skip
 BINARY: dict[str, Any] = {
-    "max": jnp.maximum, "min": jnp.minimum, "add": jnp.add, "div": jnp.divide,
+    "max": jnp.maximum, "min": jnp.minimum, "add": jnp.add, "div": jnp.divide, "logaddexp": jnp.logaddexp,
+    "hypot": jnp.hypot,
     "less": lambda x, y: x < y, "select": lambda x, y: jnp.where(x > y, x, y),
     "both": lambda x, y: (x > y) & (x != x),
 }  # fmt: skip
@@ -92,6 +93,21 @@ def test_shares_of_extremes(name: str, dtype: Any) -> None:
     assert loop is not None
     native.loops.run((1, x.size), [x[None], y[None], out[None]], [(loop, (0, 1, 2))], 64, 2)
     assert out.tobytes() == expected.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["logaddexp", "hypot"])
+def test_many_elements_are_computed_as_few(name: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    few = np.concatenate([EDGES, rng.standard_normal(100), 50 * rng.standard_normal(100)]).astype(dtype)
+    x, y = (a.ravel() for a in np.meshgrid(few, few))
+    rule, expected = getattr(rules, name), getattr(np, name)(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
+    eps = np.finfo(dtype).eps
+    least = eps if name == "logaddexp" else np.finfo(dtype).tiny  # the logarithm is a difference of terms near 1
+    np.testing.assert_allclose(rule.of_many(x, y), expected, 4 * eps, least)
+    np.testing.assert_allclose(rule(x[:10], y[:10]), expected[:10], 4 * eps)
+    assert rule(np.tile(x, 2), np.float16(3).astype(dtype)).dtype == dtype
 
 
 def test_operations_have_loops_where_integers_of_four_bits_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

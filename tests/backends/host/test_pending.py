@@ -16,7 +16,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import grad, hessian, jit, jvp, nn, tree, vmap
-from pullback.backends.host import native, parallel, pending
+from pullback.backends.host import native, parallel, pending, reductions, rules
 from pullback.core import array
 from pullback.core.array import Absent, ArrayImpl, fresh
 from pullback.core.config import override
@@ -82,8 +82,8 @@ def with_and_without(function: Function, *args: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("module", [m for m in MODULES if m in ("numpy", "lax", "nn", "scipy.special")])
 def test_functions_have_the_same_bits(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all public functions, with operands of each kind of dtype."""
-    monkeypatch.setattr(array, "LARGE", 2)
-    monkeypatch.setattr(pending, "LARGE", 2)
+    for owner, name in ((array, "LARGE"), (pending, "LARGE"), (reductions, "LARGE"), (rules, "MANY")):
+        monkeypatch.setattr(owner, name, 2)
     monkeypatch.setattr(pending, "BLOCK", 8)
     pending._pending_type.cache_clear()
 

@@ -255,6 +255,29 @@ def _clamp(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) 
     return smaller(program, dtype, larger(program, dtype, x, low), high)
 
 
+def _logaddexp(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Position:
+    distance = program.apply(np.absolute, dtype, program.apply(np.subtract, dtype, x, y))
+    smaller = program.apply(np.log1p, dtype, program.apply(np.exp, dtype, program.apply(np.negative, dtype, distance)))
+    out = program.apply(np.add, dtype, _own("maximum")(program, dtype, x, y), smaller)
+    equal = program.apply(np.equal, np.dtype(bool), x, y)
+    return _select(
+        program, dtype, equal, out, program.apply(np.add, dtype, x if type(x) is int else y, Number(rules.LOG_2))
+    )
+
+
+def _hypot(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Position:
+    truth = np.dtype(bool)
+    both = [x if type(x) is int else program.number(x, dtype), y if type(y) is int else program.number(y, dtype)]
+    a, b = (program.apply(np.absolute, dtype, z) for z in both)
+    large, small = (_own(name)(program, dtype, a, b) for name in ("maximum", "minimum"))
+    safe = _select(program, dtype, program.apply(np.equal, truth, large, Number(0)), large, Number(1))
+    ratio = program.apply(np.true_divide, dtype, small, safe)
+    square = program.apply(np.add, dtype, _square(program, dtype, ratio), Number(1))
+    out = program.apply(np.multiply, dtype, large, program.apply(np.sqrt, dtype, square))
+    infinite = [program.apply(np.equal, truth, z, Number(np.inf)) for z in (a, b)]
+    return _select(program, dtype, program.apply(np.bitwise_or, truth, *infinite), out, Number(np.inf))
+
+
 def _select(program: Program, dtype: np.dtype[Any], which: Any, *cases: Any) -> Position:
     if len(cases) != 2 or type(which) is not int or program.dtypes[which].kind != "b":
         raise Untranslatable
@@ -281,6 +304,7 @@ TRANSLATIONS: dict[Any, Translation] = {
     rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _own("sign"),
     rules.logistic: _for_floats(_logistic), rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
+    rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]
 }  # fmt: skip
 """The translations of rules that are no ufuncs."""
 

@@ -240,6 +240,7 @@ def _pending_type(
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
+    rule = getattr(rule, "of_many", rule)
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host.parallel import MANY, in_parallel
+from pullback.backends.host import parallel
+from pullback.backends.host.parallel import in_parallel
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
 from pullback.core.interrupts import imported
@@ -327,6 +328,56 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
     return minimum(maximum(x, low), high)
 
 
+MANY = 50_000
+"""The least elements for which functions of NumPy's that have slow loops are computed by quick ones."""
+
+
+def _by_quick_loops(slow: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a host rule of two operands from a ufunc of NumPy's and from a function that replaces it for many elements.
+
+    The function is the attribute ``of_many`` of the rule.
+    """
+
+    def decorate(of_many: Callable[..., Any]) -> Callable[..., Any]:
+        def rule(x: Any, y: Any) -> Any:
+            is_large = _size_of_both(x, y) >= MANY
+            return (of_many if is_large and _pair(x, y)[0].dtype.itemsize >= 4 else slow)(x, y)
+
+        rule.of_many = of_many  # type: ignore[attr-defined]
+        return rule
+
+    return decorate
+
+
+def _size_of_both(x: Any, y: Any) -> int:
+    """The number of elements of the result of an operation on two arrays or numbers."""
+    have, other = getattr(x, "shape", ()), getattr(y, "shape", ())
+    if have == other or not have or not other:
+        return max(getattr(x, "size", 1), getattr(y, "size", 1))
+    return np.broadcast(x, y).size
+
+
+@_by_quick_loops(np.logaddexp)
+def logaddexp(x: Any, y: Any) -> Any:
+    """Compute log(exp(x) + exp(y)), and x + log(2) where x equals y, so that equal infinities are no NaN."""
+    x, y = _pair(x, y)
+    out = maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
+    return select(np.asarray(x == y), (x if x.ndim else y) + x.dtype.type(LOG_2), out)
+
+
+LOG_2 = math.log(2)
+
+
+@_by_quick_loops(np.hypot)
+def hypot(x: Any, y: Any) -> Any:
+    """Compute sqrt(x² + y²) without overflow of the squares; it is infinite if either operand is."""
+    x, y = map(np.abs, _pair(x, y))
+    large, one, infinity = maximum(x, y), x.dtype.type(1), x.dtype.type(np.inf)
+    ratio = minimum(x, y) / select(np.asarray(large == 0), one, large)
+    out = large * np.sqrt(ratio * ratio + one)
+    return select(np.asarray((x == infinity) | (y == infinity)), infinity, out)
+
+
 def max_share(x: Any, y: Any) -> Any:
     """The derivative of ``maximum(x, y)`` by ``x``: 1 where x is larger, 0 where y is larger, 1/2 where they are equal.
 
@@ -470,7 +521,7 @@ def erf_inv(x: Any) -> Any:
     return np.copysign(_erfinv(x), x)
 
 
-def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
+def special(name: str, *, many: int = parallel.MANY) -> Callable[..., Any]:
     """Make a host rule from a function of ``scipy.special``; the rule imports SciPy when it is first called.
 
     The result has the dtype of the last operand.
@@ -503,7 +554,7 @@ def special_pair(name: str) -> Callable[..., Any]:
 
     def call(x: Any) -> list[Any]:
         function, wide = getattr(imported("scipy.special"), name), np.asarray(x, np.float64)
-        both = in_parallel(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
+        both = in_parallel(function, [wide], [wide.dtype] * 2) if wide.size >= parallel.MANY else None
         return [result.astype(x.dtype) for result in both or function(wide)]
 
     return call
