@@ -359,3 +359,12 @@ def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) 
         lambda x, v: x - pnp.sum(pnp.where(v > 0, v, 0) * (v * x[:, :1] * pnp.exp(v)), axis=1, keepdims=True),
     ):
         close(pullback.jit(f)(x, v), f(as_array(x), as_array(v)), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_extremes_of_narrow_integers_have_their_dtype(size: int) -> None:
+    pnp = pullback.numpy
+    for dtype in (pnp.int4, pnp.uint4, pnp.int8):
+        x = (pnp.arange(size) % 5).astype(dtype)
+        for out, value in ((x.max(), 4), (x.min(), 0)):
+            assert (out.dtype, int(out)) == (x.dtype, value)

@@ -98,9 +98,10 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
     def rule(x: Any, *, axes: Shape) -> Any:
         if x.size >= host.LARGE:
-            return host.reduce_extreme(x, axes, kind, ufunc)
-        initial = {} if x.size else {"initial": extreme(x.dtype, largest=not largest)}
-        out = ufunc.reduce(x, axes, **initial)
+            out = host.reduce_extreme(x, axes, kind, ufunc)
+        else:
+            initial = {} if x.size else {"initial": extreme(x.dtype, largest=not largest)}
+            out = ufunc.reduce(x, axes, **initial)
         return out if out.dtype == x.dtype else out.astype(x.dtype)  # integers of less than a byte become bytes
 
     native.REDUCTIONS[rule] = kind

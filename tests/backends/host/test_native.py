@@ -262,6 +262,15 @@ def test_copies_are_those_of_numpy(shape: tuple[int, ...], dtype: Any, monkeypat
         np.testing.assert_array_equal(native.concatenated(parts, axis), np.concatenate(parts, axis))
 
 
+def test_objects_are_copied_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "COPIED", 1)
+    value = object()
+    before = sys.getrefcount(value)
+    out = np.empty(100, object)
+    native.copy(out, np.full(100, value, object))
+    assert sys.getrefcount(value) == before + 100
+
+
 def test_large_arrays_are_repeated_padded_and_reshaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "COPIED", 1)
     x = np.arange(240.0, dtype=np.float32).reshape(2, 3, 40)

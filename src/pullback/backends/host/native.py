@@ -531,14 +531,15 @@ _LEAST_RUN = 64  # The least elements side by side for which a loop is called.
 
 def copy(out: Any, x: Any) -> None:
     """Copy the elements of an array to another of the same dtype, to whose shape it broadcasts."""
-    if out.size < COPIED or loops is None or out.dtype.isbuiltin != 1 or not _copied(out, np.asarray(x)):
+    if out.size < COPIED or loops is None or not _copied(out, np.asarray(x)):
         np.copyto(out, x)
 
 
 def _copied(out: Any, x: Any) -> bool:
     """Copy on all cores, if there are rows long enough; return whether it was done."""
     size = out.dtype.itemsize
-    if size not in (1, 2, 4, 8) or out.strides[-1] != size or out.dtype is not x.dtype:
+    is_plain = out.dtype.kind in "biufc" and size in (1, 2, 4, 8)
+    if not is_plain or out.strides[-1] != size or out.dtype is not x.dtype:
         return False
     try:
         arrays = tuple((a.shape, a.strides, a.dtype) for a in (x, out))
