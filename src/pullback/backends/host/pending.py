@@ -43,6 +43,8 @@ LEAST_WORK = 1 << 21
 
 The work is the number of elements, times 1 for each light operation of NumPy's (such as a sum) and 4 for others.
 """
+MOST_ELEMENTS = 1 << 32
+"""Larger results are computed at once: they may not fit into memory, which the operation says, not its reader."""
 MOST_STEPS = 32
 """The most operations of an expression."""
 MOST_KEPT = 2
@@ -236,7 +238,7 @@ def _pending_type(
         aval = infer(primitive, resolve_weak_scalars(avals, samples), dict(params))
     except Exception:  # evaluation raises the error that explains
         return None
-    if aval.size < LARGE or not _is_supported(aval.dtype):
+    if not LARGE <= aval.size <= MOST_ELEMENTS or not _is_supported(aval.dtype):
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
