@@ -534,3 +534,33 @@ def test_place_is_differentiated_and_mapped() -> None:
         pnp.place(x, mask, pnp.zeros(0), inplace=False)
     with pytest.raises(ValueError, match="mask and array must have one size"):
         pullback.jit(lambda x, m: pnp.place(x, m, 1.0, inplace=False))(x, mask[:5])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
+@pytest.mark.parametrize("size", [100, 128, 300, 40_000])
+@pytest.mark.parametrize("concrete", [True, False])
+def test_many_positions_of_any_dtype(dtype: Any, size: int, concrete: bool) -> None:
+    x = np.arange(1.0, size + 1, dtype=np.float32)
+    info = np.iinfo(dtype)
+    inside = np.arange(max(info.min, -size), min(info.max, size - 1) + 1)
+    for extra in ([], [info.min], [info.max], [min(info.max, size)]):
+        i = np.concatenate([np.resize(inside, 9000), extra]).astype(dtype)
+        at = i if concrete else pnp.array(i)
+        i = i if concrete else np.asarray(at)  # of 32 bits
+        wrapped = np.where(i.astype(np.int64) < 0, i.astype(np.int64) + size, i.astype(np.int64))
+        valid = (wrapped >= 0) & (wrapped < size)
+        assert_elements(pnp.array(x).at[at].get(mode="fill", fill_value=-1), np.where(valid, x[wrapped * valid], -1))
+        assert_elements(pnp.array(x)[at], x[np.clip(wrapped, 0, size - 1)])
+        want = np.zeros_like(x)
+        np.add.at(want, wrapped[valid], np.float32(1))
+        assert_elements(pnp.zeros(size, np.float32).at[at].add(1), want)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_positions_of_narrow_dtypes_in_long_arrays_from_the_end(dtype: Any) -> None:
+    size = np.iinfo(dtype).max + 10
+    positions = pnp.array(np.array([-1, -3, 5], dtype))
+    gradient = pullback.grad(lambda x: (x[positions] * pnp.array([1.0, 2.0, 3.0])).sum())(pnp.zeros(size))
+    want = np.zeros(size)
+    want[[-1, -3, 5]] = [1, 2, 3]
+    assert_elements(gradient, want)

@@ -11,6 +11,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import config, grad, lax
 from pullback.backends.compiler import one_operation
+from pullback.backends.host import native
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.linalg.contraction import INTEGER_PRODUCTS
@@ -103,3 +104,12 @@ def test_an_operation_without_any_rule() -> None:
     none_p = Primitive("none")
     with pytest.raises(pullback.errors.MissingRuleError, match="no host rule"):
         none_p.bind(jnp.ones(2))
+
+
+@pytest.mark.skipif(native.loops is None, reason="the module in C is not installed")
+def test_cumulative_sums_along_the_last_axis_are_not_compiled(fresh: None) -> None:
+    x = jnp.ones((1000, 500))
+    np.testing.assert_array_equal(jnp.cumsum(x, 1)[7], np.arange(1, 501))
+    assert programs() == set()
+    np.testing.assert_array_equal(jnp.cumsum(x, 0)[:, 7], np.arange(1, 1001))
+    assert programs() == {"cumsum"}

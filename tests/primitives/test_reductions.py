@@ -204,6 +204,15 @@ def test_extremes_share_their_derivative_among_ties() -> None:
 CUMULATIVE = [red.cumsum, red.cumprod, red.cummax, red.cummin, red.cumlogsumexp]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", CUMULATIVE, ids=lambda f: f.__name__)
+def test_no_loop_of_a_compiled_program_holds_narrow_floats(f: Any, dtype: str) -> None:
+    text = pullback.jit(partial(f, axis=1)).lower(pullback.ShapeDtypeStruct((200, 200), dtype)).as_text()
+    states = [line for line in text.splitlines() if line.startswith("^bb") and "x" in line]  # of loops over arrays
+    assert states
+    assert not any("f16>" in line for line in states)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("f", CUMULATIVE, ids=lambda f: f.__name__)

@@ -442,6 +442,11 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
         require_element(positions, size, axis)
     if not isinstance(positions, Array):
         positions = np.asarray(positions)
+        if positions.dtype.kind == "i" and positions.dtype.itemsize <= 4 and size < 2**31:
+            positions = positions.astype(np.int32, copy=False)
+            if not wrap or positions.min(initial=0) >= 0:
+                return positions
+            return np.asarray(np.where(positions < 0, positions + np.int32(size), positions))
         if positions.dtype.kind == "i" and wrap:
             positions = positions.astype(np.int64, copy=False)
             positions = np.where(positions < 0, positions + size, positions)
@@ -465,7 +470,7 @@ def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
       batch: the shape without the last axis.
     """
     if all(isinstance(c, np.ndarray) for c, _ in columns):
-        large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
+        large = any(c.dtype != np.int32 and c.max(initial=0) >= 2**31 for c, _ in columns)
         out = np.empty((*batch, len(columns)), np.int64 if large else np.int32)
         for k, (c, end) in enumerate(columns):
             out[..., k] = c.reshape(c.shape + (1,) * (len(batch) - end)) if c.ndim else c
@@ -540,10 +545,8 @@ def _read_slices(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
 
     ``sorted_`` promises that the positions ascend, and ``unique`` that they differ.
     """
-    size = x.shape[0]
-    if (positions < 0).any():
-        wide = positions.astype(np.int64) if size >= 2**31 else positions
-        positions = np.where(wide < 0, wide + size, wide)
+    if positions.min() < 0:
+        positions = _from_the_end(positions, 0, x.shape, wrap=True)
     indices = ArrayImpl(positions.reshape(*positions.shape, 1))
     others = x.shape[1:]
     rank = positions.ndim

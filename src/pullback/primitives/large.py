@@ -10,6 +10,7 @@ products to 2048 x 2048: 54 ms against 71).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from pullback.core import traits
@@ -19,13 +20,16 @@ from pullback.core.errors import BackendError
 from pullback.core.trace import Primitive, Rule
 
 
-def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
+def compiled_from(
+    primitive: Primitive, least: int, matrices: int = 0, unless: Callable[..., bool] | None = None
+) -> None:
     """Replace the host rule of ``primitive``: if an operand is large, the new rule compiles and runs the operation.
 
     Args:
       primitive: the operation, whose host rule is registered already.
       least: the least number of elements of a large operand.
       matrices: the least number of matrices in a large operand, since compiled routines divide them among the cores.
+      unless: of the operands and parameters, whether NumPy's rule is the faster one whatever their size is.
     """
     host = primitive.host_rule
     assert host is not None
@@ -36,6 +40,8 @@ def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
             if getattr(x, "size", 0) >= least and config.compile_large_operations:
                 if matrices and math.prod(x.shape[:-2]) < matrices:
                     continue
+                if unless is not None and unless(*values, **params):
+                    break
                 return compiled(primitive, host, values, params)
         return host(*values, **params)
 

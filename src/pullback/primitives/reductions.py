@@ -395,11 +395,18 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, lowering: Callable[..., An
 
 
 def _lowered_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
-    def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-        from pullback.backends.hlo.recurrences import cumulate
+    """Return a lowering rule that computes narrow floats in float32, as the host does.
 
-        combine = partial(combined, operation)
-        return cumulate(hlo, x, combine, start(x.dtype), axis=axis, reverse=reverse, sums=operation == "add")
+    A loop that reads and writes narrow floats converts whole arrays at each step: the cumulative sums of 120 rows of
+    120 numbers in bfloat16 took 107 ms, and take 0.2.
+    """
+
+    def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+        from pullback.backends.hlo.recurrences import carried_dtype, cumulate
+
+        combine, wide = partial(combined, operation), hlo.convert(x, carried_dtype(x.dtype))
+        out = cumulate(hlo, wide, combine, start(wide.dtype), axis=axis, reverse=reverse, sums=operation == "add")
+        return hlo.convert(out, x.dtype)
 
     return rule
 
@@ -442,7 +449,14 @@ def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
 cumsum_p = cumulative(
     "cumsum", of=NUMBER, ufunc=np.add, lowering=_lowered_cumulative("add", _neutral_of_sum), cost=Cost.SIMPLE
 )
-compiled_from(cumsum_p, 500_000)  # 1000 x 1000, along the second axis: 5517 / 1573
+
+
+def _is_fast_on_host(x: Any, *, axis: int, reverse: bool) -> bool:
+    """Whether the host sums up as fast as a compiled program: along the last axis, by the module in C."""
+    return axis == x.ndim - 1 and native.loops is not None
+
+
+compiled_from(cumsum_p, 500_000, unless=_is_fast_on_host)  # 1000 x 1000, along the first axis: 7900 / 812
 cumprod_p = cumulative(
     "cumprod", of=NUMBER, ufunc=np.multiply, lowering=_lowered_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pullback.backends.host import reductions
+from pullback.backends.host import native, reductions
 
 SHAPES = [
     ((20_000,), (0,)), ((16_385,), (0,)), ((100_003,), (0,)), ((700_000,), (0,)), ((3, 70_001), (1,)),
@@ -78,3 +78,42 @@ def test_products_are_exact_to_rounding(shape: tuple[int, ...], axes: tuple[int,
     with np.errstate(all="ignore"):
         x.flat[-1] = np.inf
         np.testing.assert_array_equal(np.isinf(reductions.reduce_prod(x, axes=axes)), np.isinf(np.prod(x, axes)))
+
+
+# Cumulative sums -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(20_001,), (30, 701), (3, 4, 1000), (9000, 1), (1, 9000)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128, np.float16])
+def test_long_cumulative_sums_are_those_in_twice_the_precision(
+    dtype: Any, shape: tuple[int, ...], reverse: bool, in_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_c:
+        monkeypatch.setattr(native, "loops", None)
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    wide = {"c": np.complex128, "f": np.float64}[x.dtype.kind]
+    exact = np.cumsum(x[..., ::-1], -1, wide)[..., ::-1] if reverse else np.cumsum(x, -1, wide)
+    for array in (x, np.asfortranarray(x), np.repeat(x, 2, -1)[..., ::2]):
+        out = reductions.accumulate(np.add, array, axis=x.ndim - 1, reverse=reverse)
+        assert out.dtype == dtype
+        info = np.finfo(dtype)
+        np.testing.assert_allclose(
+            out, exact, rtol=float(info.eps), atol=3e-5 if dtype == np.float16 else info.eps * 1e-3
+        )
+        if x.dtype.char in "fF" and (in_c or shape[-1] > 256):
+            np.testing.assert_array_equal(out, exact.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cumulative_sums_of_many_numbers_keep_signs_of_zeros_and_what_is_not_finite(dtype: Any) -> None:
+    x = np.zeros((4, 5000), dtype)
+    x[0] = -0.0
+    x[1, 10:] = np.inf
+    x[2, 20] = np.nan
+    x[3, 3:5] = [np.inf, -np.inf]
+    out = reductions.accumulate(np.add, x, axis=1, reverse=False)
+    np.testing.assert_array_equal(np.signbit(out[0]), True)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(out, np.cumsum(x, 1))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pullback.backends.host import sorting
+from pullback.backends.host import native, sorting
 
 DTYPES = [np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64]
 
@@ -77,3 +77,28 @@ def test_along_another_axis() -> None:
     values, positions = sorting.top_k(x, k=4, axis=0)
     np.testing.assert_array_equal(positions, by_sorting(x.T, 4).T)
     np.testing.assert_array_equal(values, np.take_along_axis(x, positions, 0))
+
+
+# Searching -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 1000, 1023, 1024, 1025])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint32])
+def test_positions_of_many_values_are_those_of_numpy(
+    dtype: Any, size: int, side: Any, in_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_c:
+        monkeypatch.setattr(native, "loops", None)
+    rng = np.random.default_rng(size)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0] if np.dtype(dtype).kind == "f" else [0, 1]
+    draw = lambda n: np.concatenate([rng.integers(0, 100, n), special, special])[-n:].astype(dtype) if n else []
+    numbers, values = np.sort(np.array(draw(size), dtype)), np.array(draw(3001), dtype)
+    for found, keys in ((numbers, values), (np.repeat(numbers, 2)[::2], values.reshape(-1, 1)[::-1])):
+        out = sorting.searchsorted(found, keys, side=side, index_dtype=np.dtype(np.int32))
+        assert out.dtype == np.int32
+        np.testing.assert_array_equal(out, np.searchsorted(found, keys, side))
+    rows = sorting.searchsorted(numbers[None], values[None], side=side, index_dtype=np.dtype(np.int64))
+    assert rows.dtype == np.int64
+    np.testing.assert_array_equal(rows[0], np.searchsorted(numbers, values, side))

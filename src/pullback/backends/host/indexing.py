@@ -149,8 +149,16 @@ def _valid(indices: Any, limits: Any) -> Any:
 
     The comparison is unsigned, so that a negative index is a large number.
     """
-    outside = indices.view(np.uintp) > limits.view(np.uintp)
+    width = indices.dtype.itemsize
+    quick = indices.size >= _MANY and len(limits) == 1 and limits[0] < 1 << 8 * width - 1
+    if quick and int(indices.view(f"u{width}").max()) <= limits[0]:
+        return None  # by one maximum, which takes a fifth of the time of the mask, and less for narrow integers
+    outside = indices.astype(np.intp, copy=False).view(np.uintp) > limits.view(np.uintp)
     return ~outside.any(-1) if outside.any() else None
+
+
+_MANY = 1 << 13
+"""The indices from which on reading them once more costs more than a call of NumPy's."""
 
 
 def _clip(indices: Any, limits: Any) -> Any:
@@ -195,8 +203,9 @@ def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
       fill_value: the elements of windows that are not inside the operand; None to clamp indices instead.
     """
     x = np.asarray(x)
-    indices = np.asarray(indices).astype(np.intp, copy=False)
+    indices = np.asarray(indices)
     valid = None if fill_value is None else _valid(indices, plan.limits)
+    indices = indices.astype(np.intp, copy=False)
     if not plan.batch:
         if valid is not None:
             return np.full(plan.shape, fill_value, x.dtype)[()]
@@ -233,8 +242,9 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
       unique: whether the windows are known not to overlap.
     """
     out = np.array(x, order="C")
-    indices = np.asarray(indices).astype(np.intp, copy=False)
+    indices = np.asarray(indices)
     valid = None if clip else _valid(indices, plan.limits)
+    indices = indices.astype(np.intp, copy=False)
     if clip:
         indices = _clip(indices, plan.limits)
     if not plan.batch:
@@ -270,13 +280,14 @@ def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Ind
     """
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     trailing = (1,) * len(plan.slices)
-    total: Any = np.zeros((), np.intp)
+    terms = []
     for (d, _, _), index in zip(plan.advanced, advanced, strict=True):
-        total = total + (index * strides[d]).reshape(index.shape + trailing)
+        term = index if strides[d] == 1 else index * strides[d]
+        terms.append(term.reshape(index.shape + trailing))
     order = plan.order or tuple(range(len(shape)))
     for k, d in enumerate(order[len(advanced) :]):
-        total = total + _along(plan.slices[k].stop, k, len(trailing)) * strides[d]
-    return np.broadcast_to(total, rows_shape)
+        terms.append(_along(plan.slices[k].stop, k, len(trailing)) * strides[d])
+    return np.broadcast_to(sum(terms[1:], terms[0]) if terms else np.zeros((), np.intp), rows_shape)
 
 
 def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:

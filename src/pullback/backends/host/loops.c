@@ -251,6 +251,60 @@ REDUCTION(largest_d, double, -INFINITY, ((a > b) | (a != a)) ? a : b)
 REDUCTION(least_f, float, INFINITY, ((a < b) | (a != a)) ? a : b)
 REDUCTION(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
 
+/* Running sums of a row, those of single precision in double precision. A block has whole rows. */
+#define RUNNING_SUM(name, type, wide)                                                                       \
+    static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {                \
+        wide sum = -0.0; /* the sum of no numbers, which leaves the sign of a zero */                       \
+        for (npy_intp i = 0; i < *count; i++) {                                                             \
+            sum += *(const type *)(a[0] + i * strides[0]);                                                  \
+            *(type *)(a[1] + i * strides[1]) = (type)sum;                                                   \
+        }                                                                                                   \
+    }
+RUNNING_SUM(running_sum_f, float, double)
+RUNNING_SUM(running_sum_d, double, double)
+
+/* Positions in a sorted array, the data of the loop, for an array of values side by side, or one value. Several are
+   searched for at once, without branches, so that the processor waits for memory only once for all of them. NaN comes
+   after all other numbers. */
+typedef struct {
+    const void *elements;
+    npy_intp size; /* positive, and below 2**31 */
+} Sorted;
+
+enum { SOUGHT = 16 };
+
+#define SEARCH(name, type, is_before)                                                                       \
+    WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
+        const Sorted *sorted = data;                                                                        \
+        const type *elements = sorted->elements, *p = (const type *)a[0];                                   \
+        int32_t *out = (int32_t *)a[1];                                                                     \
+        for (npy_intp first = 0; first < *count; first += SOUGHT) {                                         \
+            const int n = *count - first < SOUGHT ? (int)(*count - first) : SOUGHT;                         \
+            type values[SOUGHT];                                                                            \
+            int32_t start[SOUGHT];                                                                          \
+            for (int l = 0; l < SOUGHT; l++) {                                                              \
+                start[l] = 0;                                                                               \
+                values[l] = p[strides[0] ? first + (l < n ? l : 0) : 0];                                    \
+            }                                                                                               \
+            for (int32_t rest = (int32_t)sorted->size; rest > 0;) {                                         \
+                const int32_t half = rest - rest / 2;                                                       \
+                for (int l = 0; l < SOUGHT; l++) {                                                          \
+                    const type x = elements[start[l] + half - 1], v = values[l];                            \
+                    start[l] += half & -(int32_t)(is_before);                                                    \
+                }                                                                                           \
+                rest -= half;                                                                               \
+            }                                                                                               \
+            for (int l = 0; l < n; l++) out[first + l] = start[l];                                          \
+        }                                                                                                   \
+    }
+#define SEARCHES(name, type)                                                                                \
+    SEARCH(left_##name, type, (x < v) | ((v != v) & (x == x)))                                              \
+    SEARCH(right_##name, type, !((v < x) | ((x != x) & (v == v))))
+SEARCHES(f, float)
+SEARCHES(d, double)
+SEARCHES(i4, int32_t)
+SEARCHES(i8, int64_t)
+
 typedef struct {
     const char *name;
     void *loop; /* a Loop or a Reduction */
@@ -259,6 +313,8 @@ typedef struct {
 
 static char reduces;
 #define REDUCES ((void *)&reduces) /* the data of a reduction */
+static char runs;
+#define RUNS ((void *)&runs) /* the data of a loop whose elements depend on those before them in a row */
 
 #define CAST_NAMES(name, to)                                                                                \
     {"cast " to "?", name##_from_b}, {"cast " to "f", name##_from_f}, {"cast " to "d", name##_from_d},       \
@@ -273,6 +329,9 @@ static const Named OWN_LOOPS[] = {
     {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
     {"sum f", sum_f, REDUCES}, {"sum d", sum_d, REDUCES}, {"product f", product_f, REDUCES}, {"product d", product_d, REDUCES},
     {"largest f", largest_f, REDUCES}, {"largest d", largest_d, REDUCES}, {"least f", least_f, REDUCES}, {"least d", least_d, REDUCES},
+    {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
+    {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
+    {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
 };
 
@@ -525,7 +584,7 @@ static void divide(Job *job, npy_intp elements) {
     }
     for (int s = 0; s < job->step_count; s++) {
         Step *step = &job->steps[s];
-        step->is_flat = 1;
+        step->is_flat = step->data != RUNS;
         for (int k = 0; k <= step->arity; k++) {
             Value *value = &job->values[step->operands[k]];
             if (value->data && value->outer != job->columns * value->inner && job->block_rows > 1) step->is_flat = 0;

@@ -570,5 +570,47 @@ def concatenated(arrays: Sequence[Any], axis: int) -> Any:
     return out
 
 
+# Running sums and searches --------------------------------------------------------------------------------------------
+
+
+def running_sum(out: Any, x: Any) -> bool:
+    """Sum the elements of each row up to each position, those of single precision in double precision.
+
+    Args:
+      out: the result, an array of at least one axis, the last of which is summed along.
+      x: an array of its shape and dtype.
+
+    Returns:
+      Whether it was done; not if there is no loop for the dtype.
+    """
+    loop = _own_loop(f"running sum {x.dtype.char}") if loops is not None and x.size else None
+    if loop is None:
+        return False
+    size = (-1, x.shape[-1])
+    x, rows = x.reshape(size), out.reshape(size, copy=False)
+    loops.run(x.shape, [x, rows], [(loop, (0, 1))], max(ALONE * BLOCK, rows.shape[1] * 8), _helpers(x.size))
+    return True
+
+
+def search(sorted_: Any, values: Any, side: str) -> Any:
+    """Return the positions, in int32, of values in a sorted vector of their dtype; None if there is no loop for it.
+
+    Args:
+      sorted_: the vector.
+      values: an array.
+      side: "left" or "right", as in ``np.searchsorted``.
+    """
+    dtype = values.dtype
+    name = dtype.char if dtype.kind == "f" else dtype.kind + str(dtype.itemsize)
+    loop = _own_loop(f"{side} {name}") if loops is not None and dtype.isnative else None
+    if loop is None or not 0 < sorted_.size < 2**31:
+        return None
+    elements, flat = np.ascontiguousarray(sorted_), np.ascontiguousarray(values).reshape(1, -1)
+    described = np.array([elements.ctypes.data, elements.size], np.intp)  # the loop's data
+    out = np.empty(flat.shape, np.int32)
+    loops.run(flat.shape, [flat, out], [((loop[0], described.ctypes.data), (0, 1))], BLOCK, _helpers(8 * flat.size))
+    return out.reshape(values.shape)
+
+
 REDUCTIONS: dict[Any, str] = {}
 """The kinds of reduction that host rules compute, with the parameter ``axes``. Modules add those of their rules."""

@@ -151,8 +151,20 @@ def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
         wide = np.dtype(_WIDER[dtype.char])
     if reverse:
         x = np.flip(x, axis)
-    out = ufunc.accumulate(x, axis, wide).astype(dtype, copy=False)
+    out = _running_sum(x) if ufunc is np.add and axis == x.ndim - 1 and x.size >= LARGE else None
+    if out is None:
+        out = ufunc.accumulate(x, axis, wide).astype(dtype, copy=False)
     return np.flip(out, axis) if reverse else out
+
+
+def _running_sum(x: Any) -> Any:
+    """Sum the elements along the last axis up to each position, rows on all cores; None if there is no loop for it."""
+    if is_narrow(x.dtype):
+        out = _running_sum(x.astype(np.float32))
+        return None if out is None else out.astype(x.dtype)
+    out = np.empty(x.shape, x.dtype)
+    components = [(out.real, x.real), (out.imag, x.imag)] if x.dtype.kind == "c" else [(out, x)]
+    return out if all(native.running_sum(*pair) for pair in components) else None
 
 
 def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
