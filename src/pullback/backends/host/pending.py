@@ -24,7 +24,7 @@ import numpy as np
 from pullback.backends.host import native, reductions
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
-from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, identity
+from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, div, identity, rem
 from pullback.core import array, traits
 from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
@@ -242,6 +242,8 @@ def _pending_type(
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
+    if rule in (div, rem) and aval.dtype.kind in "iu":  # which takes so long that memory does not matter
+        return None
     rule = getattr(rule, "of_many", rule)
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
