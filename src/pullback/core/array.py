@@ -535,12 +535,13 @@ def is_on_device(x: Any) -> bool:
     """Whether an array is committed to a device, or has its elements only on a device."""
     if type(x) is not ArrayImpl:
         return isinstance(x, ArrayImpl)
-    return type(x._host_value) is Absent and x._host_value.pending is None
+    held = x._host_value  # read once: another thread may copy the elements to the host
+    return type(held) is Absent and held.pending is None
 
 
 def is_on_host(x: Any) -> bool:
     """Whether an object is a concrete array whose elements are on the host, or pending there."""
-    return type(x) is ArrayImpl and (type(x._host_value) is not Absent or x._host_value.pending is not None)
+    return type(x) is ArrayImpl and not is_on_device(x)
 
 
 def is_on_default_device(x: Any) -> bool:

@@ -98,10 +98,10 @@ def _fetched(*operands: Any) -> bool:
 
     If the elements of any operand may be pending, return False: dispatch decides how to compute with them.
     """
-    absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is Absent]
-    if any(x._host_value.pending is not None for x in absent):
+    absent = [(x, held) for x in operands if type(x) is ArrayImpl and type(held := x._host_value) is Absent]
+    if any(held.pending is not None for _, held in absent):
         return False
-    for x in absent:
+    for x, _ in absent:
         x._value  # noqa: B018  (copies the elements to the host, where they stay)
     return bool(absent)
 

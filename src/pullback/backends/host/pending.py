@@ -151,8 +151,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     """
     large = False
     for x in args:
-        if type(x) is ArrayImpl and type(x._host_value) is Absent:
-            if x._host_value.pending is None:
+        if type(x) is ArrayImpl and type(held := x._host_value) is Absent:
+            if held.pending is None:
                 x._value  # noqa: B018  (copies the elements to the host, where they stay)
             else:
                 large = True
