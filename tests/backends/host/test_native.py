@@ -95,6 +95,34 @@ def test_shares_of_extremes(name: str, dtype: Any) -> None:
     assert out.tobytes() == expected.tobytes()
 
 
+INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["div", "rem", "floor_divide", "remainder"])
+def test_division_of_integers(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of edges, which include division by zero and that of the least integer by -1."""
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", None)  # the module computes all
+    function: Any = getattr(lax, name, None) or getattr(jnp, name)
+    info = np.iinfo(dtype)
+    edges = {0, 1, 2, 3, 7, 100, info.max, info.max - 1, info.max // 2, info.max // 3, info.min}
+    edges |= {-1, -2, -3, -7, info.min + 1, info.min // 2, info.min // 3} if info.min else set()
+    x, y = (jnp.asarray(a.ravel()) for a in np.meshgrid(*[np.array(sorted(edges), dtype)] * 2))
+    for given in [(x, y), (x, y[:1]), (x, y[1:2]), (x, y[:1] * 0), (x[:1], y), (x, x[-1]), (x[-1], y)]:
+        with override("eager_fusion", False):
+            expected = np.concatenate([np.asarray(function(*[_part(a, k) for a in given])) for k in range(x.size)])
+        with small_blocks():
+            got = function(*[pending.hold(ArrayImpl(a._value)) for a in given])
+            assert got._host_value.pending is not None
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def _part(x: Any, k: int) -> Any:
+    """An element of a vector, or the number, in a vector."""
+    return x.reshape(-1)[k % x.size][None]
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["logaddexp", "hypot"])

@@ -175,6 +175,22 @@ BINARY(max_share_d, double, (double)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y 
 BINARY(min_share_f, float, (float)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5f)
 BINARY(min_share_d, double, (double)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5)
 
+/* Quotients and remainders of integers, cut off towards zero. By zero they are all ones and the dividend; the least
+   integer by -1 wraps. Integers of at most 16 and 32 bits are divided as floats of 32 and 64, which processors do in
+   vectors: the quotient is at least 1 / |y| from the next integer, and its rounding error is less. */
+#define DIVISION(suffix, type, wide, narrowed, overflows)                                                   \
+    BINARY(div_##suffix, type, y == 0 ? (type)-1 : (type)(narrowed)((wide)x / (wide)((y == 0) | (overflows) ? 1 : y))) \
+    BINARY(rem_##suffix, type, y == 0 ? x : (type)(x - (type)(narrowed)((wide)x / (wide)((y == 0) | (overflows) ? 1 : y)) \
+                                                         * ((overflows) ? 1 : y)))
+DIVISION(i1, int8_t, float, int32_t, (x == INT8_MIN) & (y == -1))
+DIVISION(i2, int16_t, float, int32_t, (x == INT16_MIN) & (y == -1))
+DIVISION(i4, int32_t, double, int32_t, (x == INT32_MIN) & (y == -1))
+DIVISION(i8, int64_t, int64_t, int64_t, (x == INT64_MIN) & (y == -1))
+DIVISION(u1, uint8_t, float, int32_t, 0)
+DIVISION(u2, uint16_t, float, int32_t, 0)
+DIVISION(u4, uint32_t, double, uint32_t, 0)
+DIVISION(u8, uint64_t, uint64_t, uint64_t, 0)
+
 /* Unary loops; the operand has its elements side by side, or is one number. */
 #define UNARY(name, from, to, expression)                                                                   \
     WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
@@ -321,6 +337,7 @@ static char runs;
         {"cast " to "i1", name##_from_i1}, {"cast " to "i2", name##_from_i2}, {"cast " to "i4", name##_from_i4}, \
         {"cast " to "i8", name##_from_i8}, {"cast " to "u1", name##_from_u1}, {"cast " to "u2", name##_from_u2}, \
         {"cast " to "u4", name##_from_u4}, {"cast " to "u8", name##_from_u8}
+#define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
@@ -333,6 +350,8 @@ static const Named OWN_LOOPS[] = {
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
+    DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */

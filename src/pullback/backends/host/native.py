@@ -217,6 +217,22 @@ def _check_dtypes(program: Program, dtype: np.dtype[Any], operands: Sequence[Any
         raise Untranslatable
 
 
+def _of_integers(name: str, ufunc: np.ufunc) -> Translation:
+    """The translation of a rule for which NumPy has a loop for floats, and the module one for integers."""
+
+    def translation(program: Program, dtype: np.dtype[Any], *operands: Any) -> Position:
+        if dtype.kind not in "iu":
+            return _for_floats(lambda *_: program.apply(ufunc, dtype, *operands))(program, dtype)
+        _check_dtypes(program, dtype, operands)
+        return program.apply(f"{name} {dtype.kind}{dtype.itemsize}", dtype, *operands)
+
+    return translation
+
+
+def _sign(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    return program.apply(np.sign, dtype, x) if dtype.kind in "iu" else _own("sign")(program, dtype, x)
+
+
 def _logistic(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, x))
     return program.apply(np.reciprocal, dtype, program.apply(np.add, dtype, exp, Number(1)))
@@ -301,7 +317,8 @@ def convert(program: Program, dtype: np.dtype[Any], x: Any, *, new_dtype: Any, w
 
 TRANSLATIONS: dict[Any, Translation] = {
     rules.identity: lambda program, dtype, x: x, rules.maximum: _own("maximum"), rules.minimum: _own("minimum"),
-    rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _own("sign"),
+    rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _sign,
+    rules.div: _of_integers("div", np.true_divide), rules.rem: _of_integers("rem", np.fmod),
     rules.logistic: _for_floats(_logistic), rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
     rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]

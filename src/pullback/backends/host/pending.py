@@ -242,8 +242,8 @@ def _pending_type(
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
-    if rule in (div, rem) and aval.dtype.kind in "iu":  # which takes so long that memory does not matter
-        return None
+    if rule in (div, rem) and aval.dtype.kind in "iu" and native.loops is None:
+        return None  # NumPy takes so long that memory does not matter
     rule = getattr(rule, "of_many", rule)
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
