@@ -144,11 +144,38 @@ def test_operations_have_loops_where_integers_of_four_bits_are_used(monkeypatch:
     test_loops_compute_the_bits_of_host_rules("both", np.float32, monkeypatch)
 
 
-def test_operands_that_are_no_matrices_are_left_to_numpy() -> None:
-    x, y = np.zeros((2, 3, 4)), np.zeros((2, 1, 4))
+def test_operands_of_more_than_three_axes_are_left_to_numpy() -> None:
+    x, y = np.zeros((2, 3, 4, 5)), np.zeros((2, 1, 4, 1))
     described = [(x.shape, x.strides, x.dtype), (y.shape, y.strides, y.dtype)]
     assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~1)),), tuple(described), (0,)) is None
     assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~0)),), tuple(described[:1]), (0,)) is not None
+
+
+@pytest.mark.parametrize("block", [16, 60, 1000])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((7, 1, 5), (1, 6, 5)), ((7, 1, 5), (6, 5)), ((7, 6, 1), (1, 6, 5)), ((7, 1, 1), (1, 6, 5)),
+        ((7, 6, 5), (7, 1, 5)), ((7, 1), (1, 6)), ((7, 1, 6, 5), (7, 3, 1, 1)), ((1, 6, 5), (7, 1, 1)),
+    ],
+)  # fmt: skip
+def test_three_axes(one: tuple[int, ...], other: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation of operands that are repeated along different axes, and its reductions while it is computed."""
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", None)
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in (one, other))
+    expected = (x - y) * (x - y)
+    ndim = expected.ndim
+    for axes in [None, (0,), (ndim - 1,), (ndim - 2,), tuple(range(1, ndim)), tuple(range(ndim))]:
+        with small_blocks(block=block):
+            held = [pending.hold(jnp.asarray(a)) for a in (x, y)]
+            got = held[0] - held[1]
+            got = got * got if axes is None else (got * got).sum(axes)
+            got = np.asarray(got)
+        if axes is None:
+            assert got.tobytes() == expected.tobytes()
+        else:
+            np.testing.assert_allclose(got, expected.sum(axes), 1e-5)
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -171,6 +198,31 @@ def test_rows_are_reduced(shape: tuple[int, int], dtype: Any) -> None:
     np.testing.assert_allclose(product, some.astype(np.longdouble).prod(1), 40 * tolerance)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 3), (2, 31, 3), (3, 32, 5), (4, 33, 2), (1, 1025, 40), (2, 3000, 1), (5, 2, 700)]
+)
+def test_columns_are_reduced(shape: tuple[int, int, int], dtype: Any) -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(dtype)
+    tolerance = 40 * np.finfo(dtype).eps
+    np.testing.assert_allclose(native.reduce_columns("sum", x), x.astype(np.longdouble).sum(1), tolerance)
+    np.testing.assert_array_equal(native.reduce_columns("largest", x), x.max(1))
+    np.testing.assert_array_equal(native.reduce_columns("least", x), x.min(1))
+    product = native.reduce_columns("product", x)
+    np.testing.assert_allclose(product, x.astype(np.longdouble).prod(1), 40 * tolerance)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 3), (0, 1, 3), (0, 1, 2, 3), ()])
+def test_any_axes_are_reduced(axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 4, 6)).astype(np.float32)
+    with small_blocks():
+        y = jnp.asarray(x)
+        np.testing.assert_allclose(np.asarray(y.sum(axes)), x.sum(axes), 1e-5, 1e-5)
+        np.testing.assert_allclose(np.asarray(y.prod(axes)), x.prod(axes), 1e-5)
+        np.testing.assert_array_equal(np.asarray(y.max(axes)), x.max(axes))
+        np.testing.assert_array_equal(np.asarray(y.min(axes)), x.min(axes))
+
+
 @pytest.mark.parametrize("position", [0, 5, 40, 511, 512, 999])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
@@ -178,6 +230,7 @@ def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
     x[1, position] = value
     for kind, ufunc in (("sum", np.add), ("product", np.multiply), ("largest", np.maximum), ("least", np.minimum)):
         np.testing.assert_array_equal(native.reduce_rows(kind, x), ufunc.reduce(x, 1))
+        np.testing.assert_array_equal(native.reduce_columns(kind, x.T.copy()[None])[0], ufunc.reduce(x, 1))
 
 
 def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +240,9 @@ def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> No
         for count in (1, 2, 5):
             monkeypatch.setattr(native, "BLOCK", block)
             monkeypatch.setattr(native, "cores", lambda count=count: count)
-            found.add(native.reduce_rows("sum", x).tobytes() + native.reduce_rows("sum", x, x).tobytes())
+            columns = [native.reduce_columns("sum", x.reshape(shape)) for shape in ((3, 700, 100), (1, 21, 10_000))]
+            rows = [native.reduce_rows("sum", x), native.reduce_rows("sum", x, x)]
+            found.add(b"".join([out.tobytes() for out in rows + columns]))
     assert len(found) == 1
 
 
@@ -250,10 +305,16 @@ def test_wrong_calls_are_errors() -> None:
     for shape, values, steps in (
         ((2, 3), [x, x, np.ones(3)], [(add, (0, 1, 2))]),
         ((2, 3), [x, np.ones((2, 2)), out], [(add, (0, 1, 2))]),
-        ((2, 3), [x, (out, 0), out], [(total, (0, 1))]),
-        ((2, 3), [x, (out, -1)], [(total, (0, 1))]),
-        ((2, 3), [x, (out, 2)], [(total, (0, 1))]),
-        ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 4)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, 0), out], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, -1)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, 2)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 0, 1)], [(total, (0, 1))]),
+        ((2, 3), [x, (np.empty((1, 3)), 1, 2)], [(total, (0, 1))]),  # of rows, into columns
+        ((2, 3), [x, (np.empty((2, 1)), 2, 3)], [(loops.own("stacked sum d"), (0, 1))]),
+        ((2, 3), [x, out], [(total, (0, 1))]),
+        ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 2, 4)], [(total, (0, 1))]),
+        ((2, 2, 3), [np.ones((1, 2, 3)), (np.empty((2, 2, 1)), 2, 3)], [(total, (0, 1))]),
+        ((1, 2, 3), [x, out], [(add, (0, 0, 1))]),
         ((2, 3), [x, out], [(add, (0, 0, 0, 0, 1))]),
     ):
         with pytest.raises(ValueError, match="expected"):

@@ -7,7 +7,7 @@ Loop = tuple[int, int]
 def find(ufunc: np.ufunc, types: bytes, /) -> Loop | None: ...
 def own(name: str, /) -> Loop | None: ...
 def run(
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     values: list[object],
     steps: list[tuple[Loop, tuple[int, ...]]],
     block: int,

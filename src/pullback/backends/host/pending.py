@@ -344,12 +344,12 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
     steps.append((node, operands))
 
 
-def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "") -> tuple[bool, Any]:
+def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, kind: str = "") -> tuple[bool, Any]:
     """Compute the last of some pending elements, and those that an array has, by the module in C.
 
     Args:
       steps: the pending elements, all of one shape.
-      axis, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
+      axes, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
 
     Returns:
       Whether the module has loops for all operations, without which nothing is computed; and the reductions of pieces.
@@ -358,7 +358,7 @@ def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "
         return False, None
     operands, described, operations, kept = _described(steps)
     root = steps[-1][0]
-    plan = native.planned(root.shape, operations, described, kept, axis, kind)
+    plan = native.planned(root.shape, operations, described, kept, axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
@@ -431,18 +431,22 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
       axes: the axes that are reduced.
     """
     node: Pending = x._host_value.pending
-    first = len(node.shape) - len(axes)
-    if node.known is not None or node.dtype.char not in "fd" or min(axes, default=0) < first:
+    shape, ndim = node.shape, len(node.shape)
+    first = min(axes, default=ndim)
+    end = first + len(axes)
+    if node.known is not None or node.dtype.char not in "fd" or axes != tuple(range(first, end)):
+        return None
+    if end < ndim and not reductions.are_columns_worthwhile(shape, end):
         return None
     steps: list[Step] = []
     _collect(node, set(), steps)
-    if node.known is not None or math.prod(node.shape) < reductions.LARGE:
+    if node.known is not None or math.prod(shape) < reductions.LARGE:
         return None
     try:
-        done, pieces = _silently(_evaluate_natively, steps, first, kind)
+        done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
     except MemoryError:  # evaluation raises the error that explains
         return None
-    return native.finished(kind, pieces).reshape(node.shape[:first])[()] if done else None
+    return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()] if done else None
 
 
 def _evaluate_whole(steps: list[Step]) -> None:
