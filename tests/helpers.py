@@ -100,9 +100,13 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
         patch.setattr(rules, "MANY", large)
         if by_numpy:
             patch.setattr(native, "loops", None)
+        elif native.loops is not None:
+            former = native.loops.limit(large)
         try:
             yield
         finally:
+            if native.loops is not None:
+                native.loops.limit(former)
             pending._pending_type.cache_clear()
 
 

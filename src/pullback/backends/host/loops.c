@@ -723,10 +723,73 @@ end:
     return result;
 }
 
+/* Small operands of large results. --------------------------------------------------------------------------------- */
+
+static npy_intp least = (npy_intp)1 << 31; /* elements of a large array */
+
+/* Whether two values are arrays that are not large, and broadcast to one that is. */
+static int is_spread(PyObject *x, PyObject *y) {
+    if (!PyArray_Check(x) || !PyArray_Check(y)) return 0;
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    const npy_intp m = PyArray_SIZE(a), n = PyArray_SIZE(b);
+    if (m >= least || n >= least || m * n < least) return 0;
+    npy_intp size = 1;
+    for (int i = PyArray_NDIM(a) - 1, j = PyArray_NDIM(b) - 1; i >= 0 || j >= 0; i--, j--) {
+        const npy_intp p = i >= 0 ? PyArray_DIM(a, i) : 1, q = j >= 0 ? PyArray_DIM(b, j) : 1;
+        if (p != q && p != 1 && q != 1) return 0;
+        size *= p > q ? p : q; /* at most m * n, below least squared */
+    }
+    return size >= least;
+}
+
+PyDoc_STRVAR(limit_doc, "limit(size)\n\nSet the least elements of a large array; return the former.");
+
+static PyObject *limit(PyObject *module, PyObject *size) {
+    npy_intp former = least, wanted = PyLong_AsSsize_t(size);
+    if (PyErr_Occurred()) return NULL;
+    least = wanted < 1 ? 1 : wanted > (npy_intp)1 << 31 ? (npy_intp)1 << 31 : wanted;
+    return PyLong_FromSsize_t(former);
+}
+
+PyDoc_STRVAR(in_memory_doc, "in_memory(x, y)\n\n"
+    "Return both values, if NumPy has to compute with them now; None if one has no elements, or if they are arrays that\n"
+    "are not large, and broadcast to one that is.");
+
+static PyObject *in_memory(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "expected two values");
+    for (int i = 0; i < 2; i++)
+        if (!PyArray_Check(args[i]) && !PyArray_IsScalar(args[i], Generic)) Py_RETURN_NONE;
+    if (is_spread(args[0], args[1])) Py_RETURN_NONE;
+    return PyTuple_Pack(2, args[0], args[1]);
+}
+
+/* Python's operators, which refuse such arrays. */
+#define OPERATOR(name, result)                                                                              \
+    static PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count) {                      \
+        if (count != 2 || is_spread(args[0], args[1]))                                                      \
+            return PyErr_Format(PyExc_TypeError, "expected two values whose result is not large");          \
+        return result;                                                                                      \
+    }
+OPERATOR(add, PyNumber_Add(args[0], args[1]))
+OPERATOR(sub, PyNumber_Subtract(args[0], args[1]))
+OPERATOR(mul, PyNumber_Multiply(args[0], args[1]))
+OPERATOR(truediv, PyNumber_TrueDivide(args[0], args[1]))
+OPERATOR(eq, PyObject_RichCompare(args[0], args[1], Py_EQ))
+OPERATOR(ne, PyObject_RichCompare(args[0], args[1], Py_NE))
+OPERATOR(lt, PyObject_RichCompare(args[0], args[1], Py_LT))
+OPERATOR(le, PyObject_RichCompare(args[0], args[1], Py_LE))
+OPERATOR(gt, PyObject_RichCompare(args[0], args[1], Py_GT))
+OPERATOR(ge, PyObject_RichCompare(args[0], args[1], Py_GE))
+#define OPERATOR_METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, "Python's operator; refuses small arrays whose result is large."}
+
 static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"limit", limit, METH_O, limit_doc},
+    {"in_memory", (PyCFunction)(void (*)(void))in_memory, METH_FASTCALL, in_memory_doc},
+    OPERATOR_METHOD(add), OPERATOR_METHOD(sub), OPERATOR_METHOD(mul), OPERATOR_METHOD(truediv),
+    OPERATOR_METHOD(eq), OPERATOR_METHOD(ne), OPERATOR_METHOD(lt), OPERATOR_METHOD(le), OPERATOR_METHOD(gt), OPERATOR_METHOD(ge),
     {NULL, NULL, 0, NULL},
 };
 

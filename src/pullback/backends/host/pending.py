@@ -25,8 +25,8 @@ from pullback.backends.host import native, reductions
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, div, identity, rem
-from pullback.core import array, traits
-from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core import array, trace, traits
+from pullback.core.array import MOST_HOST_AXES, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
 from pullback.core.jaxpr import infer
@@ -49,6 +49,10 @@ MOST_STEPS = 32
 """The most operations of an expression."""
 MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
+
+if native.loops is not None:
+    native.loops.limit(LARGE)
+    trace.in_memory = native.loops.in_memory  # None also for small arrays that broadcast to a large one
 
 _new = object.__new__
 Index = tuple[int | slice, ...]
@@ -145,26 +149,30 @@ def _is_supported(dtype: np.dtype[Any]) -> bool:
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation with operands whose elements are not in NumPy's memory, and return its results.
+    """Evaluate an operation with operands whose elements are not in NumPy's memory, or that broadcast to a large array.
 
     If the operation is elementwise, and its result is large, the result's elements are computed when they are read.
     """
-    large = False
+    large, fetched = False, False
     for x in args:
         if type(x) is ArrayImpl and type(held := x._host_value) is Absent:
             if held.pending is None:
                 x._value  # noqa: B018  (copies the elements to the host, where they stay)
+                fetched = True
             else:
                 large = True
-    if not large:
+    if fetched and not large:
         return EvalTrace.process(state.bottom, primitive, tuple(args), params)
     if traits.elementwise.of(primitive) and config.eager_fusion:
-        if usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
+        if large and usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
             pending = args[0]._host_value.pending
             return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
+    if not large:
+        out = trace.computed(primitive, tuple(args), params)
+        return list(map(hold, out)) if primitive.multiple_results else hold(out)
     kind = native.REDUCTIONS.get(usual(primitive.host_rule))
     if kind is not None:
         out = _reduced(kind, args[0], **params)
@@ -173,6 +181,15 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
+
+
+def are_spread(args: Sequence[Any]) -> bool:
+    """Whether operands are two arrays in NumPy's memory that are not large, and broadcast to one that is."""
+    if native.loops is None or len(args) != 2 or any(type(x) is not ArrayImpl for x in args):
+        return False
+    x, y = [x._host_value for x in args]
+    in_memory = type(x) is not Absent and type(y) is not Absent
+    return in_memory and x.ndim + y.ndim <= MOST_HOST_AXES and native.loops.in_memory(x, y) is None
 
 
 def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
