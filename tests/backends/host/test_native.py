@@ -329,6 +329,30 @@ def test_wrong_calls_are_errors() -> None:
         loops.run((2, 3), [x, out, 8], [(add, (0, 0, 2)), (add, (2, 0, 1))], 64, 1 << 55)
     assert loops.find(np.add, b"no such types") is None
     assert loops.own("no such loop") is None
+    for function in (loops.in_memory, loops.add, loops.lt):
+        with pytest.raises(TypeError, match="expected two values"):
+            function(x)
+    with pytest.raises(TypeError):
+        loops.limit("many")
+
+
+def test_operators_refuse_small_arrays_whose_result_is_large() -> None:
+    loops, x = native.loops, np.ones((3, 1))
+    former = loops.limit(9)
+    try:
+        for y in (np.ones((1, 3)), np.ones(3), np.ones((2, 1, 2))):
+            assert loops.in_memory(x, y) is None
+            with pytest.raises(TypeError, match="not large"):
+                loops.sub(x, y)
+        for y in (np.ones(2), np.ones((3, 1)), np.ones((4, 5)), np.ones((1, 10)), np.ones((1, 0)), np.float64(2)):
+            assert loops.in_memory(x, y) == (x, y)
+        assert loops.in_memory(x, pending.hold(jnp.zeros(1 << 20))._host_value) is None
+        assert loops.sub(x, np.float64(3)).tolist() == [[-2], [-2], [-2]]
+        assert loops.ge(2, 1) is True
+        with pytest.raises(ValueError, match="broadcast"):
+            loops.add(np.ones((3, 2)), np.ones((2, 3)))
+    finally:
+        assert loops.limit(former) == 9
 
 
 # Copies --------------------------------------------------------------------------------------------------------------
