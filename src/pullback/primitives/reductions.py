@@ -13,10 +13,11 @@ from pullback.backends.host import native
 from pullback.backends.host import reductions as host
 from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import runtime
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -204,6 +205,8 @@ def product_of_others(x: Any, axes: Shape) -> Any:
     It is computed without division, which would fail for zeros.
     """
     shape = x.shape
+    if type(x) is ArrayImpl and x.size >= host.LARGE and x.dtype.char in "fdFD" and state.trace.quick:
+        return ArrayImpl(state.silently(host.product_of_others, x._value, axes), x.weak_type)
     if len(axes) == 1:
         (axis,) = axes
         before = shift(cumprod(x, axis), axis, 1)

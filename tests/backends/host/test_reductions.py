@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback
 from pullback.backends.host import native, reductions
+from tests.helpers import small_blocks
 
 SHAPES = [
     ((20_000,), (0,)), ((16_385,), (0,)), ((100_003,), (0,)), ((700_000,), (0,)), ((3, 70_001), (1,)),
@@ -117,3 +119,43 @@ def test_cumulative_sums_of_many_numbers_keep_signs_of_zeros_and_what_is_not_fin
     np.testing.assert_array_equal(np.signbit(out[0]), True)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(out, np.cumsum(x, 1))
+
+
+# Products of others --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("short", [1, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_products_of_others(axes: tuple[int, ...], dtype: Any, short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reductions, "_SHORT", short)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.5, 2, (3, 7, 5)).astype(dtype)
+    x[0, 0, 0] = x[0, 1, 1] = x[1, 1, 1] = x[2, 6, 1] = x[2, 6, 2] = 0
+    x[1, 3, 3], x[1, 4, 4], x[2, 2, 0], x[2, 3, 0] = np.nan, np.inf, -np.inf, np.inf
+    expected = np.empty(x.shape, np.complex128)
+    for index in np.ndindex(x.shape):
+        others = x.astype(np.complex128 if dtype == np.complex64 else np.float64)
+        others[index] = 1
+        expected[index] = others[tuple(slice(None) if i in axes else index[i] for i in range(3))].prod()
+    got = reductions.product_of_others(x, axes)
+    assert got.dtype == dtype
+    assert got.shape == x.shape
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(got[finite], expected[finite], 1e-5)
+    assert not np.isfinite(got[~finite]).any()
+    if dtype != np.complex64:
+        np.testing.assert_array_equal(got[~finite], expected.real[~finite])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_the_gradient_of_a_product_of_many(axis: int | None) -> None:
+    x = np.random.default_rng(0).uniform(0.5, 2, (4, 6)).astype(np.float32)
+    x[1, 2] = 0
+    f = lambda x: (x.prod(axis) * 3).sum()
+    expected = np.asarray(pullback.jit(pullback.grad(f))(x))
+    with small_blocks():
+        np.testing.assert_allclose(np.asarray(pullback.grad(f)(pullback.numpy.asarray(x))), expected, 1e-5)
+        hessian = pullback.hessian(f)(pullback.numpy.asarray(x))
+    np.testing.assert_allclose(np.asarray(hessian), np.asarray(pullback.jit(pullback.hessian(f))(x)), 1e-4, 1e-5)

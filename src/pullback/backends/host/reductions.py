@@ -175,6 +175,48 @@ def reduce_prod(x: Any, *, axes: tuple[int, ...]) -> Any:
     return np.multiply.reduce(rows, 1, dtype).reshape(x.shape[: x.ndim - len(axes)])[()]
 
 
+def product_of_others(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return, for each of many elements, the product of all others over some axes.
+
+    The products of pairs are elements of an array of half the length, whose elements have products of others in turn.
+    """
+    kept = [i for i in range(x.ndim) if i not in axes]
+    first = axes[0]
+    adjacent = axes == tuple(range(first, first + len(axes)))
+    order = list(range(x.ndim)) if adjacent else [*kept, *axes]
+    first = first if adjacent else len(kept)
+    moved = x.transpose(order)
+    shape = moved.shape
+    others = _product_of_others(
+        np.ascontiguousarray(moved).reshape(math.prod(shape[:first]), math.prod(x.shape[i] for i in axes), -1)
+    )
+    return others.reshape(shape).transpose(np.argsort(order))
+
+
+_SHORT = 64  # elements of a row, for which NumPy's loops take no longer than their calls
+
+
+def _product_of_others(x: Any) -> Any:
+    """Return the products of the others along the second of three axes, which are contiguous."""
+    groups, size, columns = x.shape
+    if size == 1:
+        return np.ones_like(x)
+    if groups > 1 and size * columns < _SHORT:
+        moved = np.ascontiguousarray(x.transpose(1, 0, 2)).reshape(1, size, -1)
+        return np.ascontiguousarray(_product_of_others(moved).reshape(size, groups, columns).transpose(1, 0, 2))
+    half, rest = divmod(size, 2)
+    one, other = x[:, :half], x[:, half : 2 * half]
+    pairs = np.empty((groups, half + rest, columns), x.dtype)
+    np.multiply(one, other, out=pairs[:, :half])
+    pairs[:, half:] = x[:, 2 * half :]
+    others = _product_of_others(pairs)
+    out = np.empty_like(x)
+    np.multiply(others[:, :half], other, out=out[:, :half])
+    np.multiply(others[:, :half], one, out=out[:, half : 2 * half])
+    out[:, 2 * half :] = others[:, half:]
+    return out
+
+
 _WIDER = {"f": np.float64, "F": np.complex128}
 
 
