@@ -102,3 +102,29 @@ def test_positions_of_many_values_are_those_of_numpy(
     rows = sorting.searchsorted(numbers[None], values[None], side=side, index_dtype=np.dtype(np.int64))
     assert rows.dtype == np.int64
     np.testing.assert_array_equal(rows[0], np.searchsorted(numbers, values, side))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int16, np.bool_])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3000,), 0), ((60, 50), 0), ((60, 50), 1), ((3, 40, 25), 1), ((2100, 1), 1)]
+)
+def test_orders_are_stable(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    """NaN of any sign comes last, zeros of either sign are equal, and equal elements stay in their order."""
+    rng = np.random.default_rng(0)
+    if np.dtype(dtype).kind == "f":
+        info = np.finfo(dtype)
+        edges = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, info.tiny, -info.tiny, info.max, info.min]
+        edges += [info.smallest_subnormal, -info.smallest_subnormal, 1.0, -1.0]
+    else:
+        edges = [0, 1] if dtype == np.bool_ else [0, 1, 2, np.iinfo(dtype).min, np.iinfo(dtype).max]
+    x = rng.choice(np.array(edges, dtype), shape)
+    if np.dtype(dtype).kind == "f":
+        x = np.where(rng.random(shape) < 0.5, x, rng.standard_normal(shape).astype(dtype))
+    expected = np.argsort(x, axis, kind="stable")
+    np.testing.assert_array_equal(sorting.stable_order(x, axis), expected)
+    values, positions = sorting.sort(
+        x, np.broadcast_to(np.arange(shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)), shape),
+        dimension=axis, is_stable=True, num_keys=1,
+    )  # fmt: skip
+    np.testing.assert_array_equal(positions, expected)
+    assert values.tobytes() == np.take_along_axis(x, expected, axis).tobytes()
