@@ -51,7 +51,7 @@ _MANY_KEYS = 1 << 11
 
 
 def _ascending(x: Any) -> Any:
-    """Map numbers of at most 32 bits to integers of 64 in their order: both zeros to one, and any NaN to the largest."""
+    """Map numbers of at most 32 bits to integers of 64 in their order: zeros to one, any NaN to the largest."""
     if x.dtype.kind != "f":
         return x.astype(np.int64) - (2**31 if x.dtype == np.uint32 else 0)
     bits = (x + x.dtype.type(0)).view(f"i{x.dtype.itemsize}")  # -0 + 0 is 0
