@@ -196,6 +196,19 @@ def rosenbrock_hessian(library: Library) -> Task:
     return Task(_compiler(library).hessian(f, _normal(library, 100)))
 
 
+def contracted_hessian(library: Library) -> Task:
+    """The product of a Hessian of 1,200 variables, forward over reverse, with a direction, by ``tensordot``."""
+    np, transforms = library.np, library.transforms
+
+    def f(x: Any) -> Any:
+        return np.sum(np.tanh(x) ** 2)
+
+    hessian = transforms.jacfwd(transforms.jacrev(f))
+    compiled = _compiler(library).compile(lambda x, v: np.tensordot(hessian(x), v, 2))
+    x, v = (_normal(library, 30, 40, seed=seed) for seed in range(2))
+    return Task(lambda: compiled(x, v))
+
+
 def laplacian(library: Library, width: int, walkers: int) -> Task:
     """The Laplacian of a network of 4 layers and 30 inputs, at some points at once."""
     np = library.np

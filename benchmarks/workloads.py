@@ -246,6 +246,13 @@ _COMPILED = (
         group="compiled",
     ),
     _compiled("rosenbrock-hessian-jit", "Rosenbrock-100, hessian", compiled.rosenbrock_hessian, jax=1.03),
+    _compiled(
+        "contracted-hessian-jit",
+        "Hessian of 1,200 variables times a direction",
+        compiled.contracted_hessian,
+        jax=1.0,
+        torch=False,
+    ),
     *(
         Workload(
             f"laplacian-{width}x{walkers}",
