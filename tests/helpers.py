@@ -102,9 +102,13 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
         if by_numpy:
             for module in (native, own):
                 patch.setattr(module, "loops", None)
+        elif native.loops is not None:
+            former = native.loops.limit(large)
         try:
             yield
         finally:
+            if native.loops is not None:
+                native.loops.limit(former)
             pending._pending_type.cache_clear()
 
 

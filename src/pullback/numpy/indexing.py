@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host.indexing import along_axis
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
@@ -345,7 +346,7 @@ def take_along_axis(
         and wrap_negative_indices
     ):
         try:
-            out = np.take_along_axis(x._value, positions._value, where)
+            out = along_axis(x._value, positions._value, where)
             return ArrayImpl(out, x.weak_type)
         except IndexError:
             pass

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import pending
+from pullback.backends.host import native, pending
 from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
@@ -273,16 +273,19 @@ def _divide(a: Any, b: Any) -> Any:
     dtype = a.dtype if hasattr(a, "dtype") else b.dtype
     if dtype.kind in "iub":
         raise TypeError("NumPy divides integers in double precision")
-    return a / b
+    return _PYTHON.truediv(a, b)
+
+
+_PYTHON: Any = native.loops or operator  # the module's operators refuse small arrays whose result may be pending
 
 
 # The table ---------------------------------------------------------------------------------------------------------
 
 # Name, symbol, function, and Python's operator if NumPy values may use it.
 _BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
-    ("add", "+", ufuncs.add, operator.add),
-    ("sub", "-", ufuncs.subtract, operator.sub),
-    ("mul", "*", ufuncs.multiply, operator.mul),
+    ("add", "+", ufuncs.add, _PYTHON.add),
+    ("sub", "-", ufuncs.subtract, _PYTHON.sub),
+    ("mul", "*", ufuncs.multiply, _PYTHON.mul),
     ("truediv", "/", ufuncs.true_divide, _divide),
     ("floordiv", "//", ufuncs.floor_divide, None),
     ("mod", "%", ufuncs.remainder, None),
@@ -296,12 +299,12 @@ _BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
     ("rshift", ">>", logic.right_shift, None),
 )
 _COMPARISONS: tuple[tuple[str, str, Method, Method], ...] = (
-    ("eq", "==", logic.equal, operator.eq),
-    ("ne", "!=", logic.not_equal, operator.ne),
-    ("lt", "<", logic.less, operator.lt),
-    ("le", "<=", logic.less_equal, operator.le),
-    ("gt", ">", logic.greater, operator.gt),
-    ("ge", ">=", logic.greater_equal, operator.ge),
+    ("eq", "==", logic.equal, _PYTHON.eq),
+    ("ne", "!=", logic.not_equal, _PYTHON.ne),
+    ("lt", "<", logic.less, _PYTHON.lt),
+    ("le", "<=", logic.less_equal, _PYTHON.le),
+    ("gt", ">", logic.greater, _PYTHON.gt),
+    ("ge", ">=", logic.greater_equal, _PYTHON.ge),
 )
 _REFLECTED = {f"__{name}__": f"__r{name}__" for name, *_ in _BINARY}
 _REFLECTED |= {reflected: name for name, reflected in _REFLECTED.items()}

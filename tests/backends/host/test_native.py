@@ -95,6 +95,34 @@ def test_shares_of_extremes(name: str, dtype: Any) -> None:
     assert out.tobytes() == expected.tobytes()
 
 
+INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["div", "rem", "floor_divide", "remainder"])
+def test_division_of_integers(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of edges, which include division by zero and that of the least integer by -1."""
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", None)  # the module computes all
+    function: Any = getattr(lax, name, None) or getattr(jnp, name)
+    info = np.iinfo(dtype)
+    edges = {0, 1, 2, 3, 7, 100, info.max, info.max - 1, info.max // 2, info.max // 3, info.min}
+    edges |= {-1, -2, -3, -7, info.min + 1, info.min // 2, info.min // 3} if info.min else set()
+    x, y = (jnp.asarray(a.ravel()) for a in np.meshgrid(*[np.array(sorted(edges), dtype)] * 2))
+    for given in [(x, y), (x, y[:1]), (x, y[1:2]), (x, y[:1] * 0), (x[:1], y), (x, x[-1]), (x[-1], y)]:
+        with override("eager_fusion", False):
+            expected = np.concatenate([np.asarray(function(*[_part(a, k) for a in given])) for k in range(x.size)])
+        with small_blocks():
+            got = function(*[pending.hold(ArrayImpl(a._value)) for a in given])
+            assert got._host_value.pending is not None
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def _part(x: Any, k: int) -> Any:
+    """An element of a vector, or the number, in a vector."""
+    return x.reshape(-1)[k % x.size][None]
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["logaddexp", "hypot"])
@@ -116,11 +144,38 @@ def test_operations_have_loops_where_integers_of_four_bits_are_used(monkeypatch:
     test_loops_compute_the_bits_of_host_rules("both", np.float32, monkeypatch)
 
 
-def test_operands_that_are_no_matrices_are_left_to_numpy() -> None:
-    x, y = np.zeros((2, 3, 4)), np.zeros((2, 1, 4))
+def test_operands_of_more_than_three_axes_are_left_to_numpy() -> None:
+    x, y = np.zeros((2, 3, 4, 5)), np.zeros((2, 1, 4, 1))
     described = [(x.shape, x.strides, x.dtype), (y.shape, y.strides, y.dtype)]
     assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~1)),), tuple(described), (0,)) is None
     assert native.planned(x.shape, ((np.add, (), x.dtype, (~0, ~0)),), tuple(described[:1]), (0,)) is not None
+
+
+@pytest.mark.parametrize("block", [16, 60, 1000])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((7, 1, 5), (1, 6, 5)), ((7, 1, 5), (6, 5)), ((7, 6, 1), (1, 6, 5)), ((7, 1, 1), (1, 6, 5)),
+        ((7, 6, 5), (7, 1, 5)), ((7, 1), (1, 6)), ((7, 1, 6, 5), (7, 3, 1, 1)), ((1, 6, 5), (7, 1, 1)),
+    ],
+)  # fmt: skip
+def test_three_axes(one: tuple[int, ...], other: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation of operands that are repeated along different axes, and its reductions while it is computed."""
+    monkeypatch.setattr(pending, "_evaluate_by_blocks", None)
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in (one, other))
+    expected = (x - y) * (x - y)
+    ndim = expected.ndim
+    for axes in [None, (0,), (ndim - 1,), (ndim - 2,), tuple(range(1, ndim)), tuple(range(ndim))]:
+        with small_blocks(block=block):
+            held = [pending.hold(jnp.asarray(a)) for a in (x, y)]
+            got = held[0] - held[1]
+            got = got * got if axes is None else (got * got).sum(axes)
+            got = np.asarray(got)
+        if axes is None:
+            assert got.tobytes() == expected.tobytes()
+        else:
+            np.testing.assert_allclose(got, expected.sum(axes), 1e-5)
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -143,6 +198,31 @@ def test_rows_are_reduced(shape: tuple[int, int], dtype: Any) -> None:
     np.testing.assert_allclose(product, some.astype(np.longdouble).prod(1), 40 * tolerance)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 3), (2, 31, 3), (3, 32, 5), (4, 33, 2), (1, 1025, 40), (2, 3000, 1), (5, 2, 700)]
+)
+def test_columns_are_reduced(shape: tuple[int, int, int], dtype: Any) -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(dtype)
+    tolerance = 40 * np.finfo(dtype).eps
+    np.testing.assert_allclose(native.reduce_columns("sum", x), x.astype(np.longdouble).sum(1), tolerance)
+    np.testing.assert_array_equal(native.reduce_columns("largest", x), x.max(1))
+    np.testing.assert_array_equal(native.reduce_columns("least", x), x.min(1))
+    product = native.reduce_columns("product", x)
+    np.testing.assert_allclose(product, x.astype(np.longdouble).prod(1), 40 * tolerance)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 3), (0, 1, 3), (0, 1, 2, 3), ()])
+def test_any_axes_are_reduced(axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 4, 6)).astype(np.float32)
+    with small_blocks():
+        y = jnp.asarray(x)
+        np.testing.assert_allclose(np.asarray(y.sum(axes)), x.sum(axes), 1e-5, 1e-5)
+        np.testing.assert_allclose(np.asarray(y.prod(axes)), x.prod(axes), 1e-5)
+        np.testing.assert_array_equal(np.asarray(y.max(axes)), x.max(axes))
+        np.testing.assert_array_equal(np.asarray(y.min(axes)), x.min(axes))
+
+
 @pytest.mark.parametrize("position", [0, 5, 40, 511, 512, 999])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
@@ -150,6 +230,7 @@ def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
     x[1, position] = value
     for kind, ufunc in (("sum", np.add), ("product", np.multiply), ("largest", np.maximum), ("least", np.minimum)):
         np.testing.assert_array_equal(native.reduce_rows(kind, x), ufunc.reduce(x, 1))
+        np.testing.assert_array_equal(native.reduce_columns(kind, x.T.copy()[None])[0], ufunc.reduce(x, 1))
 
 
 def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +240,9 @@ def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> No
         for count in (1, 2, 5):
             monkeypatch.setattr(native, "BLOCK", block)
             monkeypatch.setattr(native, "cores", lambda count=count: count)
-            found.add(native.reduce_rows("sum", x).tobytes() + native.reduce_rows("sum", x, x).tobytes())
+            columns = [native.reduce_columns("sum", x.reshape(shape)) for shape in ((3, 700, 100), (1, 21, 10_000))]
+            rows = [native.reduce_rows("sum", x), native.reduce_rows("sum", x, x)]
+            found.add(b"".join([out.tobytes() for out in rows + columns]))
     assert len(found) == 1
 
 
@@ -222,10 +305,16 @@ def test_wrong_calls_are_errors() -> None:
     for shape, values, steps in (
         ((2, 3), [x, x, np.ones(3)], [(add, (0, 1, 2))]),
         ((2, 3), [x, np.ones((2, 2)), out], [(add, (0, 1, 2))]),
-        ((2, 3), [x, (out, 0), out], [(total, (0, 1))]),
-        ((2, 3), [x, (out, -1)], [(total, (0, 1))]),
-        ((2, 3), [x, (out, 2)], [(total, (0, 1))]),
-        ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 4)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, 0), out], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, -1)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 2, 2)], [(total, (0, 1))]),
+        ((2, 3), [x, (out, 0, 1)], [(total, (0, 1))]),
+        ((2, 3), [x, (np.empty((1, 3)), 1, 2)], [(total, (0, 1))]),  # of rows, into columns
+        ((2, 3), [x, (np.empty((2, 1)), 2, 3)], [(loops.own("stacked sum d"), (0, 1))]),
+        ((2, 3), [x, out], [(total, (0, 1))]),
+        ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 2, 4)], [(total, (0, 1))]),
+        ((2, 2, 3), [np.ones((1, 2, 3)), (np.empty((2, 2, 1)), 2, 3)], [(total, (0, 1))]),
+        ((1, 2, 3), [x, out], [(add, (0, 0, 1))]),
         ((2, 3), [x, out], [(add, (0, 0, 0, 0, 1))]),
     ):
         with pytest.raises(ValueError, match="expected"):
@@ -240,6 +329,30 @@ def test_wrong_calls_are_errors() -> None:
         loops.run((2, 3), [x, out, 8], [(add, (0, 0, 2)), (add, (2, 0, 1))], 64, 1 << 55)
     assert loops.find(np.add, b"no such types") is None
     assert loops.own("no such loop") is None
+    for function in (loops.in_memory, loops.add, loops.lt):
+        with pytest.raises(TypeError, match="expected two values"):
+            function(x)
+    with pytest.raises(TypeError):
+        loops.limit("many")
+
+
+def test_operators_refuse_small_arrays_whose_result_is_large() -> None:
+    loops, x = native.loops, np.ones((3, 1))
+    former = loops.limit(9)
+    try:
+        for y in (np.ones((1, 3)), np.ones(3), np.ones((2, 1, 2))):
+            assert loops.in_memory(x, y) is None
+            with pytest.raises(TypeError, match="not large"):
+                loops.sub(x, y)
+        for y in (np.ones(2), np.ones((3, 1)), np.ones((4, 5)), np.ones((1, 10)), np.ones((1, 0)), np.float64(2)):
+            assert loops.in_memory(x, y) == (x, y)
+        assert loops.in_memory(x, pending.hold(jnp.zeros(1 << 20))._host_value) is None
+        assert loops.sub(x, np.float64(3)).tolist() == [[-2], [-2], [-2]]
+        assert loops.ge(2, 1) is True
+        with pytest.raises(ValueError, match="broadcast"):
+            loops.add(np.ones((3, 2)), np.ones((2, 3)))
+    finally:
+        assert loops.limit(former) == 9
 
 
 # Copies --------------------------------------------------------------------------------------------------------------

