@@ -36,13 +36,14 @@ from pullback.backends.host.rules import (
     rsqrt,
     square,
 )
-from pullback.core import array, trace, traits
+from pullback.core import array, traits
 from pullback.core.array import MOST_HOST_AXES, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
+from pullback.core.host_operands import host_operands
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import provides
-from pullback.core.trace import EvalTrace, Primitive, is_within_rule, state
+from pullback.core.trace import EvalTrace, Primitive, is_within_rule, recover, state
 from pullback.core.types import ShapedArray
 
 LARGE = array.LARGE if native.loops is not None else 3 * array.LARGE
@@ -63,7 +64,14 @@ MOST_KEPT = 2
 
 if native.loops is not None:
     native.loops.limit(LARGE)
-    trace.in_memory = native.loops.in_memory  # None also for small arrays that broadcast to a large one
+    provides(native.loops.in_memory)  # it returns None also for small arrays that broadcast to a large one
+else:
+
+    @provides
+    def in_memory(a: Any, b: Any) -> tuple[Any, Any] | None:
+        """Return the elements of two operands if NumPy has to compute with them now."""
+        return (a, b) if type(a) is not Absent and type(b) is not Absent else None
+
 
 _new = object.__new__
 Index = tuple[int | slice, ...]
@@ -186,7 +194,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         if out is not None:
             return out
     if not large:
-        out = trace.computed(primitive, tuple(args), params)
+        out = _computed(primitive, tuple(args), params)
         return list(map(hold, out)) if primitive.multiple_results else hold(out)
     kind = native.REDUCTIONS.get(usual(primitive.host_rule))
     if kind is not None:
@@ -196,6 +204,22 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
+
+
+def _computed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Evaluate an operation with NumPy on operands that are in its memory, however large the result is."""
+    values, weak = host_operands(primitive, args)
+    assert values is not None
+    assert primitive.host_rule is not None
+    try:
+        out = state.silently(primitive.host_rule, *values, **params)
+    except Exception as error:
+        out = recover(error, primitive, args, values, params)
+    if weak is None:
+        weak = params["weak_type"]
+    if primitive.multiple_results:
+        return [ArrayImpl(value, weak and value.dtype.kind != "b") for value in out]
+    return ArrayImpl(out, weak and out.dtype.kind != "b")
 
 
 def are_spread(args: Sequence[Any]) -> bool:
