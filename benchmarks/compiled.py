@@ -196,6 +196,19 @@ def rosenbrock_hessian(library: Library) -> Task:
     return Task(_compiler(library).hessian(f, _normal(library, 100)))
 
 
+def contracted_hessian(library: Library) -> Task:
+    """The product of a Hessian of 1,200 variables, forward over reverse, with a direction, by ``tensordot``."""
+    np, transforms = library.np, library.transforms
+
+    def f(x: Any) -> Any:
+        return np.sum(np.tanh(x) ** 2)
+
+    hessian = transforms.jacfwd(transforms.jacrev(f))
+    compiled = _compiler(library).compile(lambda x, v: np.tensordot(hessian(x), v, 2))
+    x, v = (_normal(library, 30, 40, seed=seed) for seed in range(2))
+    return Task(lambda: compiled(x, v))
+
+
 def laplacian(library: Library, width: int, walkers: int) -> Task:
     """The Laplacian of a network of 4 layers and 30 inputs, at some points at once."""
     np = library.np
@@ -253,7 +266,7 @@ def _norm(library: Library, width: int) -> Any:
     return {"scale": library.array(ones), "shift": library.array(0 * ones)}
 
 
-def mlp_training(library: Library) -> Task:
+def mlp_training(library: Library, eager: bool = False) -> Task:
     """A training step of a classifier 784-512-512-10 at batch 128: relu, softmax, cross-entropy."""
     nn, np, sizes = _compiler(library).nn, library.np, (784, 512, 512, 10)
     parameters = [_dense(library, *shape, seed=i) for i, shape in enumerate(itertools.pairwise(sizes))]
@@ -268,7 +281,7 @@ def mlp_training(library: Library) -> Task:
         return -np.sum(targets * logits) / len(targets)
 
     one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
-    return _training(library, loss, 0.05, parameters, _normal(library, 128, 784, seed=11), one_hot)
+    return _training(library, loss, 0.05, parameters, _normal(library, 128, 784, seed=11), one_hot, eager=eager)
 
 
 def masked(library: Library, build: Callable[[Library], Callable[[], Any] | Task]) -> Task:
@@ -361,7 +374,7 @@ def transformer_training(library: Library, eager: bool = False) -> Task:
     return _training(library, loss, 1.0, parameters, x, targets, eager=eager)
 
 
-def convolutional_training(library: Library) -> Task:
+def convolutional_training(library: Library, eager: bool = False) -> Task:
     """A training step of a classifier of 32 images of 28 x 28 by convolutions with 32 and 64 kernels of 3 x 3."""
     nn, np = _compiler(library).nn, library.np
     rng = numpy.random.default_rng(0)
@@ -384,4 +397,4 @@ def convolutional_training(library: Library) -> Task:
         return -np.sum(targets * logits) / len(targets)
 
     one_hot = library.array(numpy.eye(10, dtype=numpy.float32)[labels])
-    return _training(library, loss, 0.05, parameters, in_order(32, 28, 28, 1), one_hot)
+    return _training(library, loss, 0.05, parameters, in_order(32, 28, 28, 1), one_hot, eager=eager)

@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import tree
-from pullback.backends.host import native, pending, reductions, rules
+from pullback.backends.host import native, own, pending, reductions, rules
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
@@ -97,9 +97,11 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
             patch.setattr(module, "cores", lambda: 3)
         patch.setattr(pending, "LEAST_WORK", 0)
         patch.setattr(native, "SHARE", 1)
-        patch.setattr(rules, "MANY", large)
+        for module in (own, rules):
+            patch.setattr(module, "MANY", large)
         if by_numpy:
-            patch.setattr(native, "loops", None)
+            for module in (native, own):
+                patch.setattr(module, "loops", None)
         elif native.loops is not None:
             former = native.loops.limit(large)
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -253,9 +254,12 @@ def single(case: Case) -> Failure | None:
 
 
 def pending(case: Case) -> Failure | None:
-    """Elements that are computed later, by blocks, have the same bits: those of values and of derivatives."""
+    """Elements that are computed later, by blocks, have the same bits: those of values and of derivatives.
+
+    A drawn program is computed by the module in C or by NumPy, others by both: so a session checks twice as many.
+    """
     everything, way = _all_of(False, True), Way(double=True)
-    for by_numpy in (False, True):
+    for by_numpy in (crc32(case.seed.encode()) % 2 == 0,) if case.seed else (False, True):
         with small_blocks(2, 8, by_numpy):
             got = at(case, everything, way)
             with override("eager_fusion", False):

@@ -15,7 +15,7 @@ import scipy.special
 import pullback
 import pullback.numpy as pnp
 from pullback import grad, jacobian, jit, nn, random, vmap
-from pullback.core.config import enable_x64
+from pullback.core.config import enable_x64, override
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, TracerIntegerConversionError
 from pullback.scipy import special
 from tests.helpers import assert_elements_close
@@ -235,6 +235,18 @@ def test_logsumexp_of_axes() -> None:
 
 
 # Softmax -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 1 << 15), (600, 500), (1 << 18,)])
+@pytest.mark.parametrize("axis", [0, -1, None])
+def test_softmax_of_large_arrays(shape: tuple[int, ...], axis: int | None) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for function in (nn.softmax, nn.log_softmax):
+        got = function(x, axis)
+        want = getattr(scipy.special, function.__name__)(x.astype(np.float64), axis)
+        assert_elements_close(got, want, 2e-5, dtypes=False)
+        with override("eager_fusion", False):
+            np.testing.assert_array_equal(got, function(x, axis))
 
 
 def test_softmax_of_large_numbers() -> None:

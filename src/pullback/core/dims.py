@@ -177,7 +177,6 @@ class Dim:
     """
 
     __slots__ = ("_hash", "scope", "terms")
-    """Makes an array of a size: of the floor that has the operation for it."""
 
     def __init__(self, scope: SymbolicScope, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.scope, self.terms = scope, terms

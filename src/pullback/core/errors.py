@@ -2,6 +2,7 @@
 
 PullbackError
 ├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
+│   ├── LostDerivativeError                  float() or int() of a number that is being differentiated
 │   ├── TracerBoolConversionError            if, while, and, or, not, bool()
 │   ├── TracerIntegerConversionError         index(), range(), list indices
 │   │   └── TracerSliceError                 start, stop or step of a slice (also IndexError)
@@ -64,6 +65,7 @@ PullbackError
 │   └── ProcessMismatchError (AssertionError, ValueError)   processes that differ in an operation that all do together
 ├── DeletedArrayError (RuntimeError)         an array whose memory was donated or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
+├── TracingForbiddenError (RuntimeError)     a function that would be traced for jit, under no_tracing
 ├── StoreException                           a Store of linear_util that is full, or empty
 ├── ListenerError (AssertionError)           a listener to unregister that was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr

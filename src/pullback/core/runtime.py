@@ -48,6 +48,10 @@ class Runtime:
         """Evaluate an operation whose operands, or result, are not all in NumPy's memory, and return it."""
         raise NotImplementedError
 
+    def in_memory(self, a: Any, b: Any) -> tuple[Any, Any] | None:
+        """Return the elements ``a`` and ``b`` of two operands if NumPy has to compute with them now; else None."""
+        raise NotImplementedError
+
     def is_recording(self) -> bool:
         """Whether this thread is tracing a program."""
         return False

@@ -468,7 +468,7 @@ class EvalTrace(Trace):
                 a = x._host_value
                 if type(y) is ArrayImpl:
                     b = y._host_value
-                    values: Any = in_memory(a, b)
+                    values: Any = runtime.in_memory(a, b)
                     weak = x.weak_type and y.weak_type and primitive.keeps_weak_type
                 elif type(y) in SCALARS and a.dtype.isbuiltin == 1:
                     values = (a, y) if type(a) is not Absent else None
@@ -493,7 +493,7 @@ class EvalTrace(Trace):
         except Exception as error:
             if "maximum supported dimension" in str(error):  # NumPy's: a result of more than 64 axes
                 return runtime.evaluate_absent(primitive, args, params)
-            out = _recover(error, primitive, args, values, params)
+            out = recover(error, primitive, args, values, params)
         if weak is None:
             weak = params["weak_type"]
         if primitive.multiple_results:
@@ -507,31 +507,7 @@ class EvalTrace(Trace):
 _new = object.__new__
 
 
-def _in_memory(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """Return the elements of two operands; None if NumPy does not have to compute with them now."""
-    return (a, b) if type(a) is not Absent and type(b) is not Absent else None
-
-
-in_memory: Callable[[Any, Any], tuple[Any, Any] | None] = _in_memory  # ``backends/host/pending`` has a quicker one
-
-
-def computed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Evaluate an operation with NumPy on operands that are in its memory, however large the result is."""
-    values, weak = host_operands(primitive, args)
-    assert values is not None
-    assert primitive.host_rule is not None
-    try:
-        out = state.silently(primitive.host_rule, *values, **params)
-    except Exception as error:
-        out = _recover(error, primitive, args, values, params)
-    if weak is None:
-        weak = params["weak_type"]
-    if primitive.multiple_results:
-        return [ArrayImpl(value, weak and value.dtype.kind != "b") for value in out]
-    return ArrayImpl(out, weak and out.dtype.kind != "b")
-
-
-def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
+def recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
     """Return the result of an operation whose host rule raised ``error``, or raise an error that explains it.
 
     The result is computed again if the error was only that ``state.silently``, which cannot be nested, was active.

@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.backends.host import reductions as host_reductions
-from pullback.backends.host.parallel import by_rows
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
-from pullback.core.array import Array, ArrayLike
+from pullback.core.array import LARGE, Array, ArrayLike
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
@@ -189,10 +187,6 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
-    return by_rows(partial(_softmax_of, axes=axes), x, axes)
-
-
-def _softmax_of(x: Any, *, axes: Positions) -> Any:
     exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
     exponentials = np.exp(exponentials, out=out)
@@ -200,10 +194,6 @@ def _softmax_of(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
-    return by_rows(partial(_log_softmax_of, axes=axes), x, axes)
-
-
-def _log_softmax_of(x: Any, *, axes: Positions) -> Any:
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
 
@@ -212,8 +202,9 @@ def _host_sum(x: Any, axes: Positions) -> Any:
     return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
 
 
-_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
-_log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
+# The operations on large arrays are fused by themselves, and run on all cores.
+_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations, below=LARGE)
+_log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, below=LARGE)
 
 
 def _is_usual(x: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ def elementwise(
 
 
 def host_fused(
-    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1
+    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1, below: float = math.inf
 ) -> Callable[..., Any]:
     """Make a function of one array that is a single NumPy call in eager evaluation, and several operations in traces.
 
@@ -114,13 +115,18 @@ def host_fused(
       host: the NumPy function, which takes an array and the parameters.
       otherwise: the same function, composed of other operations.
       results: the number of results.
+      below: arrays of so many elements, or more, are evaluated by several operations too.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition_rule = otherwise
-    return lambda x, **params: (
-        p.bind(x, **params) if state.trace.quick and is_on_default_device(x) else otherwise(x, **params)
-    )
+
+    def function(x: Any, **params: Any) -> Any:
+        if state.trace.quick and is_on_default_device(x) and x.size < below:
+            return p.bind(x, **params)
+        return otherwise(x, **params)
+
+    return function
 
 
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.special
 
-from pullback import nn
 from pullback.backends.host import parallel
 from pullback.backends.host.parallel import MANY
 from pullback.scipy import special
@@ -99,15 +98,3 @@ atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "(20000,)", done.stderr
-
-
-@pytest.mark.parametrize("shape", [(8, 1 << 16), (700, 1000), (2, 3, 1 << 17), (1, 1 << 20), (1 << 20,)])
-def test_rows(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    x = numbers(*shape)
-    axes = (x.ndim - 1,)
-    for function in (nn.softmax, nn.log_softmax):
-        got = function(x, axes)
-        np.testing.assert_allclose(got, getattr(scipy.special, function.__name__)(x, axes), rtol=1e-5)
-        with monkeypatch.context() as patched:
-            patched.setattr(parallel, "cores", lambda: 1)
-            np.testing.assert_array_equal(got, function(x, axes))

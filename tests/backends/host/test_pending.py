@@ -282,6 +282,29 @@ def test_elements_that_nothing_refers_to_are_not_kept() -> None:
     assert middle.known is None
 
 
+def test_slow_elements_that_another_expression_needs_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[Any] = []
+    learn = pending.Pending.learn
+
+    def recorded(node: pending.Pending, found: Any) -> None:
+        learned.append(found)
+        learn(node, found)
+
+    monkeypatch.setattr(pending.Pending, "learn", recorded)
+    x = numbers(8)
+    for slow, count in ((True, 3), (False, 2)):
+        learned.clear()
+        middle = jnp.exp(x) if slow else x + 1.0
+        first, second = middle * 2.0, middle * 3.0
+        del middle
+        first.block_until_ready()
+        assert (elements(second).operands[0].known is not None) == slow
+        np.testing.assert_array_equal(second, (np.exp(x) if slow else np.asarray(x) + np.float32(1)) * np.float32(3))
+        assert len(learned) == count
+    (jnp.exp(x) * 2.0).block_until_ready()
+    assert len(learned) == 3  # the exponentials are not kept
+
+
 def test_expressions_are_bounded_in_length() -> None:
     x = numbers(20)
     expected = np.asarray(x)

@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import rules
+from pullback.backends.host import own, rules
 from pullback.backends.host.parallel import cores
 
-try:
-    from pullback.backends.host import loops
-except ImportError:  # it was installed without a compiler
-    loops = None  # type: ignore[assignment]
+loops = own.loops
 
 BLOCK = 1 << 13
 """The bytes of a block: those of a few values fit into a processor's first cache."""
@@ -78,7 +75,7 @@ class Program:
         dtypes = [self.dtypes[x] for x in operands if type(x) is int]
         positions = [x if type(x) is int else self.number(x, dtypes[0]) for x in operands]
         if type(function) is str:
-            loop = _own_loop(function)
+            loop = own.loop(function)
         else:
             loop = _loop(function, *[self.dtypes[x] for x in positions], dtype)
         if loop is None:
@@ -89,7 +86,7 @@ class Program:
 
     def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
         """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
-        loop = _own_loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
         assert loop is not None
         pieces = self.value(self.dtypes[x])
         self.steps.append((loop, (x, pieces)))
@@ -163,11 +160,6 @@ class Number:
 def _loop(ufunc: np.ufunc, *dtypes: np.dtype[Any]) -> Loop | None:
     """Return NumPy's loop for operands and a result of some dtypes; None if there is none for just these."""
     return loops.find(ufunc, bytes([dtype.num for dtype in dtypes]))
-
-
-@lru_cache(maxsize=1024)
-def _own_loop(name: str) -> Loop | None:
-    return loops.own(name)
 
 
 # Rules ---------------------------------------------------------------------------------------------------------------
@@ -559,7 +551,7 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
         values += [*factor, x.itemsize]
         steps = [(product, (0, 1, 2))]
     out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
-    loop = _own_loop(f"{kind} {x.dtype.char}")
+    loop = own.loop(f"{kind} {x.dtype.char}")
     assert loop is not None
     steps.append((loop, (len(values) - 1, len(values))))
     loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
@@ -577,7 +569,7 @@ def reduce_columns(kind: str, x: Any) -> Any:
       An array of two axes.
     """
     groups, group, columns = x.shape
-    loop = _own_loop(f"stacked {kind} {x.dtype.char}")
+    loop = own.loop(f"stacked {kind} {x.dtype.char}")
     assert loop is not None
     if group <= STACK:  # a block may have several groups
         out, x, size = np.empty((groups, columns), x.dtype), x.reshape(-1, columns), group
@@ -625,7 +617,7 @@ def _copied(out: Any, x: Any) -> bool:
     if sizes[-1] < _LEAST_RUN:
         return False
     values = [(x if part is None else x[part]).reshape(view), out.reshape(out_view, copy=False)]
-    loop = _own_loop(f"copy {size}")
+    loop = own.loop(f"copy {size}")
     assert loop is not None
     loops.run(sizes, values, [(loop, (0, 1))], ALONE * BLOCK, _helpers(out.size))
     return True
@@ -659,7 +651,7 @@ def running_sum(out: Any, x: Any) -> bool:
     Returns:
       Whether it was done; not if there is no loop for the dtype.
     """
-    loop = _own_loop(f"running sum {x.dtype.char}") if loops is not None and x.size else None
+    loop = own.loop(f"running sum {x.dtype.char}") if loops is not None and x.size else None
     if loop is None:
         return False
     size = (-1, x.shape[-1])
@@ -678,7 +670,7 @@ def search(sorted_: Any, values: Any, side: str) -> Any:
     """
     dtype = values.dtype
     name = dtype.char if dtype.kind == "f" else dtype.kind + str(dtype.itemsize)
-    loop = _own_loop(f"{side} {name}") if loops is not None and dtype.isnative else None
+    loop = own.loop(f"{side} {name}") if loops is not None and dtype.isnative else None
     if loop is None or not 0 < sorted_.size < 2**31:
         return None
     elements, flat = np.ascontiguousarray(sorted_), np.ascontiguousarray(values).reshape(1, -1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from sys import getrefcount
@@ -24,14 +24,26 @@ import numpy as np
 from pullback.backends.host import native, reductions
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
-from pullback.backends.host.rules import FLOAT_UFUNCS, UFUNCS, div, identity, rem
-from pullback.core import array, trace, traits
+from pullback.backends.host.rules import (
+    FLOAT_UFUNCS,
+    UFUNCS,
+    div,
+    identity,
+    integer_pow,
+    max_share,
+    min_share,
+    rem,
+    rsqrt,
+    square,
+)
+from pullback.core import array, traits
 from pullback.core.array import MOST_HOST_AXES, SCALARS, Absent, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import AllocationError
+from pullback.core.host_operands import host_operands
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import provides
-from pullback.core.trace import EvalTrace, Primitive, is_within_rule, state
+from pullback.core.trace import EvalTrace, Primitive, is_within_rule, recover, state
 from pullback.core.types import ShapedArray
 
 LARGE = array.LARGE if native.loops is not None else 3 * array.LARGE
@@ -52,7 +64,14 @@ MOST_KEPT = 2
 
 if native.loops is not None:
     native.loops.limit(LARGE)
-    trace.in_memory = native.loops.in_memory  # None also for small arrays that broadcast to a large one
+    provides(native.loops.in_memory)  # it returns None also for small arrays that broadcast to a large one
+else:
+
+    @provides
+    def in_memory(a: Any, b: Any) -> tuple[Any, Any] | None:
+        """Return the elements of two operands if NumPy has to compute with them now."""
+        return (a, b) if type(a) is not Absent and type(b) is not Absent else None
+
 
 _new = object.__new__
 Index = tuple[int | slice, ...]
@@ -65,6 +84,7 @@ class Pending:
     Attributes:
       rule, params: the host rule and the parameters of the operation.
       weight: its work for each element, as in ``LEAST_WORK``.
+      is_slow: whether to compute an element takes longer than to write it and to read it again.
       operands: other pending elements, NumPy arrays and numbers; empty once the elements are known.
       shape, dtype: those of the elements.
       members: the identities of the pending elements that the elements depend on, and their own.
@@ -73,11 +93,14 @@ class Pending:
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
-    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "params", "rule", "shape", "weight")
+    __slots__ = (
+        "dtype", "holder", "is_slow", "kept", "known", "members", "operands", "params", "rule", "shape", "weight"
+    )  # fmt: skip
 
     rule: Callable[..., Any]
     params: dict[str, Any]
     weight: int
+    is_slow: bool
     holder: weakref.ref[Absent]
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
@@ -171,7 +194,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         if out is not None:
             return out
     if not large:
-        out = trace.computed(primitive, tuple(args), params)
+        out = _computed(primitive, tuple(args), params)
         return list(map(hold, out)) if primitive.multiple_results else hold(out)
     kind = native.REDUCTIONS.get(usual(primitive.host_rule))
     if kind is not None:
@@ -181,6 +204,22 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     plain = [ArrayImpl(x._value, x.weak_type) if type(x) is ArrayImpl else x for x in args]
     out = EvalTrace.process(state.bottom, primitive, tuple(plain), params)
     return list(map(hold, out)) if primitive.multiple_results else hold(out)
+
+
+def _computed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Evaluate an operation with NumPy on operands that are in its memory, however large the result is."""
+    values, weak = host_operands(primitive, args)
+    assert values is not None
+    assert primitive.host_rule is not None
+    try:
+        out = state.silently(primitive.host_rule, *values, **params)
+    except Exception as error:
+        out = recover(error, primitive, args, values, params)
+    if weak is None:
+        weak = params["weak_type"]
+    if primitive.multiple_results:
+        return [ArrayImpl(value, weak and value.dtype.kind != "b") for value in out]
+    return ArrayImpl(out, weak and out.dtype.kind != "b")
 
 
 def are_spread(args: Sequence[Any]) -> bool:
@@ -204,9 +243,9 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     found = _pending_type(primitive, tuple(params.items()), tuple(kinds))
     if found is None or (int in kinds and not _are_integers_held(args)):
         return None
-    aval, weight, rule = found
+    aval, weight, is_slow, rule = found
     pending = Pending(aval.shape, aval.dtype)
-    pending.rule, pending.params, pending.weight = rule, params, weight
+    pending.rule, pending.params, pending.weight, pending.is_slow = rule, params, weight, is_slow
     operands: list[Any] = []
     for x in args:
         if type(x) is ArrayImpl:
@@ -230,8 +269,8 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 @lru_cache(maxsize=4096)
 def _pending_type(
     primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]
-) -> tuple[ShapedArray, int, Any] | None:
-    """Return the type of the result of an elementwise operation if its elements may be pending, weight and host rule.
+) -> tuple[ShapedArray, int, bool, Any] | None:
+    """Return what is known of an elementwise operation whose result may be pending.
 
     They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
 
@@ -241,7 +280,7 @@ def _pending_type(
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
 
     Returns:
-      The type, the work for each element as in ``LEAST_WORK``, and the rule; None if they may not.
+      The type of the result, ``weight`` and ``is_slow`` as in :class:`Pending`, and the host rule; or None.
     """
     if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
         return None
@@ -262,7 +301,11 @@ def _pending_type(
     if rule in (div, rem) and aval.dtype.kind in "iu" and native.loops is None:
         return None  # NumPy takes so long that memory does not matter
     rule = getattr(rule, "of_many", rule)
-    return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
+    is_slow = traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK
+    return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, rule
+
+
+_QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
 
 
 def _are_integers_held(args: Sequence[Any]) -> bool:
@@ -373,13 +416,15 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
     """
     if native.loops is None:
         return False, None
-    operands, described, operations, kept = _described(steps)
+    uses = _uses(steps)
+    kept = _kept(steps, uses)
+    operands, described, operations = _described(steps)
     root = steps[-1][0]
-    plan = native.planned(root.shape, operations, described, kept, axes, kind)
+    plan = native.planned(root.shape, operations, described, tuple(kept), axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
-    outs.append(_released(kept, operands, plan.free, steps))
+    outs.append(_released(kept, operands, plan.free, steps, uses))
     pieces = plan.run(operands, outs)
     for k, out in zip(kept, outs, strict=True):
         steps[k][0].learn(out)
@@ -388,13 +433,12 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
 
 def _described(
     steps: list[Step],
-) -> tuple[list[Any], tuple[native.Operand, ...], tuple[native.Operation, ...], tuple[int, ...]]:
+) -> tuple[list[Any], tuple[native.Operand, ...], tuple[native.Operation, ...]]:
     """Return the operands of an expression, and what :func:`native.planned` asks about it."""
     index: dict[int, int] = {}
     operands: list[Any] = []
     described: list[native.Operand] = []
     operations: list[native.Operation] = []
-    kept: list[int] = []
     for k, (node, given) in enumerate(steps):
         indices = []
         for x in given:
@@ -408,30 +452,55 @@ def _described(
             indices.append(i)
         index[id(node)] = k
         operations.append((node.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
-        if node.is_needed() or k == len(steps) - 1:
+    return operands, tuple(described), tuple(operations)
+
+
+def _uses(steps: list[Step]) -> Mapping[int, int]:
+    """Return how often the tuples of operands of an expression refer to an object, by the object's identity."""
+    return Counter([id(x) for _, given in steps for x in given])
+
+
+def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
+    """Return the indices of the pending elements of an expression that stay once they are computed.
+
+    They are those that an array has, those of slow operations that another expression needs, and the last.
+
+    Args:
+      steps: the expression.
+      uses: its ``_uses``.
+    """
+    kept = []
+    for k, (node, _) in enumerate(steps):
+        if k == len(steps) - 1 or node.is_needed() or (node.is_slow and _is_used_elsewhere(node, uses)):
             kept.append(k)
-    return operands, tuple(described), tuple(operations), tuple(kept)
+    return kept
 
 
-def _released(kept: Sequence[int], operands: list[Any], free: Sequence[int], steps: list[Step]) -> Any:
+def _is_used_elsewhere(node: Pending, uses: Mapping[int, int]) -> bool:
+    """Whether another expression refers to pending elements; ``uses`` is as in :func:`_kept`."""
+    return getrefcount(node) > uses[id(node)] + _OWN_REFERENCES + 1  # that of the caller
+
+
+def _released(
+    kept: Sequence[int], operands: list[Any], free: Sequence[int], steps: list[Step], uses: Mapping[int, int]
+) -> Any:
     """Return memory for the last of some pending elements: that of an operand that nobody else has, or new.
 
     Args:
       kept: the indices of the pending elements that are computed to stay.
       operands: the operands of their expression.
       free: the indices of those that may be overwritten.
-      steps: the expression, whose tuples of operands refer to ``operands``.
+      steps, uses: the expression, as in :func:`_kept`.
     """
     root = steps[-1][0]
-    count = Counter([id(x) for _, given in steps for x in given])
     for k, (node, _) in enumerate(steps):
-        if k not in kept and getrefcount(node) > count[id(node)] + _OWN_REFERENCES:
+        if k not in kept and _is_used_elsewhere(node, uses):
             break  # another expression refers to it, and computes it again
     else:
         for i in free:
             x = operands[i]
             fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
-            if fits and x.base is None and getrefcount(x) == count[id(x)] + _OWN_REFERENCES:
+            if fits and x.base is None and getrefcount(x) == uses[id(x)] + _OWN_REFERENCES:
                 return x
     return np.empty(root.shape, root.dtype)
 
@@ -468,21 +537,23 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
 
 def _evaluate_whole(steps: list[Step]) -> None:
     """Compute each of a few pending elements on whole arrays."""
+    kept = set(_kept(steps, _uses(steps)))
     found: dict[int, Any] = {}
-    for node, operands in steps:
+    for k, (node, operands) in enumerate(steps):
         values = [found[id(x)] if id(x) in found else x.known if type(x) is Pending else x for x in operands]
         found[id(node)] = out = node.rule(*values, **node.params)
-        if node is steps[-1][0] or node.is_needed():
+        if k in kept:
             node.learn(out)
 
 
 def _evaluate_by_blocks(steps: list[Step]) -> None:
     """Compute pending elements of one shape by blocks, each of which passes through all operations."""
     root = steps[-1][0]
+    kept = set(_kept(steps, _uses(steps)))
     computed = {id(node) for node, _ in steps}
     leaves = list({id(x): x for _, operands in steps for x in operands if id(x) not in computed}.values())
     index = {id(x): i for i, x in enumerate([*leaves, *[node for node, _ in steps]])}
-    outs = [np.empty(node.shape, node.dtype) if node is root or node.is_needed() else None for node, _ in steps]
+    outs = [np.empty(node.shape, node.dtype) if k in kept else None for k, (node, _) in enumerate(steps)]
     program, scratch = _program(steps, index, [out is None for out in outs])
     arrays = [_collapsed(x.known if type(x) is Pending else x) for x in leaves]
     shape, arrays, views = _flattened(root.shape, arrays, outs)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import parallel
+from pullback.backends.host import own, parallel
 from pullback.backends.host.parallel import in_parallel
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
@@ -249,6 +249,9 @@ def sign(x: Any) -> Any:
         return np.sign(x)
     if x.size < _MANY_CHOICES:
         return np.where(x == 0, x, np.sign(x)).astype(x.dtype, copy=False)
+    done = own.apply(f"sign {x.dtype.char}", x.dtype, x)
+    if done is not None:
+        return done
     bits = np.dtype(f"u{x.dtype.itemsize}")  # NumPy's sign loses that of -0.0
     return (np.sign(x).view(bits) | (x.view(bits) & bits.type(1 << 8 * bits.itemsize - 1))).view(x.dtype)
 
@@ -319,6 +322,11 @@ def _with_sign_of_zeros(out: Any, x: Any, y: Any, both: np.ufunc) -> Any:
     """Correct ``out`` where ``x`` and ``y`` are zero: -0.0 if ``both`` maps their sign bits to True, else 0.0."""
     if np.ndim(y) == 0 and y:
         return out
+    if out.size >= own.MANY:
+        name = "maximum" if both is np.logical_and else "minimum"
+        done = own.apply(f"{name} {out.dtype.char}", out.dtype, *_pair(x, y))
+        if done is not None:
+            return done
     zero = out.dtype.type(0)
     signed = np.where(both(np.signbit(x), np.signbit(y)), -zero, zero)
     return np.where((x == 0) & (y == 0), signed, out)[()]
@@ -384,6 +392,10 @@ def max_share(x: Any, y: Any) -> Any:
     NaN counts as larger than numbers, and two NaN as equal.
     """
     x, y = _pair(x, y)
+    if x.size >= own.MANY:
+        done = own.apply(f"max_share {x.dtype.char}", x.dtype, x, y)
+        if done is not None:
+            return done
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
@@ -393,6 +405,10 @@ def min_share(x: Any, y: Any) -> Any:
     NaN counts as smaller than numbers, and two NaN as equal.
     """
     x, y = _pair(x, y)
+    if x.size >= own.MANY:
+        done = own.apply(f"min_share {x.dtype.char}", x.dtype, x, y)
+        if done is not None:
+            return done
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
 
@@ -411,10 +427,14 @@ def select(which: Any, x: Any, y: Any) -> Any:
     dtype = getattr(x, "dtype", None) or getattr(y, "dtype", None)
     if dtype is None or which.size < _MANY_CHOICES or dtype.itemsize not in (1, 2, 4, 8):
         return np.where(which, x, y)
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    done = own.apply(f"select {dtype.itemsize}", dtype, which, x, y)
+    if done is not None:
+        return done
     bits = np.dtype(f"u{dtype.itemsize}")
     mask = which.astype(bits)
     np.negative(mask, out=mask)
-    a, b = np.asarray(x, dtype).view(bits), np.asarray(y, dtype).view(bits)
+    a, b = x.view(bits), y.view(bits)
     out = np.bitwise_and(a ^ b, mask)
     return np.bitwise_xor(out, b, out=out).view(dtype)
 
