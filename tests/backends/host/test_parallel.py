@@ -91,10 +91,25 @@ import atexit
 import pullback.numpy as pnp
 from pullback.backends.host import parallel
 from pullback.backends.host.parallel import MANY
-from pullback import nn
 from pullback.scipy import special
 parallel.cores = lambda: 3
 atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "(20000,)", done.stderr
+
+
+@pytest.mark.parametrize("shape", [(8, 1 << 13), (700, 1000), (2, 3, 1 << 14), (1, 1 << 17), (1 << 17,)])
+def test_rows(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = numbers(*shape)
+    calls = []
+
+    def function(rows: Any) -> Any:
+        calls.append(len(rows))
+        return np.sort(rows, -1)
+
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
+    np.testing.assert_array_equal(parallel.by_rows(function, x, (x.ndim - 1,)), np.sort(x, -1))
+    halves = 2 if shape[0] > 1 and x.ndim > 1 else 1
+    assert sum(calls) == shape[0]
+    assert len(calls) == halves

@@ -52,6 +52,31 @@ def in_parallel(
     return [out.reshape(shape) for out in outs]
 
 
+def by_rows(function: Callable[[Any], Any], x: Any, axes: Sequence[int]) -> Any:
+    """Evaluate a function of an array, with a chunk of the first axis on each core if the array is large.
+
+    Args:
+      function: returns an array of the shape and dtype of its operand, each row of which depends on that row alone.
+      x: the array.
+      axes: the axes along which elements depend on each other; if the first is among them, the array is not divided.
+    """
+    count = min(cores(), x.shape[0]) if x.ndim else 1
+    if count < 2 or x.size < MANY_ROWS or 0 in axes or not x.flags.c_contiguous:
+        return function(x)
+    ends = [x.shape[0] * i // count for i in range(count + 1)]
+    out = np.empty_like(x)
+
+    def compute(i: int) -> None:
+        rows = slice(ends[i], ends[i + 1])
+        out[rows] = function(x[rows])
+
+    return out if on_cores(compute, [(i,) for i in range(count)]) else function(x)
+
+
+MANY_ROWS = 1 << 16
+"""The least elements for :func:`by_rows`: to sort half as many takes milliseconds, and a thread 45 us to wake up."""
+
+
 def on_cores(compute: Callable[..., None], chunks: Sequence[tuple[Any, ...]]) -> bool:
     """Call ``compute`` with the arguments of each chunk, each on a thread, the first on this one.
 
