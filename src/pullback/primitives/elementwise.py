@@ -19,6 +19,7 @@ import numpy as np
 from pullback.backends.host import narrow as host_narrow
 from pullback.backends.host import native
 from pullback.backends.host import rules as host
+from pullback.backends.host import special as host_special
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
 from pullback.core.check_rules import Failure, checks
@@ -906,21 +907,21 @@ def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
 
 
 gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
-gaussian_p.host_rule = host.gaussian
+gaussian_p.host_rule = host_special.gaussian
 erf_p = elementwise(
     "erf", doc=("The error function.", "0.0", "0.0"),
-    of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
+    of=FLOAT, host=host_special.erf, hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
-compiled_from(erf_p, 200_000)  # 1,000,000: 3510 / 425
+compiled_from(erf_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 3510 / 425
 erfc_p = elementwise(
     "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
-    of=FLOAT, host=host.erfc, hlo=COMPOSED,
+    of=FLOAT, host=host_special.erfc, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
-compiled_from(erfc_p, 200_000)  # 1,000,000: 6878 / 963
+compiled_from(erfc_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 6878 / 963
 ndtr_p = elementwise(
-    "ndtr", of=FLOAT, host=host.ndtr, hlo=COMPOSED,
+    "ndtr", of=FLOAT, host=host_special.ndtr, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(1 / math.sqrt(2 * math.pi), gaussian(x, 0.5))),
 )  # fmt: skip
 erf_inv_p = elementwise(
@@ -931,13 +932,17 @@ erf_inv_p = elementwise(
 compiled_from(erf_inv_p, 50_000)  # 100,000: 1846 / 244
 lgamma_p = elementwise(
     "lgamma", doc=("The logarithm of the size of the gamma function.", "1.0", "0.0"),
-    of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
+    of=FLOAT, host=host_special.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
 )  # fmt: skip
-compiled_from(lgamma_p, 200_000)  # 1,000,000: 12048 / 4780
+compiled_from(lgamma_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 12048 / 4780
 digamma_p = elementwise(
     "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
-    of=FLOAT, host=host.digamma, hlo=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
+    of=FLOAT, host=host_special.digamma, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, trigamma_p.bind(x)),
+)  # fmt: skip
+trigamma_p = elementwise(
+    "trigamma", of=FLOAT, host=host_special.trigamma, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 2), x)), cost=Cost.SPECIAL,
 )  # fmt: skip
 polygamma_p = elementwise(
     "polygamma", doc=("The derivative of digamma of order ``x``, at ``y``.", "1.0, 1.0", "1.644934"),

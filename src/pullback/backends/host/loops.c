@@ -305,6 +305,8 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "special.h"
+
 typedef struct {
     const char *name;
     void *loop; /* a Loop or a Reduction */
@@ -333,6 +335,9 @@ static const Named OWN_LOOPS[] = {
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"trigamma f", trigamma_f}, {"hypot f", hypot_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */

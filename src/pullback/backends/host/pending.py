@@ -226,8 +226,6 @@ def _pending_type(
     Returns:
       The type, the work for each element as in ``LEAST_WORK``, and the rule; None if they may not.
     """
-    if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
-        return None
     if primitive.multiple_results or primitive.host_rule is None:
         return None
     if not all(kind in SCALARS if type(kind) is type else _is_supported(kind[1]) for kind in kinds):
@@ -240,11 +238,14 @@ def _pending_type(
         return None
     if not LARGE <= aval.size <= MOST_ELEMENTS or not _is_supported(aval.dtype):
         return None
-    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
     if rule in (div, rem) and aval.dtype.kind in "iu":  # which takes so long that memory does not matter
         return None
     rule = getattr(rule, "of_many", rule)
+    is_slow = traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None
+    if is_slow and (native.loops is None or rule not in native.QUICK_IN_SINGLE or aval.dtype.char != "f"):
+        return None
+    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, rule
 
 

@@ -372,9 +372,18 @@ LOG_2 = math.log(2)
 def hypot(x: Any, y: Any) -> Any:
     """Compute sqrt(x² + y²) without overflow of the squares; it is infinite if either operand is."""
     x, y = map(np.abs, _pair(x, y))
+    if x.dtype == np.float32:
+        return _hypot_in_single(x, y)
     large, one, infinity = maximum(x, y), x.dtype.type(1), x.dtype.type(np.inf)
     ratio = minimum(x, y) / select(np.asarray(large == 0), one, large)
     out = large * np.sqrt(ratio * ratio + one)
+    return select(np.asarray((x == infinity) | (y == infinity)), infinity, out)
+
+
+def _hypot_in_single(x: Any, y: Any) -> Any:
+    """The same for single precision by squares in double precision, where they are exact and do not overflow."""
+    out = np.sqrt(np.square(x, dtype=np.float64) + np.square(y, dtype=np.float64)).astype(x.dtype)
+    infinity = x.dtype.type(np.inf)
     return select(np.asarray((x == infinity) | (y == infinity)), infinity, out)
 
 

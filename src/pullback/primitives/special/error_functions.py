@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host.special import by_loop
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
@@ -145,7 +146,7 @@ def _host_erfcx(x: Any) -> Any:
 
 _scipy_erfcx = host.special("erfcx")
 erfcx_p: Primitive = elementwise(
-    "erfcx", of=FLOAT, host=_host_erfcx,
+    "erfcx", of=FLOAT, host=by_loop(_host_erfcx, "erfcx"),
     hlo=lambda hlo, x: in_double(partial(_erfcx_value, single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, erfcx_derivative_p.bind(x, order=1)),
 )  # fmt: skip

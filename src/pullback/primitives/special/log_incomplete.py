@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host.special import by_loop, has_loop
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -98,11 +99,11 @@ def _host_log_ndtr(x: Any) -> Any:
 
 _scipy_log_ndtr = host.special("log_ndtr")
 log_ndtr_p: Primitive = elementwise(
-    "log_ndtr", of=FLOAT, host=_host_log_ndtr,
+    "log_ndtr", of=FLOAT, host=by_loop(_host_log_ndtr, "log_ndtr"),
     hlo=lambda hlo, x: in_double(partial(formula(_log_ndtr), single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, normal_hazard(x)),
 )  # fmt: skip
-compiled_from(log_ndtr_p, 50_000)  # 100,000: 1358 / 455, of 64 bits 3320 / 1399
+compiled_from(log_ndtr_p, 50_000, unless=has_loop)  # 100,000: 1358 / 455, of 64 bits 3320 / 1399
 
 
 # Densities -----------------------------------------------------------------------------------------------------------
