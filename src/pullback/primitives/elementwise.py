@@ -284,13 +284,24 @@ cbrt_p = elementwise(
 
 
 def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
-    slope = mul(ans, logistic(neg(x)))  # ans (1 - ans), without cancellation
-    return mul(t, slope)
+    if dtypes.is_complex(x.dtype):
+        return mul(t, mul(ans, logistic(neg(x))))
+    return mul(t, logistic_slope_p.bind(x))
+
+
+def _logistic_slope(x: Any) -> Any:
+    """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
+    ans = logistic(x)
+    return mul(ans, where(gt(x, 0), mul(exp(neg(x)), ans), sub(1, ans)))
 
 
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
     of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
+)  # fmt: skip
+logistic_slope_p = elementwise(
+    "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(_logistic_slope, x),
+    jvp=lambda t, x, ans: mul(t, mul(ans, neg(tanh(mul(x, 0.5))))),
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
@@ -342,6 +353,21 @@ def _logistic_taylor(ans: Series, x: Series) -> Coefficient:
     rest = Series([logistic(neg(x[0]))], lambda k: difference(ZERO, ans[k]))  # 1 - ans
     slope = Series([mul(ans[0], rest[0])], lambda k: of_product(ans, rest, k))
     return integral(slope, derivative(x))
+
+
+@taylor(logistic_slope_p)
+def _logistic_slope_taylor(ans: Series, x: Series) -> Coefficient:
+    """Return the function that computes the coefficients of ``value * rest``, where ``rest`` is ``1 - value``."""
+    value = Series([logistic(x[0])])
+    rest = Series([logistic(neg(x[0]))])
+    along = integral(ans, derivative(x))
+
+    def coefficient(k: int) -> Any:
+        value.known.append(along(k))
+        rest.known.append(difference(ZERO, value[k]))
+        return of_product(value, rest, k)
+
+    return coefficient
 
 
 integer_pow_p = Primitive("integer_pow", elementwise=True, cost=Cost.SIMPLE)

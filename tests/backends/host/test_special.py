@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import pullback
 import pullback.nn as nn
 import pullback.numpy as jnp
 import pullback.scipy.special as special
@@ -16,6 +17,7 @@ from pullback.backends.host import native, pending, rules
 from pullback.backends.host import special as loops
 from pullback.core.array import ArrayImpl
 from pullback.core.config import override
+from pullback.primitives.special.log_incomplete import normal_hazard
 from tests.helpers import small_blocks, value
 
 pytestmark = [
@@ -48,6 +50,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "gaussian": (lambda x: loops.gaussian(x, factor=1.0), lambda x: np.exp(-x * x)),
     "half_gaussian": (lambda x: loops.gaussian(x, factor=0.5), lambda x: np.exp(-0.5 * x * x)),
     "erfcx": (lambda x: native.applied("erfcx", x), scipy.special.erfcx),
+    "normal_hazard": (
+        lambda x: native.applied("normal_hazard", x),
+        lambda x: np.where(
+            x < 0, np.sqrt(2 / np.pi) / scipy.special.erfcx(-x * np.sqrt(0.5)),
+            np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi) / scipy.special.ndtr(x),
+        ),
+    ),
     "log_ndtr": (
         lambda x: native.applied("log_ndtr", x),
         lambda x: np.where(x > 0, np.log1p(-scipy.special.ndtr(-x)), scipy.special.log_ndtr(x)),
@@ -78,8 +87,8 @@ def test_loops_are_accurate_to_the_last_digit(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_edges_are_those_of_few_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name in ("erfcx", "log_ndtr"):
-        few = special.erfcx if name == "erfcx" else special.log_ndtr
+    few = {"erfcx": special.erfcx, "log_ndtr": special.log_ndtr, "normal_hazard": normal_hazard}.get(name)
+    if few is not None:
         expected = np.asarray(few(jnp.asarray(EDGES)))
     else:
         expected = FUNCTIONS[name][0](EDGES)
@@ -122,14 +131,33 @@ def test_pending_elements_have_the_bits_of_those_computed_at_once(name: str, by_
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_derivatives_of_many_numbers_are_those_of_few(name: str) -> None:
-    import pullback
-
     x = jnp.asarray(np.linspace(-4, 5, 301, dtype=np.float32) + np.float32(0.01))
     slope = lambda x: pullback.vjp(PUBLIC[name], x)[1](jnp.ones_like(x))[0]
     few = np.asarray(slope(x))
     with small_blocks():
         many = np.asarray(slope(pending.hold(ArrayImpl(value(x)))))
     np.testing.assert_allclose(many, few, 3e-6, 1e-7 * np.abs(few[np.isfinite(few)]).max())
+
+
+def test_compiled_logarithms_of_probabilities_keep_nan() -> None:
+    x = np.array([np.nan, 0.5, -30], np.float32)
+    expected = scipy.special.log_ndtr(x.astype(np.float64))
+    np.testing.assert_allclose(pullback.jit(special.log_ndtr)(x), expected, 1e-6)
+    np.testing.assert_allclose(pullback.jit(special.log_ndtr)(x.astype(np.float16)), expected, 2e-3)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pullback.jit])
+def test_derivatives_of_the_hazard_of_the_normal_distribution(wrap: Callable[..., Any]) -> None:
+    """The second derivative of log_ndtr, -h (x + h), whose terms cancel at negative numbers."""
+    x = np.array([-30.0, -3.0, -0.5, 0.0, 0.5, 3.0], np.float32)
+    slope = lambda x: pullback.vjp(normal_hazard, x)[1](jnp.ones_like(x))[0]
+    third = lambda x: pullback.vjp(slope, x)[1](jnp.ones_like(x))[0]
+    wide = x.astype(np.float64)
+    h = FUNCTIONS["normal_hazard"][1](wide)
+    first = -h * (wide + h)
+    second = -first * (wide + h) - h * (1 + first)
+    np.testing.assert_allclose(wrap(slope)(jnp.asarray(x)), first, 2e-6)
+    np.testing.assert_allclose(wrap(third)(jnp.asarray(x)), second, 2e-5, 1e-8)
 
 
 def test_many_doubles_are_left_to_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,8 +169,6 @@ def test_many_doubles_are_left_to_other_rules(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_trigamma_is_the_derivative_of_digamma() -> None:
-    import pullback
-
     x = jnp.asarray(np.array([0.3, 1.7, 5.0, -0.4, -3.3]), np.float32)
     slope = lambda x: pullback.vjp(special.digamma, x)[1](jnp.ones_like(x))[0]
     np.testing.assert_allclose(slope(x), _trigamma(np.asarray(x, np.float64)), 1e-6)

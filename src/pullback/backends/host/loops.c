@@ -337,7 +337,7 @@ static const Named OWN_LOOPS[] = {
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
     {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
-    {"trigamma f", trigamma_f}, {"hypot f", hypot_f},
+    {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */

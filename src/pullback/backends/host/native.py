@@ -222,6 +222,12 @@ def _logistic(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     return program.apply(np.reciprocal, dtype, program.apply(np.add, dtype, exp, Number(1)))
 
 
+def _logistic_slope(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, program.apply(np.absolute, dtype, x)))
+    divisor = _square(program, dtype, program.apply(np.add, dtype, exp, Number(1)))
+    return program.apply(np.true_divide, dtype, exp, divisor)
+
+
 def _rsqrt(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     return program.apply(np.reciprocal, dtype, program.apply(np.sqrt, dtype, x))
 
@@ -304,7 +310,8 @@ def convert(program: Program, dtype: np.dtype[Any], x: Any, *, new_dtype: Any, w
 TRANSLATIONS: dict[Any, Translation] = {
     rules.identity: lambda program, dtype, x: x, rules.maximum: by_own("maximum"), rules.minimum: by_own("minimum"),
     rules.max_share: by_own("max_share"), rules.min_share: by_own("min_share"), rules.sign: by_own("sign"),
-    rules.logistic: _for_floats(_logistic), rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
+    rules.logistic: _for_floats(_logistic), rules.logistic_slope: _for_floats(_logistic_slope),
+    rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
     rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]
 }  # fmt: skip

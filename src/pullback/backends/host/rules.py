@@ -171,6 +171,13 @@ def logistic(x: Any) -> Any:
     return _real_on_axis(np.where(small, e, 1) / (1 + e), x)
 
 
+def logistic_slope(x: Any) -> Any:
+    """The derivative of :func:`logistic`, exp(-abs(x)) / (1 + exp(-abs(x)))**2, which does not overflow."""
+    e = np.exp(-np.abs(x))
+    divisor = e + x.dtype.type(1)
+    return e / (divisor * divisor)
+
+
 def _is_complex(x: Any) -> bool:
     """Whether a NumPy array or scalar is complex. Looks at a scalar's class, since its ``dtype`` is slow to read."""
     kind = type(x)

@@ -97,6 +97,13 @@ INLINE double ndtr_of(double x) {
     return x > 0 ? 1 - tail : tail;
 }
 
+/* The normal density divided by the distribution function. */
+INLINE double normal_hazard_of(double x) {
+    double scaled = scaled_tail(fabs(x) * ROOT_HALF), density = half_gaussian_of(x);
+    double above = density * 0.39894228040143268 / (1 - 0.5 * density * scaled);
+    return x < 0 ? 0.79788456080286536 / scaled : above;
+}
+
 INLINE double log_ndtr_of(double x) {
     double scaled = 0.5 * scaled_tail(fabs(x) * ROOT_HALF), tail = scaled * half_gaussian_of(x);
     double logarithm = log_of(x < 0 ? scaled : 1 - tail);
@@ -246,6 +253,7 @@ SINGLE(erfc_f, OF_ALL(erfc_of))
 SINGLE(erfcx_f, OF_ALL(erfcx_of))
 SINGLE(ndtr_f, OF_ALL(ndtr_of))
 SINGLE(log_ndtr_f, OF_ALL(log_ndtr_of))
+SINGLE(normal_hazard_f, OF_ALL(normal_hazard_of))
 SINGLE(gaussian_f, OF_ALL(gaussian_of))
 SINGLE(half_gaussian_f, OF_ALL(half_gaussian_of))
 SINGLE(lgamma_f, BY_REFLECTION(lgamma, INFINITY))
