@@ -966,7 +966,7 @@ digamma_p = elementwise(
     of=FLOAT, host=host_special.digamma, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, trigamma_p.bind(x)),
 )  # fmt: skip
-trigamma_p = elementwise(
+trigamma_p: Primitive = elementwise(
     "trigamma", of=FLOAT, host=host_special.trigamma, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 2), x)), cost=Cost.SPECIAL,
 )  # fmt: skip
