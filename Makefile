@@ -15,7 +15,7 @@ ARRAY_API_TESTS ?= ../array-api-tests
 ARRAY_API_ARGS ?= --max-examples 20
 
 # What the installation compiles.
-LOOPS = src/pullback/backends/host/loops.c
+LOOPS = src/pullback/backends/host/loops.c src/pullback/backends/host/special.h
 
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 

@@ -9,12 +9,13 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-OPTIONS = ["-std=gnu11", "-O3", "-pthread"]
+OPTIONS = ["-std=gnu11", "-O3", "-fno-math-errno", "-pthread"]
 
 # The module needs the threads of POSIX.
 modules = [] if sys.platform == "win32" else [
     Extension(
         "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
+        depends=["src/pullback/backends/host/special.h"],
         extra_compile_args=OPTIONS, extra_link_args=["-pthread"],
     )
 ]  # fmt: skip

@@ -476,3 +476,27 @@ def test_the_modules_are_imported_when_they_are_first_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "softmax" in dir(nn)
     assert "special" in dir(pullback.scipy)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit])
+def test_the_slope_of_the_logistic_function_has_no_cancellation_and_one_exponential(wrap: Any) -> None:
+    x = np.array([-100, -80.0, -20, -1, -1e-3, 0, 1e-3, 1, 20, 80, 100, INF, -INF, NAN], np.float32)
+    slope = lambda x: pullback.vjp(nn.sigmoid, x)[1](pnp.ones_like(x))[0]
+    second = lambda x: pullback.vjp(slope, x)[1](pnp.ones_like(x))[0]
+    e = np.exp(-np.abs(x.astype(np.float64)))
+    expected = e / (1 + e) ** 2
+    np.testing.assert_allclose(wrap(slope)(pnp.asarray(x)), expected, 1e-6, 1e-37)
+    curvature = -expected * np.sign(x) * (1 - e) / (1 + e)
+    np.testing.assert_allclose(wrap(second)(pnp.asarray(x)), curvature, 1e-6, 1e-37)
+    assert jit(slope).lower(pnp.asarray(x)).as_text().count("exponential") == 1
+
+
+def test_the_slope_of_the_logistic_function_in_taylor_mode() -> None:
+    from pullback.experimental.jet import jet
+
+    s = scipy.special.expit(0.3)
+    derivatives = [s * (1 - s) * (1 - 2 * s), s * (1 - s) * (1 - 6 * s + 6 * s * s)]
+    slope, found = jet(grad(nn.sigmoid), (0.3,), ((1.0, 0.0),))
+    np.testing.assert_allclose([slope, *found], [s * (1 - s), *derivatives], 1e-6)
+    value, (first,) = jet(nn.sigmoid, (1j,), ((1.0,),))  # complex numbers have another rule
+    np.testing.assert_allclose(first, value * (1 - value), 1e-6)

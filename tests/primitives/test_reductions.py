@@ -134,6 +134,26 @@ def test_sums_of_many_float32_are_accurate_along_every_axis(axes: tuple[int, ...
     assert np.max(error) < 8 * 2.0**-24
 
 
+def test_compiled_norms_of_many_float32() -> None:
+    """They are squared in single precision, and again in double where a square that matters overflows or underflows."""
+    x = np.random.default_rng(7).normal(size=(8, 5000)).astype(np.float32)
+    sizes = np.array([1, 1e30, 1e-30, 0, 1e-18, 1e18, 1, 1], np.float32)[:, None]
+    x *= sizes
+    x[6, 70], x[7, 70] = INF, NAN
+    of_rows = pullback.jit(lambda x: red.norm(x, (1,)))
+    of_columns = pullback.jit(lambda x: red.norm(x, (0,)))
+    of_all = pullback.jit(lambda x: red.norm(x, (0, 1)))
+    wide = x.astype(np.float64)
+    close(of_rows(as_array(x)), np.sqrt((wide**2).sum(1)), rtol=2e-7)
+    for rows in (x[:6], x[:1], x[1:2], x[2:3], x[3:4], np.repeat(x[2:5], 4, 0), x[6:7], x[7:8]):
+        exact = np.sqrt((rows.astype(np.float64) ** 2).sum())
+        close(of_all(as_array(rows)), exact, rtol=2e-7, atol=0)
+    close(of_columns(as_array(x[:5])), np.sqrt((wide[:5] ** 2).sum(0)), rtol=2e-7)
+    text = of_rows.lower(as_array(x[:1])).as_text()
+    assert "while" not in text, "a branch takes longer than the squares of few numbers"
+    assert "while" in of_rows.lower(as_array(x)).as_text()
+
+
 def test_long_cumulative_sums_are_accurate() -> None:
     x = RNG.random((100_000, 2)).astype(np.float32)
     exact = np.cumsum(x.astype(np.float64), 0)

@@ -19,6 +19,7 @@ import numpy as np
 from pullback.backends.host import narrow as host_narrow
 from pullback.backends.host import native
 from pullback.backends.host import rules as host
+from pullback.backends.host import special as host_special
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
 from pullback.core.check_rules import Failure, checks
@@ -283,13 +284,24 @@ cbrt_p = elementwise(
 
 
 def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
-    slope = mul(ans, logistic(neg(x)))  # ans (1 - ans), without cancellation
-    return mul(t, slope)
+    if dtypes.is_complex(x.dtype):
+        return mul(t, mul(ans, logistic(neg(x))))
+    return mul(t, logistic_slope_p.bind(x))
+
+
+def _logistic_slope(x: Any) -> Any:
+    """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
+    ans = logistic(x)
+    return mul(ans, where(gt(x, 0), mul(exp(neg(x)), ans), sub(1, ans)))
 
 
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
     of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
+)  # fmt: skip
+logistic_slope_p = elementwise(
+    "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(_logistic_slope, x),
+    jvp=lambda t, x, ans: mul(t, mul(ans, neg(tanh(mul(x, 0.5))))),
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
@@ -341,6 +353,21 @@ def _logistic_taylor(ans: Series, x: Series) -> Coefficient:
     rest = Series([logistic(neg(x[0]))], lambda k: difference(ZERO, ans[k]))  # 1 - ans
     slope = Series([mul(ans[0], rest[0])], lambda k: of_product(ans, rest, k))
     return integral(slope, derivative(x))
+
+
+@taylor(logistic_slope_p)
+def _logistic_slope_taylor(ans: Series, x: Series) -> Coefficient:
+    """Return the function that computes the coefficients of ``value * rest``, where ``rest`` is ``1 - value``."""
+    value = Series([logistic(x[0])])
+    rest = Series([logistic(neg(x[0]))])
+    along = integral(ans, derivative(x))
+
+    def coefficient(k: int) -> Any:
+        value.known.append(along(k))
+        rest.known.append(difference(ZERO, value[k]))
+        return of_product(value, rest, k)
+
+    return coefficient
 
 
 integer_pow_p = Primitive("integer_pow", elementwise=True, cost=Cost.SIMPLE)
@@ -906,21 +933,21 @@ def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
 
 
 gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
-gaussian_p.host_rule = host.gaussian
+gaussian_p.host_rule = host_special.gaussian
 erf_p = elementwise(
     "erf", doc=("The error function.", "0.0", "0.0"),
-    of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
+    of=FLOAT, host=host_special.erf, hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
-compiled_from(erf_p, 200_000)  # 1,000,000: 3510 / 425
+compiled_from(erf_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 3510 / 425
 erfc_p = elementwise(
     "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
-    of=FLOAT, host=host.erfc, hlo=COMPOSED,
+    of=FLOAT, host=host_special.erfc, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
-compiled_from(erfc_p, 200_000)  # 1,000,000: 6878 / 963
+compiled_from(erfc_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 6878 / 963
 ndtr_p = elementwise(
-    "ndtr", of=FLOAT, host=host.ndtr, hlo=COMPOSED,
+    "ndtr", of=FLOAT, host=host_special.ndtr, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(1 / math.sqrt(2 * math.pi), gaussian(x, 0.5))),
 )  # fmt: skip
 erf_inv_p = elementwise(
@@ -931,13 +958,17 @@ erf_inv_p = elementwise(
 compiled_from(erf_inv_p, 50_000)  # 100,000: 1846 / 244
 lgamma_p = elementwise(
     "lgamma", doc=("The logarithm of the size of the gamma function.", "1.0", "0.0"),
-    of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
+    of=FLOAT, host=host_special.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
 )  # fmt: skip
-compiled_from(lgamma_p, 200_000)  # 1,000,000: 12048 / 4780
+compiled_from(lgamma_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 12048 / 4780
 digamma_p = elementwise(
     "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
-    of=FLOAT, host=host.digamma, hlo=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 1), x)),
+    of=FLOAT, host=host_special.digamma, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, trigamma_p.bind(x)),
+)  # fmt: skip
+trigamma_p: Primitive = elementwise(
+    "trigamma", of=FLOAT, host=host_special.trigamma, hlo=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, polygamma(_full_like(x, 2), x)), cost=Cost.SPECIAL,
 )  # fmt: skip
 polygamma_p = elementwise(
     "polygamma", doc=("The derivative of digamma of order ``x``, at ``y``.", "1.0, 1.0", "1.644934"),

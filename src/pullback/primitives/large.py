@@ -45,6 +45,8 @@ def compiled_from(
                 return compiled(primitive, host, values, params)
         return host(*values, **params)
 
+    if hasattr(host, "of_many"):
+        rule.of_many = host.of_many  # type: ignore[attr-defined]
     primitive.host_rule = rule
 
 

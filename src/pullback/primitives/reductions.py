@@ -256,9 +256,11 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
     """Emit the norm over ``axes``, without overflow of the squares.
 
-    It is computed in double precision; doubles are divided by the largest element before.
+    It is computed in double precision; doubles are divided by the largest element before. Many numbers in single
+    precision are squared in single precision first; in double precision only if the sum of a row's squares is out of
+    the range where none that matters overflows or underflows.
     """
-    wide = np.dtype(np.float64)
+    wide, single, count = np.dtype(np.float64), np.dtype(np.float32), math.prod(x.shape[a] for a in axes)
 
     def formula(x: Any) -> Any:
         size = ops.abs(x) if dtypes.is_complex(x.dtype) else x
@@ -270,8 +272,19 @@ def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
         scaled = ops.div(size, shapes.expand_dims(scale, axes) if axes else scale)
         return ops.mul(scale, ops.sqrt(reduce_sum(ops.square(scaled), axes)))
 
-    return hlo.inline(formula, x)
+    is_last = sorted(axes) == list(range(x.ndim - len(axes), x.ndim))  # along others the compiler adds one by one
+    if x.dtype != single or math.prod(x.shape) < _MANY_SQUARES or not is_last or count < _LONG_ROW:
+        return hlo.inline(formula, x)
+    total = hlo.inline(lambda x: reduce_sum(ops.square(x), axes), x)
+    usual = lambda t: ops.and_p.bind(ops.gt(t, 1e-30 * count), ops.is_finite_p.bind(t))
+    is_extreme = hlo.inline(lambda t: ops.not_p.bind(usual(t)), total)
+    return hlo.amended(is_extreme, hlo.inline(ops.sqrt, total), lambda _: hlo.inline(formula, x))
 
+
+_MANY_SQUARES = 1 << 15
+"""The least numbers whose squares are added in single precision: those of fewer take less time than a branch."""
+_LONG_ROW = 128
+"""The least numbers in a row, likewise: those of short rows are added one by one, and take as long in double."""
 
 # Indices of extremes -----------------------------------------------------------------------------------------------
 

@@ -341,6 +341,8 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "special.h"
+
 typedef struct {
     const char *name;
     void *loop; /* a Loop or a Reduction */
@@ -375,6 +377,9 @@ static const Named OWN_LOOPS[] = {
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
+    {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */

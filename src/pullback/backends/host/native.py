@@ -204,7 +204,7 @@ def _for_floats(function: Translation) -> Translation:
     return translation
 
 
-def _own(name: str) -> Translation:
+def by_own(name: str) -> Translation:
     """The translation of a rule for which the module has a loop for each float."""
 
     def translation(program: Program, dtype: np.dtype[Any], *operands: Any) -> Position:
@@ -233,12 +233,18 @@ def _of_integers(name: str, ufunc: np.ufunc) -> Translation:
 
 
 def _sign(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
-    return program.apply(np.sign, dtype, x) if dtype.kind in "iu" else _own("sign")(program, dtype, x)
+    return program.apply(np.sign, dtype, x) if dtype.kind in "iu" else by_own("sign")(program, dtype, x)
 
 
 def _logistic(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, x))
     return program.apply(np.reciprocal, dtype, program.apply(np.add, dtype, exp, Number(1)))
+
+
+def _logistic_slope(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, program.apply(np.absolute, dtype, x)))
+    divisor = _square(program, dtype, program.apply(np.add, dtype, exp, Number(1)))
+    return program.apply(np.true_divide, dtype, exp, divisor)
 
 
 def _rsqrt(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
@@ -270,14 +276,14 @@ def _integer_pow(program: Program, dtype: np.dtype[Any], x: Any, *, y: int) -> P
 def _clamp(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) -> Position:
     if dtype.kind != "f":
         return program.apply(np.minimum, dtype, program.apply(np.maximum, dtype, x, low), high)
-    larger, smaller = _own("maximum"), _own("minimum")
+    larger, smaller = by_own("maximum"), by_own("minimum")
     return smaller(program, dtype, larger(program, dtype, x, low), high)
 
 
 def _logaddexp(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Position:
     distance = program.apply(np.absolute, dtype, program.apply(np.subtract, dtype, x, y))
     smaller = program.apply(np.log1p, dtype, program.apply(np.exp, dtype, program.apply(np.negative, dtype, distance)))
-    out = program.apply(np.add, dtype, _own("maximum")(program, dtype, x, y), smaller)
+    out = program.apply(np.add, dtype, by_own("maximum")(program, dtype, x, y), smaller)
     equal = program.apply(np.equal, np.dtype(bool), x, y)
     return _select(
         program, dtype, equal, out, program.apply(np.add, dtype, x if type(x) is int else y, Number(rules.LOG_2))
@@ -285,10 +291,12 @@ def _logaddexp(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Positi
 
 
 def _hypot(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Position:
+    if dtype.char == "f":
+        return by_own("hypot")(program, dtype, x, y)
     truth = np.dtype(bool)
     both = [x if type(x) is int else program.number(x, dtype), y if type(y) is int else program.number(y, dtype)]
     a, b = (program.apply(np.absolute, dtype, z) for z in both)
-    large, small = (_own(name)(program, dtype, a, b) for name in ("maximum", "minimum"))
+    large, small = (by_own(name)(program, dtype, a, b) for name in ("maximum", "minimum"))
     safe = _select(program, dtype, program.apply(np.equal, truth, large, Number(0)), large, Number(1))
     ratio = program.apply(np.true_divide, dtype, small, safe)
     square = program.apply(np.add, dtype, _square(program, dtype, ratio), Number(1))
@@ -319,14 +327,17 @@ def convert(program: Program, dtype: np.dtype[Any], x: Any, *, new_dtype: Any, w
 
 
 TRANSLATIONS: dict[Any, Translation] = {
-    rules.identity: lambda program, dtype, x: x, rules.maximum: _own("maximum"), rules.minimum: _own("minimum"),
-    rules.max_share: _own("max_share"), rules.min_share: _own("min_share"), rules.sign: _sign,
+    rules.identity: lambda program, dtype, x: x, rules.maximum: by_own("maximum"), rules.minimum: by_own("minimum"),
+    rules.max_share: by_own("max_share"), rules.min_share: by_own("min_share"), rules.sign: _sign,
     rules.div: _of_integers("div", np.true_divide), rules.rem: _of_integers("rem", np.fmod),
-    rules.logistic: _for_floats(_logistic), rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
+    rules.logistic: _for_floats(_logistic), rules.logistic_slope: _for_floats(_logistic_slope),
+    rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
     rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]
 }  # fmt: skip
 """The translations of rules that are no ufuncs."""
+QUICK_IN_SINGLE: set[Any] = set()
+"""The rules of special functions that have a quick loop for single precision."""
 
 
 # Plans ---------------------------------------------------------------------------------------------------------------
@@ -588,6 +599,23 @@ def finished(kind: str, pieces: Any, of_rows: bool) -> Any:
 
 def _of_pieces(kind: str, out: Any) -> Any:
     return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
+
+
+# Functions ------------------------------------------------------------------------------------------------------------
+
+
+def applied(name: str, x: Any) -> Any:
+    """Apply a loop of the module to the elements of an array, on all cores.
+
+    Args:
+      name: the loop's name without the dtype; it takes one operand, and its result has the operand's dtype.
+      x: an array.
+    """
+    flat, out = np.ascontiguousarray(x).reshape(1, -1), np.empty(x.shape, x.dtype)
+    loop = own.loop(f"{name} {x.dtype.char}")
+    assert loop is not None
+    loops.run(flat.shape, [flat, out.reshape(1, -1)], [(loop, (0, 1))], BLOCK, _helpers(8 * x.size))
+    return out
 
 
 # Copies --------------------------------------------------------------------------------------------------------------

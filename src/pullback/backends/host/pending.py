@@ -282,8 +282,6 @@ def _pending_type(
     Returns:
       The type of the result, ``weight`` and ``is_slow`` as in :class:`Pending`, and the host rule; or None.
     """
-    if traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None:
-        return None
     if primitive.multiple_results or primitive.host_rule is None:
         return None
     if not all(kind in SCALARS if type(kind) is type else _is_supported(kind[1]) for kind in kinds):
@@ -296,12 +294,15 @@ def _pending_type(
         return None
     if not LARGE <= aval.size <= MOST_ELEMENTS or not _is_supported(aval.dtype):
         return None
-    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     rule = usual(primitive.host_rule)
     if rule in (div, rem) and aval.dtype.kind in "iu" and native.loops is None:
         return None  # NumPy takes so long that memory does not matter
     rule = getattr(rule, "of_many", rule)
-    is_slow = traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK
+    is_special = traits.cost.of(primitive) is traits.Cost.SPECIAL or traits.compiled_from.of(primitive) is not None
+    if is_special and (native.loops is None or rule not in native.QUICK_IN_SINGLE or aval.dtype.char != "f"):
+        return None
+    is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
+    is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, rule
 
 

@@ -171,6 +171,13 @@ def logistic(x: Any) -> Any:
     return _real_on_axis(np.where(small, e, 1) / (1 + e), x)
 
 
+def logistic_slope(x: Any) -> Any:
+    """The derivative of :func:`logistic`, exp(-abs(x)) / (1 + exp(-abs(x)))**2, which does not overflow."""
+    e = np.exp(-np.abs(x))
+    divisor = e + x.dtype.type(1)
+    return e / (divisor * divisor)
+
+
 def _is_complex(x: Any) -> bool:
     """Whether a NumPy array or scalar is complex. Looks at a scalar's class, since its ``dtype`` is slow to read."""
     kind = type(x)
@@ -380,9 +387,18 @@ LOG_2 = math.log(2)
 def hypot(x: Any, y: Any) -> Any:
     """Compute sqrt(x² + y²) without overflow of the squares; it is infinite if either operand is."""
     x, y = map(np.abs, _pair(x, y))
+    if x.dtype == np.float32:
+        return _hypot_in_single(x, y)
     large, one, infinity = maximum(x, y), x.dtype.type(1), x.dtype.type(np.inf)
     ratio = minimum(x, y) / select(np.asarray(large == 0), one, large)
     out = large * np.sqrt(ratio * ratio + one)
+    return select(np.asarray((x == infinity) | (y == infinity)), infinity, out)
+
+
+def _hypot_in_single(x: Any, y: Any) -> Any:
+    """The same for single precision by squares in double precision, where they are exact and do not overflow."""
+    out = np.sqrt(np.square(x, dtype=np.float64) + np.square(y, dtype=np.float64)).astype(x.dtype)
+    infinity = x.dtype.type(np.inf)
     return select(np.asarray((x == infinity) | (y == infinity)), infinity, out)
 
 

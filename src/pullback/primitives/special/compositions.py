@@ -676,6 +676,12 @@ def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
     return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
 
 
+def _trigamma(hlo: Builder, x: Value) -> Value:
+    from pullback.primitives.special.gamma_functions import trigamma
+
+    return trigamma(hlo, x)
+
+
 def _materialized_lowering(hlo: Builder, x: Value) -> Value:
     from pullback.backends.hlo.in_place import materialized
 
@@ -740,6 +746,7 @@ real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
 real_lowering(ops.once_p)(_materialized_lowering)
 real_lowering(ops.polygamma_p)(_polygamma)
+real_lowering(ops.trigamma_p)(_trigamma)
 real_lowering(ops.pow_p)(_pow)
 real_lowering(ops.sign_p)(_sign)
 real_lowering(ops.sinh_p)(_composed(_sinh))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host.special import by_loop
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
@@ -85,14 +86,26 @@ _SCALED = (
 Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc x*, Mathematics of Computation 36 (1981)."""
 
 
+_SCALED_TO_SINGLE = (
+    1.592640986675195e-06, 2.387735877488366e-06, -1.5877225523232664e-05, -2.7415980423530756e-05,
+    0.00010640316997724133, 0.0002746834004621534, -0.0005478490048534832, -0.0030332443632784473,
+    -0.0012125117668076958, 0.02682706755561177, 0.11952777001401597, 0.31046727713552813, 0.5902283568712466,
+    0.8833944527643361, 1.0740069070883398,
+)  # fmt: skip
+"""The coefficients of a polynomial, the highest power first, in 6 / (x + 3) - 1, which interpolates (x + 3) erfcx(x) at
+15 of Chebyshev's points; the error is 3e-11."""
+
+
 def erfcx_of_positive(x: Any, single: bool) -> Any:
     """Evaluate erfcx for positive numbers, in double precision.
 
     If ``single``, the result is accurate to single precision only, and faster.
     """
     x = minimum(x, 1e300)
-    value = chebyshev_sum(_SCALED[:18] if single else _SCALED, (x - 2) / (x + 2))
-    return value / (x * 2 + 1)
+    if single:
+        inverse = 1 / (x + 3)
+        return inverse * polynomial(inverse * 6 - 1, _SCALED_TO_SINGLE)
+    return chebyshev_sum(_SCALED, (x - 2) / (x + 2)) / (x * 2 + 1)
 
 
 @formula
@@ -132,7 +145,7 @@ erfcx_derivative_p: Primitive = by_integrals(
 )  # fmt: skip
 
 
-def _host_erfcx(x: Any) -> Any:
+def host_erfcx(x: Any) -> Any:
     """Evaluate SciPy's erfcx; for x below -1, where SciPy rounds x² first, evaluate 2 exp(x²) - erfcx(-x) instead."""
     if x.dtype != np.float64 or not np.any(x < -1):
         return _scipy_erfcx(x)
@@ -145,7 +158,7 @@ def _host_erfcx(x: Any) -> Any:
 
 _scipy_erfcx = host.special("erfcx")
 erfcx_p: Primitive = elementwise(
-    "erfcx", of=FLOAT, host=_host_erfcx,
+    "erfcx", of=FLOAT, host=by_loop(host_erfcx, "erfcx"),
     hlo=lambda hlo, x: in_double(partial(_erfcx_value, single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, erfcx_derivative_p.bind(x, order=1)),
 )  # fmt: skip

@@ -6,6 +6,7 @@ When compiled, they are computed in double precision and rounded once, for every
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from pullback.primitives.elementwise import add, mul, neg, sub
 from pullback.primitives.special.precision import doubled
 
 from pullback.primitives.formulas import (  # isort: skip
-    binary, digamma, exp, floor, formula, lgamma, log, log1p, maximum, minimum, polygamma, polynomial, remainder,
-    round, sign, sin, square, where,
+    binary, digamma, exp, floor, formula, lgamma, log, log1p, maximum, minimum, polynomial, remainder,
+    round, sign, sin, square, unary, where,
 )  # fmt: skip
 
-ne = binary(ops.ne_p)
+ne, digamma_slope = binary(ops.ne_p), unary(ops.trigamma_p)
 
 
 def _number(value: float, like: Any) -> Any:
@@ -50,6 +51,33 @@ def stirling_error(a: Any) -> Any:
     It is an asymptotic series (DLMF 5.11.1).
     """
     return polynomial(1 / square(a), _STIRLING[::-1]) / a
+
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def _trigamma(x: Any, *, single: bool) -> Any:
+    """Evaluate the second derivative of the logarithm of the gamma function, to single precision if ``single``.
+
+    Numbers from 12 on (6 if ``single``) have an asymptotic series (DLMF 5.15.8), to which smaller ones are raised by
+    the recurrence ``trigamma(x) = trigamma(x + 1) + 1 / x²``. For negative numbers it is the reflection formula.
+    """
+    size, least, terms = abs(x), 6 if single else 12, 5 if single else 8
+    small = size < least
+    inverse = 1 / where(small, size + least, size)
+    first, sum_ = 1 / square(size), 1 / square(size + 1)
+    for k in range(2, least):
+        sum_ = sum_ + 1 / square(size + k)
+    rest = where(small, sum_, -first)
+    series = inverse * (1 + inverse * (0.5 + inverse * polynomial(square(inverse), _BERNOULLI[:terms][::-1])))
+    distance = where(size < 2.0**52, size - round(size), 0)
+    reflected = square(math.pi / sin(math.pi * distance)) - (rest + series)
+    return where(x < 0, where(distance == 0, math.inf, reflected), (first + rest) + series)
+
+
+def trigamma(hlo: Any, x: Any) -> Any:
+    """Emit the second derivative of the logarithm of the gamma function."""
+    return in_double(partial(formula(_trigamma), single=x.dtype.itemsize < 8))(hlo, x)
 
 
 def _gamma(x: Any) -> Any:
@@ -197,15 +225,11 @@ def _digamma_gap(a: Any, b: Any) -> Any:
     return where(inside, where(b < 0, -gap, gap), digamma(total) - digamma(a))
 
 
-def _trigamma(x: Any) -> Any:
-    return polygamma(_number(1, x), x)
-
-
 digamma_gap_p: Primitive = composite(
     "digamma_gap", of=FLOAT, formula=doubled(formula(_digamma_gap)),
     jvp=(
-        formula(lambda t, a, b: t * (_trigamma(a + b) - _trigamma(a))),
-        formula(lambda t, a, b: t * _trigamma(a + b)),
+        formula(lambda t, a, b: t * (digamma_slope(a + b) - digamma_slope(a))),
+        formula(lambda t, a, b: t * digamma_slope(a + b)),
     ),
 )  # fmt: skip
 

@@ -228,9 +228,14 @@ def _trigamma(x: Series) -> Coefficient:
     return coefficient
 
 
+@taylor(ops.trigamma_p)
+def _trigamma_taylor(ans: Series, x: Series) -> Coefficient:
+    return _trigamma(x)
+
+
 @taylor(ops.digamma_p)
 def _digamma_taylor(ans: Series, x: Series) -> Coefficient:
-    slope = Series([ops.polygamma(shapes.full((), 1, x[0].dtype), x[0])])
+    slope = Series([ops.trigamma_p.bind(x[0])])
     return _by_slope(slope, _trigamma(x), x)
 
 
