@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.buffers import snapshot
-from pullback.core.array import SCALARS, ArrayImpl, from_numpy, from_scalar, signature_of
+from pullback.backends.compiler.backend import Buffer, backend
+from pullback.backends.devices.buffers import from_buffer
+from pullback.backends.devices.devices import default_device
+from pullback.core.array import SCALARS, ArrayImpl, Signature, from_numpy, from_scalar, signature, signature_of
 from pullback.core.config import config
 from pullback.core.dtypes import canonicalize_dtype
 from pullback.transforms.jit.caches import Cache, all_caches
@@ -20,6 +22,12 @@ numbers: Cache = Cache()
 The keys are the switches, the type and the number. The module in C looks here too.
 """
 all_caches.add(numbers)
+copiers: Cache = Cache()
+"""For NumPy arrays the signature of their copies, and a function that copies their elements to the device.
+
+The keys are the switches, the dtype and the shape. The module in C looks here too.
+"""
+all_caches.add(copiers)
 _MOST_NUMBERS = 256
 
 
@@ -50,17 +58,32 @@ def operand(x: Any) -> ArrayImpl | None:
     if kind in SCALARS:
         return _array_of_number(x)
     if isinstance(x, ArrayImpl):
-        found = x
-    elif isinstance(x, np.generic):
+        signature_of(x)
+        return x
+    if isinstance(x, np.generic):
         return _array_of_number(x) if _is_numeric(x.dtype) else None
-    elif kind is not np.ndarray or not _is_numeric(x.dtype):
+    if kind is not np.ndarray or not _is_numeric(x.dtype):
         return None
-    elif canonicalize_dtype(x.dtype) is x.dtype:
-        return snapshot(x)
-    else:
-        found = from_numpy(x)
-    signature_of(found)
-    return found
+    key = (config.trace_context, x.dtype, x.shape)
+    found = copiers.get(key)
+    if found is None:
+        found = _copier(x)
+        copiers.keep(key, found)
+    sig, copied = found
+    return from_buffer(copied(x), sig)
+
+
+def _copier(x: np.ndarray[Any, Any]) -> tuple[Signature, Callable[[np.ndarray[Any, Any]], Buffer]]:
+    """Return the signature of a copy of ``x``, and a function that copies arrays of its type to the default device.
+
+    The caller of a compiled function may change its arrays later, so they are copied at the call.
+    """
+    dtype, device = canonicalize_dtype(x.dtype), default_device()
+    sig = signature(x.shape, dtype, False)
+    if dtype is x.dtype:
+        return sig, backend().to_device(sig.aval, device, copy=True)
+    moved = backend().to_device(sig.aval, device, copy=False)
+    return sig, lambda value: moved(np.array(value, dtype=dtype, order="C"))
 
 
 def _is_numeric(dtype: np.dtype[Any]) -> bool:

@@ -17,7 +17,7 @@ from pullback.backends.devices.shardings import DeviceLike
 from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import ArrayImpl, CommittedArray, Signature, delete, signature_of, typeof
+from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, signature_of, typeof
 from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
@@ -29,7 +29,7 @@ from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
-from pullback.transforms.jit.call_operands import numbers, operand, operands_of
+from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
@@ -307,8 +307,9 @@ def _for_users(error: Exception) -> Exception:
 if quick is not None:
     quick.configure(
         python_call=JitFunction._call_by_python, state=state, eval_trace=EVAL, config=config, numbers=numbers,
-        operand=operand, signature_of=signature_of, explained=_for_users, array=ArrayImpl, committed=CommittedArray,
-        entry=Compiled, numpy_scalar=np.generic, signature_type=Signature, type_of_arrays=ShapedArray,
+        copiers=copiers, operand=operand, signature_of=signature_of, explained=_for_users, array_type=ArrayImpl,
+        committed_type=CommittedArray, signature_type=Signature, aval_type=ShapedArray, entry_type=Compiled,
+        deleted_type=DeletedArray, numpy_array=np.ndarray, numpy_scalar=np.generic,
     )  # fmt: skip
 
 

@@ -30,8 +30,9 @@ typedef struct {
 } Function;
 
 /* Objects of Python, from ``configure``. */
-static PyObject *python_call, *state, *eval_trace, *config, *numbers, *operand, *signature_of, *explained;
-static PyTypeObject *array_type, *committed_type, *entry_type, *numpy_scalar;
+static PyObject *python_call, *state, *eval_trace, *config, *numbers, *copiers, *operand, *signature_of, *explained;
+static PyObject *array_type, *committed_type, *signature_type, *aval_type, *entry_type;
+static PyObject *deleted_type, *numpy_array, *numpy_scalar;
 
 /* Where instances have their slots. */
 static struct {
@@ -42,14 +43,16 @@ static struct {
     Py_ssize_t simple, start, unflatten;
 } at;
 
-static PyObject *name_trace, *name_trace_context, *name_guard, *name_run;
+static PyObject *name_trace, *name_trace_context, *name_guard, *name_run, *name_dtype, *name_shape;
+static PyObject *name_shared, *name_class;
 static unsigned int calls;
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
 static inline int is_array(PyObject *x)
 {
-    return Py_IS_TYPE(x, array_type) || Py_IS_TYPE(x, committed_type);
+    PyObject *type = (PyObject *)Py_TYPE(x);
+    return type == array_type || type == committed_type;
 }
 
 /* Leave a call to Python if an ordinary exception was raised, which the call by Python raises again. */
@@ -91,6 +94,24 @@ static void explain(void)
 #endif
 }
 
+/* Make an array of a buffer; see ``from_buffer`` of ``backends/devices/buffers``. */
+static PyObject *wrapped(PyObject *buffer, PyObject *signature)
+{
+    PyObject *type = SLOT(signature, at.array_class);
+    if (type != array_type && type != committed_type) {
+        PyErr_SetString(PyExc_SystemError, "a signature has no class of arrays");
+        return NULL;
+    }
+    PyObject *x = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+    if (x == NULL)
+        return NULL;
+    SLOT(x, at.buffer) = Py_NewRef(buffer);
+    SLOT(x, at.signature) = Py_NewRef(signature);
+    SLOT(x, at.host_value) = Py_NewRef(SLOT(signature, at.absent));
+    SLOT(x, at.weak_type) = Py_NewRef(SLOT(SLOT(signature, at.aval), at.type_weak_type));
+    return x;
+}
+
 /* The arguments of a call. All references are its own. */
 typedef struct {
     PyObject *leaves; /* the args as they are, or a list */
@@ -114,7 +135,7 @@ static PyObject *known_number(PyObject *x, PyObject *context)
     if (PyFloat_CheckExact(x)) {
         if (PyFloat_AS_DOUBLE(x) == 0 && signbit(PyFloat_AS_DOUBLE(x))) /* it is equal to the other zero */
             return NULL;
-    } else if (!PyLong_CheckExact(x) && type != &PyBool_Type && !PyType_IsSubtype(type, numpy_scalar))
+    } else if (!PyLong_CheckExact(x) && type != &PyBool_Type && !PyType_IsSubtype(type, (PyTypeObject *)numpy_scalar))
         return NULL;
     PyObject *key = PyTuple_Pack(3, context, (PyObject *)type, x);
     if (key == NULL)
@@ -125,7 +146,27 @@ static PyObject *known_number(PyObject *x, PyObject *context)
     return found;
 }
 
-/* Make arrays of leaf i and of others that are numbers or arrays of NumPy's: replace it in ``leaves``. */
+/* An array with a copy of the elements of an array of NumPy's, if one of its type was an argument before; or NULL. */
+static PyObject *snapshot(PyObject *x, PyObject *context)
+{
+    PyObject *dtype = PyObject_GetAttr(x, name_dtype), *shape = PyObject_GetAttr(x, name_shape);
+    PyObject *key = dtype == NULL || shape == NULL ? NULL : PyTuple_Pack(3, context, dtype, shape);
+    PyObject *copier = key == NULL ? NULL : PyDict_GetItemWithError(copiers, key), *array = NULL;
+    if (copier != NULL && PyTuple_CheckExact(copier) && PyTuple_GET_SIZE(copier) == 2) {
+        Py_INCREF(copier);
+        PyObject *buffer = PyObject_CallOneArg(PyTuple_GET_ITEM(copier, 1), x);
+        if (buffer != NULL)
+            array = wrapped(buffer, PyTuple_GET_ITEM(copier, 0));
+        Py_XDECREF(buffer);
+        Py_DECREF(copier);
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(dtype);
+    Py_XDECREF(shape);
+    return array;
+}
+
+/* Replace leaf i, which is a number or an array of NumPy's, by an array. */
 static Outcome convert(Call *call, Py_ssize_t i, PyObject *context)
 {
     if (!call->converted) {
@@ -144,10 +185,10 @@ static Outcome convert(Call *call, Py_ssize_t i, PyObject *context)
         call->converted = 1;
     }
     PyObject *x = PyList_GET_ITEM(call->leaves, i);
-    PyObject *array = known_number(x, context);
+    PyObject *array = (PyObject *)Py_TYPE(x) == numpy_array ? snapshot(x, context) : known_number(x, context);
     if (array == NULL) {
         if (PyErr_Occurred())
-            PyErr_Clear();
+            return leave();
         array = PyObject_CallOneArg(operand, x);
         if (array == NULL)
             return leave();
@@ -242,24 +283,6 @@ static Outcome append_captured(Call *call, PyObject *captured)
     return DONE;
 }
 
-/* Make an array of a buffer; see ``from_buffer`` of ``backends/devices/buffers``. */
-static PyObject *wrapped(PyObject *buffer, PyObject *signature)
-{
-    PyTypeObject *type = (PyTypeObject *)SLOT(signature, at.array_class);
-    if (type != array_type && type != committed_type) {
-        PyErr_SetString(PyExc_SystemError, "a signature has no class of arrays");
-        return NULL;
-    }
-    PyObject *x = type->tp_alloc(type, 0);
-    if (x == NULL)
-        return NULL;
-    SLOT(x, at.buffer) = Py_NewRef(buffer);
-    SLOT(x, at.signature) = Py_NewRef(signature);
-    SLOT(x, at.host_value) = Py_NewRef(SLOT(signature, at.absent));
-    SLOT(x, at.weak_type) = Py_NewRef(SLOT(SLOT(signature, at.aval), at.type_weak_type));
-    return x;
-}
-
 /* Start a program; return a list of the buffers of its results. */
 static PyObject *run(PyObject *entry, PyObject *buffers)
 {
@@ -300,21 +323,87 @@ end:
     return tree;
 }
 
+static int compare(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether a program would take the same buffer twice. */
+static Outcome are_different(PyObject *buffers)
+{
+    size_t count = (size_t)PyList_GET_SIZE(buffers);
+    PyObject **sorted = PyMem_Malloc(count * sizeof *sorted);
+    if (sorted == NULL)
+        return LEFT;
+    memcpy(sorted, ((PyListObject *)buffers)->ob_item, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare);
+    Outcome outcome = DONE;
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1])
+            outcome = LEFT;
+    PyMem_Free(sorted);
+    return outcome;
+}
+
+/* The leaf of the arguments that is donated as number i. */
+static PyObject *donated_leaf(Call *call, PyObject *donated, Py_ssize_t i)
+{
+    Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(donated, i));
+    return index < 0 || index >= PySequence_Fast_GET_SIZE(call->leaves)
+               ? NULL
+               : PySequence_Fast_GET_ITEM(call->leaves, index);
+}
+
+/* Drop views of donated arrays on the host. A buffer that must be copied before leaves the call to Python. */
+static Outcome donate(Call *call, PyObject *donated)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(donated);
+    if (are_different(call->buffers) != DONE)
+        return LEFT;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *x = donated_leaf(call, donated, i);
+        if (x == NULL || PyObject_HasAttr(SLOT(x, at.buffer), name_shared))
+            return leave();
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *x = donated_leaf(call, donated, i);
+        Py_XSETREF(SLOT(x, at.host_value), Py_NewRef(SLOT(SLOT(x, at.signature), at.absent)));
+    }
+    return DONE;
+}
+
+/* Make deleted arrays of the donated ones; see ``delete`` of ``core/array``. */
+static int delete_donated(Call *call, PyObject *donated)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(donated); i++) {
+        PyObject *x = donated_leaf(call, donated, i);
+        Py_CLEAR(SLOT(x, at.host_value));
+        Py_CLEAR(SLOT(x, at.buffer));
+        if (PyObject_SetAttr(x, name_class, deleted_type) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Run the program of an entry of the cache, or have the entry do it. */
 static Outcome run_entry(PyObject *entry, Call *call, PyObject **result)
 {
     PyObject *donated = SLOT(entry, at.donated);
     int simple = SLOT(entry, at.simple) == Py_True;
-    if (donated == NULL || !PyTuple_CheckExact(donated) || PyTuple_GET_SIZE(donated) || (call->converted && !simple))
+    if (!PyTuple_CheckExact(donated) || (call->converted && (!simple || PyTuple_GET_SIZE(donated))))
         return LEFT;
     if (!simple || call->missing) {
         *result = PyObject_CallMethodOneArg(entry, name_run, call->leaves);
     } else {
         Outcome outcome = append_captured(call, SLOT(entry, at.captured));
+        if (outcome == DONE && PyTuple_GET_SIZE(donated))
+            outcome = donate(call, donated);
         if (outcome != DONE)
             return outcome;
         PyObject *outs = run(entry, call->buffers);
-        *result = outs == NULL ? NULL : results(entry, outs);
+        if (outs != NULL && delete_donated(call, donated) == 0)
+            *result = results(entry, outs);
         Py_XDECREF(outs);
     }
     if (*result == NULL) {
@@ -345,7 +434,7 @@ static Outcome call_quickly(Function *self, PyObject *args, PyObject *kwargs, Py
         outcome = read_leaves(&call, context);
     if (outcome == DONE) {
         PyObject *entry = PyDict_GetItemWithError(self->compiled, call.key);
-        if (entry != NULL && Py_IS_TYPE(entry, entry_type)) {
+        if (entry != NULL && (PyObject *)Py_TYPE(entry) == entry_type) {
             Py_INCREF(entry);
             outcome = run_entry(entry, &call, result);
             Py_DECREF(entry);
@@ -426,24 +515,24 @@ static PyType_Spec function_spec = {
 };
 
 /* Find where instances of a class have a slot. */
-static int find_slot(PyTypeObject *type, const char *name, Py_ssize_t *offset)
+static int find_slot(PyObject *type, const char *name, Py_ssize_t *offset)
 {
-    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    PyObject *found = PyObject_GetAttrString(type, name);
     if (found == NULL)
         return -1;
     PyMemberDef *member = Py_IS_TYPE(found, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)found)->d_member : NULL;
     if (member != NULL && member->type == T_OBJECT_EX)
         *offset = member->offset;
     else
-        PyErr_Format(PyExc_TypeError, "%s.%s is no slot", type->tp_name, name);
+        PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, name);
     Py_DECREF(found);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int find_slots(PyTypeObject *signature, PyTypeObject *aval)
+static int find_slots(void)
 {
     struct {
-        PyTypeObject *type;
+        PyObject *type;
         const char *name;
         Py_ssize_t *offset;
     } slots[] = {
@@ -451,10 +540,10 @@ static int find_slots(PyTypeObject *signature, PyTypeObject *aval)
         {array_type, "_signature", &at.signature},
         {array_type, "_host_value", &at.host_value},
         {array_type, "weak_type", &at.weak_type},
-        {signature, "absent", &at.absent},
-        {signature, "array_class", &at.array_class},
-        {signature, "aval", &at.aval},
-        {aval, "weak_type", &at.type_weak_type},
+        {signature_type, "absent", &at.absent},
+        {signature_type, "array_class", &at.array_class},
+        {signature_type, "aval", &at.aval},
+        {aval_type, "weak_type", &at.type_weak_type},
         {entry_type, "captured", &at.captured},
         {entry_type, "collect", &at.collect},
         {entry_type, "donated", &at.donated},
@@ -471,28 +560,35 @@ static int find_slots(PyTypeObject *signature, PyTypeObject *aval)
     return 0;
 }
 
-/* Keep the objects of Python that calls use; the types of the arguments are in ``quick.pyi``. */
-static PyObject *configure(PyObject *module, PyObject *args, PyObject *kwargs)
+/* Keep the objects of Python that calls use, which ``quick.pyi`` lists. */
+static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
 {
-    static char *names[] = {"python_call",    "state",           "eval_trace", "config",    "numbers", "operand",
-                            "signature_of",   "explained",       "array",      "committed", "entry",   "numpy_scalar",
-                            "signature_type", "type_of_arrays", NULL};
-    PyObject **kept[] = {&python_call,  &state,     &eval_trace,
-                         &config,       &numbers,   &operand,
-                         &signature_of, &explained, (PyObject **)&array_type,
-                         (PyObject **)&committed_type, (PyObject **)&entry_type, (PyObject **)&numpy_scalar};
-    enum { KEPT = sizeof kept / sizeof *kept };
-    PyObject *given[KEPT];
-    PyTypeObject *signature, *aval, *type = &PyType_Type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!OOOO!O!O!O!O!O!", names, &given[0], &given[1], &given[2],
-                                     &given[3], &PyDict_Type, &given[4], &given[5], &given[6], &given[7], type,
-                                     &given[8], type, &given[9], type, &given[10], type, &given[11], type, &signature,
-                                     type, &aval))
-        return NULL;
+    struct {
+        const char *name;
+        PyObject **kept;
+    } all[] = {
+        {"python_call", &python_call},       {"state", &state},
+        {"eval_trace", &eval_trace},         {"config", &config},
+        {"numbers", &numbers},               {"copiers", &copiers},
+        {"operand", &operand},               {"signature_of", &signature_of},
+        {"explained", &explained},           {"array_type", &array_type},
+        {"committed_type", &committed_type}, {"signature_type", &signature_type},
+        {"aval_type", &aval_type},           {"entry_type", &entry_type},
+        {"deleted_type", &deleted_type},     {"numpy_array", &numpy_array},
+        {"numpy_scalar", &numpy_scalar},
+    };
     (void)module;
-    for (int i = 0; i < KEPT; i++)
-        Py_XSETREF(*kept[i], Py_NewRef(given[i]));
-    if (find_slots(signature, aval) < 0)
+    if (!PyArg_ParseTuple(args, ""))
+        return NULL;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        PyObject *object = objects == NULL ? NULL : PyDict_GetItemString(objects, all[i].name);
+        if (object == NULL)
+            return PyErr_Format(PyExc_TypeError, "%s is missing", all[i].name);
+        Py_XSETREF(*all[i].kept, Py_NewRef(object));
+    }
+    if (!PyDict_Check(numbers) || !PyDict_Check(copiers) || !PyType_Check(array_type) || !PyType_Check(numpy_scalar))
+        return PyErr_Format(PyExc_TypeError, "an object is of another type");
+    if (find_slots() < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -512,7 +608,11 @@ PyMODINIT_FUNC PyInit_quick(void)
     if ((name_trace = PyUnicode_InternFromString("trace")) == NULL ||
         (name_trace_context = PyUnicode_InternFromString("trace_context")) == NULL ||
         (name_guard = PyUnicode_InternFromString("transfer_guard_host_to_device")) == NULL ||
-        (name_run = PyUnicode_InternFromString("run")) == NULL)
+        (name_run = PyUnicode_InternFromString("run")) == NULL ||
+        (name_dtype = PyUnicode_InternFromString("dtype")) == NULL ||
+        (name_shape = PyUnicode_InternFromString("shape")) == NULL ||
+        (name_shared = PyUnicode_InternFromString("shared")) == NULL ||
+        (name_class = PyUnicode_InternFromString("__class__")) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     PyObject *function = module == NULL ? NULL : PyType_FromSpec(&function_spec);
