@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices.buffers import from_buffer
 from pullback.backends.devices.devices import default_device
-from pullback.core.array import SCALARS, ArrayImpl, Signature, from_numpy, from_scalar, signature, signature_of
+from pullback.core.array import SCALARS, ArrayImpl, Signature, signature, signature_of
 from pullback.core.config import config
-from pullback.core.dtypes import canonicalize_dtype
+from pullback.core.dtypes import canonicalize_dtype, scalar_dtype
 from pullback.transforms.jit.caches import Cache, all_caches
 
 numbers: Cache = Cache()
@@ -23,9 +24,9 @@ The keys are the switches, the type and the number. The module in C looks here t
 """
 all_caches.add(numbers)
 copiers: Cache = Cache()
-"""For NumPy arrays the signature of their copies, and a function that copies their elements to the device.
+"""For types of numbers and of NumPy arrays: their signature, and a function that copies elements to the device.
 
-The keys are the switches, the dtype and the shape. The module in C looks here too.
+The keys are the switches, the dtype or Python's type, and the shape. The module in C looks here too.
 """
 all_caches.add(copiers)
 _MOST_NUMBERS = 256
@@ -64,26 +65,7 @@ def operand(x: Any) -> ArrayImpl | None:
         return _array_of_number(x) if _is_numeric(x.dtype) else None
     if kind is not np.ndarray or not _is_numeric(x.dtype):
         return None
-    key = (config.trace_context, x.dtype, x.shape)
-    found = copiers.get(key)
-    if found is None:
-        found = _copier(x)
-        copiers.keep(key, found)
-    sig, copied = found
-    return from_buffer(copied(x), sig)
-
-
-def _copier(x: np.ndarray[Any, Any]) -> tuple[Signature, Callable[[np.ndarray[Any, Any]], Buffer]]:
-    """Return the signature of a copy of ``x``, and a function that copies arrays of its type to the default device.
-
-    The caller of a compiled function may change its arrays later, so they are copied at the call.
-    """
-    dtype, device = canonicalize_dtype(x.dtype), default_device()
-    sig = signature(x.shape, dtype, False)
-    if dtype is x.dtype:
-        return sig, backend().to_device(sig.aval, device, copy=True)
-    moved = backend().to_device(sig.aval, device, copy=False)
-    return sig, lambda value: moved(np.array(value, dtype=dtype, order="C"))
+    return _copied(x)
 
 
 def _is_numeric(dtype: np.dtype[Any]) -> bool:
@@ -91,17 +73,37 @@ def _is_numeric(dtype: np.dtype[Any]) -> bool:
     return dtype.isbuiltin == 1 and dtype.kind in "fiubc" and dtype.char not in "gG"
 
 
+def _copied(x: Any) -> ArrayImpl:
+    """Copy a number or a NumPy array to the default device. The caller may change the array after the call."""
+    key = (config.trace_context, type(x), ()) if type(x) in SCALARS else (config.trace_context, x.dtype, x.shape)
+    copier = copiers.get(key)
+    if copier is None:
+        copier = _copier(x)
+        copiers.keep(key, copier)
+    sig, copied = copier
+    return from_buffer(copied(x), sig)
+
+
+def _copier(x: Any) -> tuple[Signature, Callable[[Any], Buffer]]:
+    """Return the signature of a copy of ``x``, and a function that copies what has its type to the default device."""
+    is_scalar = type(x) in SCALARS
+    dtype = scalar_dtype(type(x)) if is_scalar else canonicalize_dtype(x.dtype)
+    sig = signature(() if is_scalar else x.shape, dtype, is_scalar and type(x) is not bool)
+    if type(x) is np.ndarray and x.dtype is dtype:
+        return sig, backend().to_device(sig.aval, default_device(), copy=True)
+    moved = backend().to_device(sig.aval, default_device(), copy=False)
+    converted = dtype.type if is_scalar else partial(np.array, dtype=dtype, order="C")
+    return sig, lambda value: moved(np.asarray(converted(value)))
+
+
 def _array_of_number(x: Any) -> ArrayImpl:
     """Return a number as an array, the same for equal numbers, so that it is copied to the device once."""
     if not _is_its_key(x):
-        found = from_scalar(x) if type(x) in SCALARS else from_numpy(x)
-        signature_of(found)
-        return found
+        return _copied(x)
     key = (config.trace_context, type(x), x)
     known: ArrayImpl | None = numbers.get(key)
     if known is None:
-        known = from_scalar(x) if type(x) in SCALARS else from_numpy(x)
-        signature_of(known)
+        known = _copied(x)
         while len(numbers) >= _MOST_NUMBERS:
             numbers.pop(next(iter(numbers)), None)
         numbers[key] = known
