@@ -84,6 +84,8 @@ static void explain(void)
     Py_XDECREF(traceback);
 #endif
     shown = PyObject_CallOneArg(explained, error);
+    if (shown != NULL && shown != error)
+        PyException_SetCause(shown, NULL); /* raise ... from None */
     Py_DECREF(error);
     if (shown == NULL)
         return;
@@ -349,10 +351,7 @@ static Outcome are_different(PyObject *buffers)
 /* The leaf of the arguments that is donated as number i. */
 static PyObject *donated_leaf(Call *call, PyObject *donated, Py_ssize_t i)
 {
-    Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(donated, i));
-    return index < 0 || index >= PySequence_Fast_GET_SIZE(call->leaves)
-               ? NULL
-               : PySequence_Fast_GET_ITEM(call->leaves, index);
+    return PySequence_Fast_GET_ITEM(call->leaves, PyLong_AsSsize_t(PyTuple_GET_ITEM(donated, i)));
 }
 
 /* Drop views of donated arrays on the host. A buffer that must be copied before leaves the call to Python. */
@@ -362,9 +361,9 @@ static Outcome donate(Call *call, PyObject *donated)
     if (are_different(call->buffers) != DONE)
         return LEFT;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *x = donated_leaf(call, donated, i);
-        if (x == NULL || PyObject_HasAttr(SLOT(x, at.buffer), name_shared))
-            return leave();
+        PyObject *buffer = PyList_GET_ITEM(call->buffers, PyLong_AsSsize_t(PyTuple_GET_ITEM(donated, i)));
+        if (PyObject_HasAttr(buffer, name_shared) || !is_array(donated_leaf(call, donated, i)))
+            return LEFT;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *x = donated_leaf(call, donated, i);
