@@ -17,7 +17,7 @@ from pullback.backends.devices.shardings import DeviceLike
 from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, signature_of, typeof
+from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
@@ -307,9 +307,9 @@ def _for_users(error: Exception) -> Exception:
 if quick is not None:
     quick.configure(
         python_call=JitFunction._call_by_python, state=state, eval_trace=EVAL, config=config, numbers=numbers,
-        copiers=copiers, operand=operand, signature_of=signature_of, explained=_for_users, array_type=ArrayImpl,
-        committed_type=CommittedArray, signature_type=Signature, aval_type=ShapedArray, entry_type=Compiled,
-        deleted_type=DeletedArray, numpy_array=np.ndarray, numpy_scalar=np.generic,
+        copiers=copiers, operand=operand, signature_of=signature_of, explained=_for_users, fresh=fresh,
+        array_type=ArrayImpl, committed_type=CommittedArray, signature_type=Signature, aval_type=ShapedArray,
+        entry_type=Compiled, deleted_type=DeletedArray, numpy_array=np.ndarray, numpy_scalar=np.generic,
     )  # fmt: skip
 
 

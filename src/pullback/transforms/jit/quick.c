@@ -31,6 +31,7 @@ typedef struct {
 
 /* Objects of Python, from ``configure``. */
 static PyObject *python_call, *state, *eval_trace, *config, *numbers, *copiers, *operand, *signature_of, *explained;
+static PyObject *fresh;
 static PyObject *array_type, *committed_type, *signature_type, *aval_type, *entry_type;
 static PyObject *deleted_type, *numpy_array, *numpy_scalar;
 
@@ -40,7 +41,7 @@ static struct {
     Py_ssize_t absent, array_class, aval;                                 /* of signatures */
     Py_ssize_t type_weak_type;                                            /* of types of arrays */
     Py_ssize_t captured, collect, donated, execute, handlers, signatures; /* of entries of the cache */
-    Py_ssize_t simple, start, unflatten;
+    Py_ssize_t out_index, quick, start, unflatten, used;
 } at;
 
 static PyObject *name_trace, *name_trace_context, *name_guard, *name_run, *name_dtype, *name_shape;
@@ -120,7 +121,6 @@ typedef struct {
     PyObject *key;
     PyObject *buffers;
     int converted; /* whether leaves were no arrays; ``leaves`` is then a list */
-    int missing;   /* whether a leaf has no buffer yet */
 } Call;
 
 static void clear(Call *call)
@@ -262,18 +262,28 @@ static Outcome read_leaves(Call *call, PyObject *context)
             buffer = SLOT(x, at.buffer);
         }
         PyTuple_SET_ITEM(call->key, head + i, signature);
-        if (buffer == NULL)
-            call->missing = 1;
-        PyList_SET_ITEM(call->buffers, i, Py_XNewRef(buffer));
+        PyList_SET_ITEM(call->buffers, i, Py_XNewRef(buffer)); /* NULL if it has none yet */
     }
     return DONE;
 }
 
-/* Append the buffers of the arrays that a program captured. */
-static Outcome append_captured(Call *call, PyObject *captured)
+/* Keep the buffers of the leaves that a program uses, with those of the arrays that it captured behind them. */
+static Outcome select_buffers(Call *call, PyObject *used, PyObject *captured)
 {
-    if (captured == NULL || !(PyList_CheckExact(captured) || PyTuple_CheckExact(captured)))
-        return LEFT;
+    if (used != Py_None) {
+        Py_ssize_t count = PyList_GET_SIZE(used);
+        PyObject *selected = PyList_New(count);
+        if (selected == NULL)
+            return leave();
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *buffer = PyList_GET_ITEM(call->buffers, PyLong_AsSsize_t(PyList_GET_ITEM(used, i)));
+            PyList_SET_ITEM(selected, i, Py_XNewRef(buffer));
+        }
+        Py_SETREF(call->buffers, selected);
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(call->buffers); i++)
+        if (PyList_GET_ITEM(call->buffers, i) == NULL)
+            return LEFT;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(captured); i++) {
         PyObject *x = PySequence_Fast_GET_ITEM(captured, i);
         PyObject *buffer = is_array(x) ? SLOT(x, at.buffer) : NULL;
@@ -298,23 +308,34 @@ static PyObject *run(PyObject *entry, PyObject *buffers)
     return outs;
 }
 
-/* Make the tree of a program's results of their buffers. */
-static PyObject *results(PyObject *entry, PyObject *outs)
+/* Make result i of a function: of a buffer among the program's results, or of a leaf that is handed through. */
+static PyObject *result_of(PyObject *entry, Call *call, PyObject *outs, Py_ssize_t i)
 {
-    PyObject *signatures = SLOT(entry, at.signatures), *unflatten = SLOT(entry, at.unflatten);
-    if (!PyList_CheckExact(outs) || !PyList_CheckExact(signatures) ||
-        PyList_GET_SIZE(outs) != PyList_GET_SIZE(signatures)) {
+    PyObject *out_index = SLOT(entry, at.out_index);
+    if (out_index != Py_None) {
+        i = PyLong_AsSsize_t(PyList_GET_ITEM(out_index, i));
+        if (i < 0)
+            return PyObject_CallOneArg(fresh, PySequence_Fast_GET_ITEM(call->leaves, ~i));
+    }
+    return wrapped(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(SLOT(entry, at.signatures), i));
+}
+
+/* Make the tree of a function's results. */
+static PyObject *results(PyObject *entry, Call *call, PyObject *outs)
+{
+    PyObject *unflatten = SLOT(entry, at.unflatten), *out_index = SLOT(entry, at.out_index);
+    if (!PyList_CheckExact(outs) || PyList_GET_SIZE(outs) != PyList_GET_SIZE(SLOT(entry, at.signatures))) {
         PyErr_SetString(PyExc_SystemError, "the results of a program are not those that it has signatures for");
         return NULL;
     }
     if (unflatten == Py_None)
-        return wrapped(PyList_GET_ITEM(outs, 0), PyList_GET_ITEM(signatures, 0));
-    Py_ssize_t count = PyList_GET_SIZE(outs);
+        return result_of(entry, call, outs, 0);
+    Py_ssize_t count = PyList_GET_SIZE(out_index == Py_None ? outs : out_index);
     PyObject *arrays = PyList_New(count), *tree = NULL;
     if (arrays == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *x = wrapped(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(signatures, i));
+        PyObject *x = result_of(entry, call, outs, i);
         if (x == NULL)
             goto end;
         PyList_SET_ITEM(arrays, i, x);
@@ -385,25 +406,39 @@ static int delete_donated(Call *call, PyObject *donated)
     return 0;
 }
 
+/* Whether the module can run the program of an entry. The entry's class says what is of which type; this makes sure. */
+static int is_quick(PyObject *entry, Call *call)
+{
+    PyObject *used = SLOT(entry, at.used), *out_index = SLOT(entry, at.out_index);
+    PyObject *captured = SLOT(entry, at.captured), *donated = SLOT(entry, at.donated);
+    if (SLOT(entry, at.quick) != Py_True || !PyTuple_CheckExact(donated) || !PyList_CheckExact(SLOT(entry, at.signatures)) ||
+        !(used == Py_None || PyList_CheckExact(used)) || !(out_index == Py_None || PyList_CheckExact(out_index)) ||
+        !(PyList_CheckExact(captured) || PyTuple_CheckExact(captured)))
+        return 0;
+    if (PyTuple_GET_SIZE(donated))
+        return used == Py_None && out_index == Py_None && !call->converted;
+    return out_index == Py_None || !call->converted; /* what was converted is for programs only */
+}
+
 /* Run the program of an entry of the cache, or have the entry do it. */
 static Outcome run_entry(PyObject *entry, Call *call, PyObject **result)
 {
-    PyObject *donated = SLOT(entry, at.donated);
-    int simple = SLOT(entry, at.simple) == Py_True;
-    if (!PyTuple_CheckExact(donated) || (call->converted && (!simple || PyTuple_GET_SIZE(donated))))
+    int quick = is_quick(entry, call);
+    if (!quick && call->converted)
         return LEFT;
-    if (!simple || call->missing) {
-        *result = PyObject_CallMethodOneArg(entry, name_run, call->leaves);
-    } else {
-        Outcome outcome = append_captured(call, SLOT(entry, at.captured));
-        if (outcome == DONE && PyTuple_GET_SIZE(donated))
-            outcome = donate(call, donated);
-        if (outcome != DONE)
-            return outcome;
+    PyObject *donated = SLOT(entry, at.donated);
+    Outcome outcome = quick ? select_buffers(call, SLOT(entry, at.used), SLOT(entry, at.captured)) : LEFT;
+    if (outcome == FAILED)
+        return FAILED;
+    if (outcome == DONE && PyTuple_GET_SIZE(donated) && donate(call, donated) != DONE)
+        return LEFT;
+    if (outcome == DONE) {
         PyObject *outs = run(entry, call->buffers);
         if (outs != NULL && delete_donated(call, donated) == 0)
-            *result = results(entry, outs);
+            *result = results(entry, call, outs);
         Py_XDECREF(outs);
+    } else {
+        *result = PyObject_CallMethodOneArg(entry, name_run, call->leaves);
     }
     if (*result == NULL) {
         explain();
@@ -549,9 +584,11 @@ static int find_slots(void)
         {entry_type, "execute", &at.execute},
         {entry_type, "handlers", &at.handlers},
         {entry_type, "signatures", &at.signatures},
-        {entry_type, "simple", &at.simple},
+        {entry_type, "out_index", &at.out_index},
+        {entry_type, "quick", &at.quick},
         {entry_type, "start", &at.start},
         {entry_type, "unflatten", &at.unflatten},
+        {entry_type, "used", &at.used},
     };
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (find_slot(slots[i].type, slots[i].name, slots[i].offset) < 0)
@@ -570,7 +607,8 @@ static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
         {"eval_trace", &eval_trace},         {"config", &config},
         {"numbers", &numbers},               {"copiers", &copiers},
         {"operand", &operand},               {"signature_of", &signature_of},
-        {"explained", &explained},           {"array_type", &array_type},
+        {"explained", &explained},           {"fresh", &fresh},
+        {"array_type", &array_type},
         {"committed_type", &committed_type}, {"signature_type", &signature_type},
         {"aval_type", &aval_type},           {"entry_type", &entry_type},
         {"deleted_type", &deleted_type},     {"numpy_array", &numpy_array},

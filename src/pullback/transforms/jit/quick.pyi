@@ -17,6 +17,7 @@ def configure(
     copiers: dict[Any, tuple[Any, Callable[[Any], Any]]],
     operand: Callable[[Any], Any],
     signature_of: Callable[[Any], Any],
+    fresh: Callable[[Any], Any],
     explained: Callable[[Exception], Exception],
     array_type: type,
     committed_type: type,
