@@ -412,7 +412,8 @@ static int is_quick(PyObject *entry, Call *call)
     PyObject *used = SLOT(entry, at.used), *out_index = SLOT(entry, at.out_index);
     PyObject *captured = SLOT(entry, at.captured), *donated = SLOT(entry, at.donated);
     if (SLOT(entry, at.quick) != Py_True || !PyTuple_CheckExact(donated) ||
-        !PyList_CheckExact(SLOT(entry, at.signatures)) || !(used == Py_None || PyList_CheckExact(used)) || !(out_index == Py_None || PyList_CheckExact(out_index)) ||
+        !PyList_CheckExact(SLOT(entry, at.signatures)) || !(used == Py_None || PyList_CheckExact(used)) ||
+        !(out_index == Py_None || PyList_CheckExact(out_index)) ||
         !(PyList_CheckExact(captured) || PyTuple_CheckExact(captured)))
         return 0;
     if (PyTuple_GET_SIZE(donated))
