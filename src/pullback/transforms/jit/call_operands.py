@@ -44,7 +44,11 @@ def operands_of(leaves: Sequence[Any]) -> list[ArrayImpl] | None:
     out: list[ArrayImpl] = []
     try:
         for x in leaves:
-            array = operand(x)
+            if isinstance(x, ArrayImpl):
+                signature_of(x)
+                array: ArrayImpl | None = x
+            else:
+                array = operand(x)
             if array is None:
                 return None
             out.append(array)
@@ -54,13 +58,10 @@ def operands_of(leaves: Sequence[Any]) -> list[ArrayImpl] | None:
 
 
 def operand(x: Any) -> ArrayImpl | None:
-    """Convert a leaf of the arguments to an array with a signature; return None if it is no array and no number."""
+    """Convert a number or a NumPy array to an array with a signature; return None if ``x`` is neither."""
     kind = type(x)
     if kind in SCALARS:
         return _array_of_number(x)
-    if isinstance(x, ArrayImpl):
-        signature_of(x)
-        return x
     if isinstance(x, np.generic):
         return _array_of_number(x) if _is_numeric(x.dtype) else None
     if kind is not np.ndarray or not _is_numeric(x.dtype):
@@ -98,10 +99,12 @@ def _copier(x: Any) -> tuple[Signature, Callable[[Any], Buffer]]:
 
 def _array_of_number(x: Any) -> ArrayImpl:
     """Return a number as an array, the same for equal numbers, so that it is copied to the device once."""
-    if not _is_its_key(x):
-        return _copied(x)
     key = (config.trace_context, type(x), x)
     known: ArrayImpl | None = numbers.get(key)
+    if known is not None and x:
+        return known
+    if not _is_its_key(x):
+        return _copied(x)
     if known is None:
         known = _copied(x)
         while len(numbers) >= _MOST_NUMBERS:
