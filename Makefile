@@ -15,7 +15,7 @@ ARRAY_API_TESTS ?= ../array-api-tests
 ARRAY_API_ARGS ?= --max-examples 20
 
 # What the installation compiles.
-LOOPS = src/pullback/backends/host/loops.c src/pullback/backends/host/special.h
+MODULES_IN_C = src/pullback/backends/host/loops.c src/pullback/backends/host/special.h src/pullback/transforms/jit/quick.c
 
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
@@ -157,7 +157,7 @@ clean: ## remove environments, caches and build products
 
 # An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
 # the interpreter comes without ensurepip.
-%/runtime.stamp: requirements/runtime.txt pyproject.toml setup.py $(LOOPS)
+%/runtime.stamp: requirements/runtime.txt pyproject.toml setup.py $(MODULES_IN_C)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP_INSTALL) -r requirements/runtime.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .

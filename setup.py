@@ -1,6 +1,6 @@
-"""The part of the build that pyproject.toml cannot say: a module in C, which needs NumPy's headers.
+"""The part of the build that pyproject.toml cannot say: modules in C, one of which needs NumPy's headers.
 
-Without a compiler the package is installed without the module, and large arrays take longer.
+Without a compiler the package is installed without them: large arrays, and calls of compiled functions, take longer.
 """
 
 import sys
@@ -9,14 +9,16 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-OPTIONS = ["-std=gnu11", "-O3", "-fno-math-errno", "-pthread"]
+QUICK = "src/pullback/transforms/jit/quick"
+OPTIONS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3"]
 
-# The module needs the threads of POSIX.
-modules = [] if sys.platform == "win32" else [
-    Extension(
-        "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
-        depends=["src/pullback/backends/host/special.h"],
-        extra_compile_args=OPTIONS, extra_link_args=["-pthread"],
-    )
-]  # fmt: skip
+modules = [Extension("pullback.transforms.jit.quick", [f"{QUICK}.c"], optional=True, extra_compile_args=OPTIONS)]
+if sys.platform != "win32":  # the loops need the threads of POSIX
+    modules.append(
+        Extension(
+            "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
+            depends=["src/pullback/backends/host/special.h"],
+            extra_compile_args=[*OPTIONS, "-fno-math-errno", "-pthread"], extra_link_args=["-pthread"],
+        )
+    )  # fmt: skip
 setup(ext_modules=modules)

@@ -83,7 +83,7 @@ def test_donated_numbers() -> None:
 def test_many_numbers_are_not_kept() -> None:
     for k in range(2 * call_operands._MOST_NUMBERS):
         assert times(1.5, k + 0.5) == np.float32(1.5) * np.float32(k + 0.5)
-    assert len(call_operands._numbers) <= call_operands._MOST_NUMBERS
+    assert len(call_operands.numbers) <= call_operands._MOST_NUMBERS
 
 
 def test_switches_count() -> None:

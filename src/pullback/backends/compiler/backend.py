@@ -172,6 +172,15 @@ class Backend(Protocol):
             the value's memory.
         """
 
+    def to_device(self, aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any]], Buffer]:
+        """Return a function that puts NumPy arrays of one type on a device, for programs to read.
+
+        Args:
+          aval: the type, of a dtype that devices store as it is.
+          device: the target.
+          copy: whether to copy the elements, as by :func:`put`.
+        """
+
     def move(self, buffer: Buffer, device: Device) -> Buffer:
         """Copy a buffer to another device."""
 

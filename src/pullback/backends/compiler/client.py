@@ -162,9 +162,13 @@ def _several_class(base: Any) -> Any:
 
 
 class Bound:
-    """The runtime's own objects for a device: the device, its client, a list of the device, and the sharding on it."""
+    """The runtime's own objects for a device: the device, its client, a list of the device, and the sharding on it.
 
-    __slots__ = ("client", "device_list", "raw", "sharding")
+    There is a second sharding of the same meaning, which the runtime reads without calling Python. It suits buffers
+    that only programs read, as it lacks what the runtime asks of shardings elsewhere.
+    """
+
+    __slots__ = ("client", "device_list", "raw", "sharding", "sharding_for_programs")
 
     def __init__(self, raw: Any, client: Any) -> None:
         lib = library()
@@ -172,6 +176,7 @@ class Bound:
         self.client = client
         self.sharding = lib.sharding_class(raw)
         self.device_list = lib.jax.DeviceList((raw,))
+        self.sharding_for_programs = lib.jax.GSPMDSharding(self.device_list, lib.xla_client.HloSharding.replicate())
 
 
 class BoundAssignment:
@@ -383,6 +388,24 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
     return lib.put(aval, on.sharding, [stored], [on.raw], True, enable_x64=True)
 
 
+def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any]], Buffer]:
+    """Return a function that puts NumPy arrays of one type on a device, for programs to read.
+
+    Args:
+      aval: the type, of a dtype that devices store as it is.
+      device: the target.
+      copy: whether to copy the elements, as by :func:`put`.
+    """
+    put = library().put
+    how = (True, True, library().snapshot) if copy else (True,)
+
+    def moved(value: np.ndarray[Any, Any]) -> Buffer:
+        on = device.bound or bound(device)
+        return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=True)
+
+    return moved
+
+
 def move(buffer: Buffer, device: Device) -> Buffer:
     """Copy a buffer to another device."""
     return put(to_numpy(buffer), buffer.aval, device, copy=True)
@@ -459,7 +482,7 @@ def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
 
 def device_of(buffer: Buffer) -> Device:
     """The device that holds a buffer."""
-    return _by_raw[buffer._sharding.on]
+    return _by_raw[buffer._sharding._internal_device_list[0]]
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:

@@ -7,7 +7,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import MethodType
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+
+import numpy as np
 
 from pullback.backends.compiler import trees
 from pullback.backends.devices.buffers import buffers_of, from_buffer
@@ -15,28 +17,34 @@ from pullback.backends.devices.shardings import DeviceLike
 from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import delete, signature_of, typeof
+from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
+from pullback.core.types import ShapedArray
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
-from pullback.transforms.jit.call_operands import operands_of
+from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
-from pullback.transforms.jit.stages import Lowered, Traced, donate, in_placements, out_placements
+from pullback.transforms.jit.stages import Compiled, Lowered, Traced, donate, in_placements, out_placements
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.refs import Scope, WithRefs
 from pullback.transforms.traces.stage import stage_flat
+
+try:
+    from pullback.transforms.jit import quick
+except ImportError:  # it was installed without a compiler
+    quick = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +57,15 @@ _frees = itertools.cycle([False] * 1023 + [True])
 """Yields True once in 1,024 calls: these take the general path, which frees objects that the runtime accumulates."""
 
 
-class JitFunction(OwnsPrograms, Generic[P, R]):
+if TYPE_CHECKING or quick is None:
+    _Function = OwnsPrograms
+else:
+
+    class _Function(quick.Function, OwnsPrograms):
+        """The base class of functions under ``jit``, whose calls begin in C."""
+
+
+class JitFunction(_Function, Generic[P, R]):
     """A function under ``jit``. It is called like the original function.
 
     The methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` access its traced and compiled programs.
@@ -69,8 +85,9 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
 
     # Calling
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call_by_python(self, *args: P.args, **kwargs: P.kwargs) -> R:
         # Fast path, written out: the arguments are arrays, or trees of arrays, and a compiled program is in the cache.
+        # The module in C has the same for the most frequent calls, and leaves the others to this function.
         try:
             if state.trace is EVAL and self._plain:
                 entry = treedef = None
@@ -120,12 +137,13 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                     return unflatten(list(map(from_buffer, outs, entry.signatures)))  # type: ignore[no-any-return]
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
-            if type(error).__module__ == "jaxlib._jax":  # raised by the runtime, for a program that failed immediately
-                from pullback.backends.compiler.client import failure
-
-                raise failure(error) from None
-            source.hide_internal_frames(error)
+            shown = _for_users(error)
+            if shown is not error:
+                raise shown from None
             raise
+
+    if TYPE_CHECKING or quick is None:
+        __call__ = _call_by_python
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function for any arguments; ``__call__`` handles only the fast case.
@@ -274,6 +292,25 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
 
     def __reduce__(self) -> Any:
         return qualified_name(self) or (_rebuilt, (self._fun, self._options.key()))
+
+
+def _for_users(error: Exception) -> Exception:
+    """Return the error that a call raises instead of ``error``: the same one, without Pullback's frames, or our own."""
+    if type(error).__module__ == "jaxlib._jax":  # raised by the runtime, for a program that failed immediately
+        from pullback.backends.compiler.client import failure
+
+        return failure(error)
+    source.hide_internal_frames(error)
+    return error
+
+
+if quick is not None:
+    quick.configure(
+        python_call=JitFunction._call_by_python, state=state, eval_trace=EVAL, config=config, numbers=numbers,
+        copiers=copiers, operand=operand, signature_of=signature_of, explained=_for_users, fresh=fresh,
+        array_type=ArrayImpl, committed_type=CommittedArray, signature_type=Signature, aval_type=ShapedArray,
+        entry_type=Compiled, deleted_type=DeletedArray, numpy_array=np.ndarray, numpy_scalar=np.generic,
+    )  # fmt: skip
 
 
 def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:

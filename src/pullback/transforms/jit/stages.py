@@ -316,10 +316,12 @@ class Compiled:
       signatures: the type and placement of each result of the program.
       unflatten: makes the tree of the results; None for a single array.
       captured: the captured arrays, on the program's device; the program takes them after the arguments.
+      used, out_index: those of :class:`Lowered`.
       fits_shardings: whether the shardings of the arguments are those of the program's inputs.
       donated: the indices of the leaves of the arguments whose memory the program takes.
-      simple: whether a call only has to run the program, wrap its results, and delete donated arrays. The program then
-        takes all leaves and returns all results.
+      quick: whether a call only has to run the program on the leaves that it uses, wrap its results, hand the others
+        through, and delete donated arrays.
+      simple: whether, moreover, the program takes all leaves and returns all results.
       start: ``start(buffers)`` runs the program.
     """
 
@@ -332,12 +334,15 @@ class Compiled:
         "fits_shardings",
         "handlers",
         "lowered",
+        "out_index",
         "program",
+        "quick",
         "refs",
         "signatures",
         "simple",
         "start",
         "unflatten",
+        "used",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -360,12 +365,13 @@ class Compiled:
         self.fits_shardings = (
             self.program.in_shardings is not None and self.program.in_shardings == lowered.actual_placements
         )
-        self.simple = not (
-            self.refs is not None or lowered.used is not None
-            or lowered.out_index is not None
+        self.used, self.out_index = lowered.used, lowered.out_index
+        self.quick = not (
+            self.refs is not None
             or (devices.here.several_in_use and not self.fits_shardings) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.fits_shardings)
         )  # fmt: skip
+        self.simple = self.quick and self.used is None and self.out_index is None
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
     out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
@@ -536,7 +542,7 @@ def _not_simple() -> None:
     for cache in all_caches.living():
         for entry in list(cache.values()):  # a copy, since other threads may add entries
             if isinstance(entry, Compiled) and not entry.fits_shardings:
-                entry.simple = False
+                entry.quick = entry.simple = False
 
 
 runtime.several_devices_used.append(_not_simple)

@@ -147,7 +147,7 @@ class Tiered:
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
         if devices.here.several_in_use and not found.fits_shardings:  # perhaps only since the thread compiled it
-            found.simple = False
+            found.quick = found.simple = False
         cache = self._cache()
         if cache is not None and cache.get(self._key) is self:
             cache[self._key] = found
