@@ -11,7 +11,7 @@ import scipy.stats
 
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise
-from pullback.primitives.special import bessel, incomplete, precision, transformed
+from pullback.primitives.special import bessel, incomplete, log_incomplete, precision, transformed
 from pullback.primitives.special import error_functions as errors
 from pullback.primitives.special import exponential_integrals as integrals
 from pullback.primitives.special import gamma_functions as gammas
@@ -123,6 +123,11 @@ SPECIAL_PRIMITIVES: list[Spec] = [
        params={"order": 1}, **DIFFERENCES),
     of(elementwise.gaussian_p, lambda x: np.exp(-x * x / 2), (-3, 3), params={"factor": 0.5}),
     of(elementwise.ndtr_p, special.ndtr, (-4, 3)),
+    of(elementwise.trigamma_p, lambda x: special.polygamma(1, x), (0.2, 4), tolerance=4),
+    of(elementwise.trigamma_p, lambda x: special.polygamma(1, x), (-1.8, -1.2), tolerance=32, label="negative"),
+    of(elementwise.logistic_slope_p, lambda x: special.expit(x) * special.expit(-x), (-5, 5), tolerance=8),
+    of(log_incomplete.normal_hazard_p, lambda x: np.exp(-x * x / 2) / special.ndtr(x) / np.sqrt(2 * np.pi), (-3, 3),
+       tolerance=8),
     of(primitives.logit_p, special.logit, (0.1, 0.9)),
     of(primitives.entr_p, special.entr, (0.5, 3)),
     of(precision.log_of_positive_p, np.log, (0.3, 9)),
