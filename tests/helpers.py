@@ -89,7 +89,7 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
       by_numpy: whether expressions are evaluated by NumPy's functions, as where there is no module in C.
     """
     with pytest.MonkeyPatch.context() as patch:
-        pending._pending_type.cache_clear()
+        pending._operation.cache_clear()
         for module in (arrays, pending, reductions):
             patch.setattr(module, "LARGE", large)
         for module in (native, pending):
@@ -109,7 +109,7 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
         finally:
             if native.loops is not None:
                 native.loops.limit(former)
-            pending._pending_type.cache_clear()
+            pending._operation.cache_clear()
 
 
 # Samples and comparisons ---------------------------------------------------------------------------------------------

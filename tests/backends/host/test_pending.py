@@ -85,7 +85,7 @@ def test_functions_have_the_same_bits(module: str, monkeypatch: pytest.MonkeyPat
     for owner, name in ((array, "LARGE"), (pending, "LARGE"), (reductions, "LARGE"), (rules, "MANY")):
         monkeypatch.setattr(owner, name, 2)
     monkeypatch.setattr(pending, "BLOCK", 8)
-    pending._pending_type.cache_clear()
+    pending._operation.cache_clear()
 
     def run(call: Call, operands: Any) -> Any:
         try:
@@ -338,7 +338,7 @@ def test_expressions_are_bounded_in_the_bytes_that_they_keep() -> None:
 def test_small_arrays_and_numbers_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array, "LARGE", 100)
     monkeypatch.setattr(pending, "LARGE", 100)
-    pending._pending_type.cache_clear()
+    pending._operation.cache_clear()
     assert type((numbers(99) + 1)._host_value) is np.ndarray
     assert is_pending(numbers(100) + 1)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,13 +78,29 @@ Index = tuple[int | slice, ...]
 """The index of a block: integers for the first axes, and a slice of the next."""
 
 
+class Operation(NamedTuple):
+    """An operation on operands of some types, whose result may be pending.
+
+    Attributes:
+      aval: the type of the result.
+      rule: the host rule.
+      weight: its work for each element, as in ``LEAST_WORK``.
+      is_slow: whether to compute an element takes longer than to write it and to read it again.
+      alone: the plan of an expression of this operation alone, if the operands' elements are side by side; or None.
+    """
+
+    aval: ShapedArray
+    rule: Callable[..., Any]
+    weight: int
+    is_slow: bool
+    alone: native.Plan | None
+
+
 class Pending:
     """The elements of a large array: known, or the result of an operation that is evaluated when they are read.
 
     Attributes:
-      rule, params: the host rule and the parameters of the operation.
-      weight: its work for each element, as in ``LEAST_WORK``.
-      is_slow: whether to compute an element takes longer than to write it and to read it again.
+      operation, params: the operation, and its parameters.
       operands: other pending elements, NumPy arrays and numbers; empty once the elements are known.
       shape, dtype: those of the elements.
       members: the identities of the pending elements that the elements depend on, and their own.
@@ -93,14 +109,10 @@ class Pending:
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
-    __slots__ = (
-        "dtype", "holder", "is_slow", "kept", "known", "members", "operands", "params", "rule", "shape", "weight"
-    )  # fmt: skip
+    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "shape")
 
-    rule: Callable[..., Any]
+    operation: Operation
     params: dict[str, Any]
-    weight: int
-    is_slow: bool
     holder: weakref.ref[Absent]
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
@@ -240,12 +252,12 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
             kinds.append((value.shape, value.dtype, x.weak_type))
         else:
             kinds.append(type(x))
-    found = _pending_type(primitive, tuple(params.items()), tuple(kinds))
+    found = _operation(primitive, tuple(params.items()), tuple(kinds))
     if found is None or (int in kinds and not _are_integers_held(args)):
         return None
-    aval, weight, is_slow, rule = found
+    aval = found.aval
     pending = Pending(aval.shape, aval.dtype)
-    pending.rule, pending.params, pending.weight, pending.is_slow = rule, params, weight, is_slow
+    pending.operation, pending.params = found, params
     operands: list[Any] = []
     for x in args:
         if type(x) is ArrayImpl:
@@ -267,20 +279,15 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 
 
 @lru_cache(maxsize=4096)
-def _pending_type(
-    primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]
-) -> tuple[ShapedArray, int, bool, Any] | None:
-    """Return what is known of an elementwise operation whose result may be pending.
+def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, ...]) -> Operation | None:
+    """Return an elementwise operation if its result may be pending; else None.
 
-    They may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
+    It may be if NumPy evaluates the operation by a quick loop, so that access to memory is most of its time.
 
     Args:
       primitive: the elementwise operation.
       params: its parameters, each a name and a value.
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
-
-    Returns:
-      The type of the result, ``weight`` and ``is_slow`` as in :class:`Pending`, and the host rule; or None.
     """
     if primitive.multiple_results or primitive.host_rule is None:
         return None
@@ -303,7 +310,18 @@ def _pending_type(
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
-    return aval, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, rule
+    alone = None
+    if native.loops is not None:
+        operation = (rule, params, aval.dtype, tuple([~i for i in range(len(kinds))]))
+        described = tuple([kind if type(kind) is type else _side_by_side(kind[0], kind[1]) for kind in kinds])
+        alone = native.planned(aval.shape, (operation,), described, (0,))
+    return Operation(aval, rule, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, alone)
+
+
+def _side_by_side(shape: tuple[int, ...], dtype: np.dtype[Any]) -> native.Operand:
+    """Describe an array whose elements are side by side in row-major order."""
+    strides = [dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return shape, tuple(strides), dtype
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
@@ -370,11 +388,63 @@ def _bytes_of(x: Any) -> int:
 
 def _evaluate(root: Pending) -> None:
     """Compute pending elements, and those that they depend on and that an array has."""
+    if _evaluate_alone(root, root.operands):
+        return
     steps: list[Step] = []
     _collect(root, set(), steps)
     if root.known is not None:  # another thread has computed them
         return
     _silently(_compute, steps)
+
+
+def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
+    """Compute the result of an operation on elements that are known, side by side, by the module in C, if it can.
+
+    Args:
+      node: the result.
+      operands: those of the operation, read before ``node`` is known; empty if it was.
+
+    Returns:
+      Whether the result is known.
+    """
+    plan = node.operation.alone
+    if plan is None or node.known is not None:
+        return node.known is not None
+    values = []
+    for x in operands:
+        if type(x) is Pending:
+            x = x.known
+            if x is None:
+                return False
+        if type(x) is np.ndarray and not x.flags.c_contiguous:
+            return False
+        values.append(x)
+    x = None
+    out = _released_by_one(values, operands, plan.free, node)
+    if plan.numbers:
+        _silently(plan.run, values, (out,))
+    else:
+        plan.run(values, (out,))
+    node.learn(out)
+    return True
+
+
+def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequence[int], node: Pending) -> Any:
+    """Return memory for the result of one operation: that of an operand that nobody else has, or new.
+
+    Args:
+      values: the elements of the operands.
+      operands: the operands.
+      free: the indices of those that may be overwritten.
+      node: the result.
+    """
+    for i in free:
+        x = values[i]
+        if x is operands[i] and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
+            uses = sum([y is x for y in operands])
+            if getrefcount(x) == 2 * uses + 2:  # the list's and the tuple's, the name's, and the call's
+                return x
+    return np.empty(node.shape, node.dtype)
 
 
 def _silently(function: Callable[..., Any], *args: Any) -> Any:
@@ -386,7 +456,7 @@ def _compute(steps: list[Step]) -> None:
     """Compute the last of some pending elements, and those that an array has."""
     if _evaluate_natively(steps)[0]:
         return
-    work = math.prod(steps[-1][0].shape) * sum([node.weight for node, _ in steps])
+    work = math.prod(steps[-1][0].shape) * sum([node.operation.weight for node, _ in steps])
     if work < LEAST_WORK:
         _evaluate_whole(steps)
     else:
@@ -452,7 +522,7 @@ def _described(
                 described.append((x.shape, x.strides, x.dtype) if hasattr(x, "strides") else type(x))
             indices.append(i)
         index[id(node)] = k
-        operations.append((node.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
+        operations.append((node.operation.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
     return operands, tuple(described), tuple(operations)
 
 
@@ -472,7 +542,7 @@ def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
     """
     kept = []
     for k, (node, _) in enumerate(steps):
-        if k == len(steps) - 1 or node.is_needed() or (node.is_slow and _is_used_elsewhere(node, uses)):
+        if k == len(steps) - 1 or node.is_needed() or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
             kept.append(k)
     return kept
 
@@ -542,7 +612,7 @@ def _evaluate_whole(steps: list[Step]) -> None:
     found: dict[int, Any] = {}
     for k, (node, operands) in enumerate(steps):
         values = [found[id(x)] if id(x) in found else x.known if type(x) is Pending else x for x in operands]
-        found[id(node)] = out = node.rule(*values, **node.params)
+        found[id(node)] = out = node.operation.rule(*values, **node.params)
         if k in kept:
             node.learn(out)
 
@@ -602,7 +672,7 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
     free: list[int] = []
     buffer_of: dict[int, int] = {}
     for k, (node, operands) in enumerate(steps):
-        function = None if node.params else _ufunc_of(node.rule, node.dtype)
+        function = None if node.params else _ufunc_of(node.operation.rule, node.dtype)
         # An operand's buffer may receive the result; if the rule is no ufunc, the result may be a view of an operand,
         # whose buffer then receives nothing else.
         buffer = None
@@ -623,7 +693,7 @@ def _program(steps: list[Step], index: dict[int, int], passing: list[bool]) -> t
             else:
                 buffer = -1
         given = [index[id(x)] for x in operands]
-        program.append((function or node.rule, node.params, given, index[id(node)], buffer))
+        program.append((function or node.operation.rule, node.params, given, index[id(node)], buffer))
     return program, scratch
 
 
