@@ -392,7 +392,7 @@ class Plan:
             x = operands[index]
             slots[slot] = (x if part is None else x[part]).reshape(size)
         for slot, index, dtype in self.numbers:
-            slots[slot] = np.full((1,) * len(self.shape), operands[index], dtype)
+            slots[slot] = np.array(operands[index], dtype, ndmin=len(self.shape))
         for slot, out in zip(self.outs, outs, strict=True):
             slots[slot] = out.reshape(self.shape)
         reduced = None
@@ -405,7 +405,6 @@ class Plan:
         return reduced
 
 
-@lru_cache(maxsize=1024)
 def planned(
     shape: tuple[int, ...],
     operations: tuple[Operation, ...],

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -78,22 +78,25 @@ Index = tuple[int | slice, ...]
 """The index of a block: integers for the first axes, and a slice of the next."""
 
 
-class Operation(NamedTuple):
-    """An operation on operands of some types, whose result may be pending.
+@dataclass(eq=False, frozen=True, slots=True)
+class Operation:
+    """An operation on operands of some types, whose result may be pending. There is one object of each.
 
     Attributes:
       aval: the type of the result.
       rule: the host rule.
+      params: its parameters, each a name and a value.
+      kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
       weight: its work for each element, as in ``LEAST_WORK``.
       is_slow: whether to compute an element takes longer than to write it and to read it again.
-      alone: the plan of an expression of this operation alone, if the operands' elements are side by side; or None.
     """
 
     aval: ShapedArray
     rule: Callable[..., Any]
+    params: tuple[tuple[str, Any], ...]
+    kinds: tuple[Any, ...]
     weight: int
     is_slow: bool
-    alone: native.Plan | None
 
 
 class Pending:
@@ -310,18 +313,8 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
         return None
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
-    alone = None
-    if native.loops is not None:
-        operation = (rule, params, aval.dtype, tuple([~i for i in range(len(kinds))]))
-        described = tuple([kind if type(kind) is type else _side_by_side(kind[0], kind[1]) for kind in kinds])
-        alone = native.planned(aval.shape, (operation,), described, (0,))
-    return Operation(aval, rule, 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4, is_slow, alone)
-
-
-def _side_by_side(shape: tuple[int, ...], dtype: np.dtype[Any]) -> native.Operand:
-    """Describe an array whose elements are side by side in row-major order."""
-    strides = [dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return shape, tuple(strides), dtype
+    weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
+    return Operation(aval, rule, params, kinds, weight, is_slow)
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
@@ -407,9 +400,10 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
     Returns:
       Whether the result is known.
     """
-    plan = node.operation.alone
-    if plan is None or node.known is not None:
-        return node.known is not None
+    if node.known is not None:
+        return True
+    if native.loops is None:
+        return False
     values = []
     for x in operands:
         if type(x) is Pending:
@@ -419,7 +413,10 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
         if type(x) is np.ndarray and not x.flags.c_contiguous:
             return False
         values.append(x)
-    x = None
+    x, count = None, len(values)
+    plan = _plan(((node.operation, _POSITIONS[count]),), (None,) * count, (0,), None, "")
+    if plan is None:
+        return False
     out = _released_by_one(values, operands, plan.free, node)
     if plan.numbers:
         _silently(plan.run, values, (out,))
@@ -427,6 +424,9 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
         plan.run(values, (out,))
     node.learn(out)
     return True
+
+
+_POSITIONS = tuple(tuple(range(-1, -1 - count, -1)) for count in range(4))
 
 
 def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequence[int], node: Pending) -> Any:
@@ -489,9 +489,9 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
         return False, None
     uses = _uses(steps)
     kept = _kept(steps, uses)
-    operands, described, operations = _described(steps)
+    operands, structure, strides = _structure(steps)
     root = steps[-1][0]
-    plan = native.planned(root.shape, operations, described, tuple(kept), axes, kind)
+    plan = _plan(structure, strides, tuple(kept), axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
@@ -502,14 +502,19 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
     return True, pieces
 
 
-def _described(
-    steps: list[Step],
-) -> tuple[list[Any], tuple[native.Operand, ...], tuple[native.Operation, ...]]:
-    """Return the operands of an expression, and what :func:`native.planned` asks about it."""
+Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
+"""The operations of an expression; and of each operand the index of an earlier operation, or ``~index`` of an operand
+of the expression."""
+Strides = tuple[tuple[int, ...] | None, ...]
+"""For each operand of an expression its strides, or None if its elements are side by side in row-major order."""
+
+
+def _structure(steps: list[Step]) -> tuple[list[Any], Structure, Strides]:
+    """Return the operands of an expression, and what determines how it is evaluated."""
     index: dict[int, int] = {}
     operands: list[Any] = []
-    described: list[native.Operand] = []
-    operations: list[native.Operation] = []
+    strides: list[tuple[int, ...] | None] = []
+    structure = []
     for k, (node, given) in enumerate(steps):
         indices = []
         for x in given:
@@ -519,16 +524,48 @@ def _described(
                 if type(x) is Pending:
                     x = x.known
                 operands.append(x)
-                described.append((x.shape, x.strides, x.dtype) if hasattr(x, "strides") else type(x))
+                strides.append(x.strides if type(x) is np.ndarray and not x.flags.c_contiguous else None)
             indices.append(i)
         index[id(node)] = k
-        operations.append((node.operation.rule, tuple(node.params.items()), node.dtype, tuple(indices)))
-    return operands, tuple(described), tuple(operations)
+        structure.append((node.operation, tuple(indices)))
+    return operands, tuple(structure), tuple(strides)
+
+
+@lru_cache(maxsize=1024)
+def _plan(
+    structure: Structure, strides: Strides, kept: tuple[int, ...], axes: tuple[int, int] | None, kind: str
+) -> native.Plan | None:
+    """Plan the evaluation of an expression.
+
+    Args:
+      structure, strides: the expression.
+      kept: the indices of the operations whose results stay.
+      axes, kind: as in :func:`pullback.backends.host.native.planned`.
+    """
+    operands: list[Any] = [None] * len(strides)
+    operations = []
+    for operation, indices in structure:
+        for i, operand in zip(indices, operation.kinds, strict=True):
+            if i < 0:
+                operands[~i] = operand if type(operand) is type else _described(operand[0], operand[1], strides[~i])
+        operations.append((operation.rule, operation.params, operation.aval.dtype, indices))
+    return native.planned(structure[-1][0].aval.shape, tuple(operations), tuple(operands), kept, axes, kind)
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None) -> native.Operand:
+    """Describe an array; without ``strides`` its elements are side by side in row-major order."""
+    if strides is None:
+        strides = tuple([dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+    return shape, strides, dtype
 
 
 def _uses(steps: list[Step]) -> Mapping[int, int]:
     """Return how often the tuples of operands of an expression refer to an object, by the object's identity."""
-    return Counter([id(x) for _, given in steps for x in given])
+    uses: dict[int, int] = {}
+    for _, given in steps:
+        for x in given:
+            uses[id(x)] = uses.get(id(x), 0) + 1
+    return uses
 
 
 def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
@@ -549,7 +586,7 @@ def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
 
 def _is_used_elsewhere(node: Pending, uses: Mapping[int, int]) -> bool:
     """Whether another expression refers to pending elements; ``uses`` is as in :func:`_kept`."""
-    return getrefcount(node) > uses[id(node)] + _OWN_REFERENCES + 1  # that of the caller
+    return getrefcount(node) > uses.get(id(node), 0) + _OWN_REFERENCES + 1  # that of the caller
 
 
 def _released(
@@ -571,7 +608,7 @@ def _released(
         for i in free:
             x = operands[i]
             fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
-            if fits and x.base is None and getrefcount(x) == uses[id(x)] + _OWN_REFERENCES:
+            if fits and x.base is None and getrefcount(x) == uses.get(id(x), 0) + _OWN_REFERENCES:
                 return x
     return np.empty(root.shape, root.dtype)
 
