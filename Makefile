@@ -15,7 +15,7 @@ ARRAY_API_TESTS ?= ../array-api-tests
 ARRAY_API_ARGS ?= --max-examples 20
 
 # What the installation compiles.
-MODULES_IN_C = src/pullback/backends/host/loops.c src/pullback/backends/host/special.h src/pullback/transforms/jit/quick.c
+MODULES_IN_C = $(wildcard src/pullback/backends/host/*.[ch] src/pullback/transforms/jit/*.c)
 
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 

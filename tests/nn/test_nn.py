@@ -247,6 +247,11 @@ def test_softmax_of_large_arrays(shape: tuple[int, ...], axis: int | None) -> No
         assert_elements_close(got, want, 2e-5, dtypes=False)
         with override("eager_fusion", False):
             np.testing.assert_array_equal(got, function(x, axis))
+        by_operations = vmap(partial(function, axis=axis))(x[None])[0]
+        np.testing.assert_array_equal(got, by_operations)
+        edges = x.copy()
+        edges.flat[[3, 700, 900]] = INF, -INF, NAN
+        np.testing.assert_array_equal(function(edges, axis), vmap(partial(function, axis=axis))(edges[None])[0])
 
 
 def test_softmax_of_large_numbers() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.host import native
 from pullback.backends.host import reductions as host_reductions
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
@@ -187,6 +188,8 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
+    if x.size >= LARGE:
+        return native.of_rows("softmax", x, axes)
     exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
     exponentials = np.exp(exponentials, out=out)
@@ -194,6 +197,8 @@ def _host_softmax(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
+    if x.size >= LARGE:
+        return native.of_rows("log_softmax", x, axes)
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
 
@@ -202,9 +207,14 @@ def _host_sum(x: Any, axes: Positions) -> Any:
     return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
 
 
-# The operations on large arrays are fused by themselves, and run on all cores.
-_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations, below=LARGE)
-_log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, below=LARGE)
+def _are_rows(x: Any, *, axes: Positions) -> bool:
+    return native.are_rows(x.shape, axes)
+
+
+_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows)
+_log_softmax = host_fused(
+    "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows
+)
 
 
 def _is_usual(x: Any) -> bool:

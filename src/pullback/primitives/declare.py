@@ -106,7 +106,13 @@ def elementwise(
 
 
 def host_fused(
-    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1, below: float = math.inf
+    name: str,
+    *,
+    host: Callable[..., Any],
+    otherwise: Callable[..., Any],
+    results: int = 1,
+    large: float = math.inf,
+    fused: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """Make a function of one array that is a single NumPy call in eager evaluation, and several operations in traces.
 
@@ -115,14 +121,17 @@ def host_fused(
       host: the NumPy function, which takes an array and the parameters.
       otherwise: the same function, composed of other operations.
       results: the number of results.
-      below: arrays of so many elements, or more, are evaluated by several operations too.
+      large: the least elements of arrays that are evaluated by several operations too, which fuse by themselves.
+      fused: ``fused(x, **params)`` returns whether a large array is nevertheless evaluated by ``host``.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition_rule = otherwise
 
     def function(x: Any, **params: Any) -> Any:
-        if state.trace.quick and is_on_default_device(x) and x.size < below:
+        if not state.trace.quick or not is_on_default_device(x):
+            return otherwise(x, **params)
+        if x.size < large or (fused is not None and fused(x, **params)):
             return p.bind(x, **params)
         return otherwise(x, **params)
 

@@ -342,6 +342,7 @@ SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
 #include "special.h"
+#include "rows.h"
 
 typedef struct {
     const char *name;
@@ -372,6 +373,8 @@ static const Named OWN_LOOPS[] = {
     {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
     REDUCTION_NAMES(sum), REDUCTION_NAMES(product), REDUCTION_NAMES(largest), REDUCTION_NAMES(least),
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
+    {"softmax f", softmax_f, RUNS}, {"softmax d", softmax_d, RUNS},
+    {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
@@ -520,6 +523,18 @@ static void share(Job *job) {
 
 /* Python. ---------------------------------------------------------------------------------------------------------- */
 
+static int loop_of(const PyUFuncObject *ufunc, const char *types, Py_ssize_t length, Loop **loop, void **data) {
+    if (ufunc->nout != 1 || ufunc->nargs != length) return 0;
+    for (int i = 0; i < ufunc->ntypes; i++) {
+        if (ufunc->functions[i] && !memcmp(ufunc->types + (npy_intp)i * ufunc->nargs, types, length)) {
+            *loop = (Loop *)ufunc->functions[i];
+            *data = ufunc->data ? (void *)ufunc->data[i] : NULL;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 PyDoc_STRVAR(find_doc, "find(ufunc, types)\n\n"
     "Return the loop of one of NumPy's ufuncs for operands and results of some types, as two addresses; None if the\n"
     "ufunc has no such loop. `types` has a byte for each: NumPy's number of the type.");
@@ -530,16 +545,28 @@ static PyObject *find(PyObject *module, PyObject *args) {
     Py_ssize_t length;
     if (!PyArg_ParseTuple(args, "Oy#", &object, &types, &length)) return NULL;
     if (strcmp(Py_TYPE(object)->tp_name, "numpy.ufunc")) return PyErr_Format(PyExc_TypeError, "expected a ufunc");
-    PyUFuncObject *ufunc = (PyUFuncObject *)object;
-    if (ufunc->nout == 1 && ufunc->nargs == length) {
-        for (int i = 0; i < ufunc->ntypes; i++) {
-            if (ufunc->functions[i] && !memcmp(ufunc->types + (npy_intp)i * ufunc->nargs, types, length)) {
-                return Py_BuildValue("(NN)", PyLong_FromVoidPtr((void *)ufunc->functions[i]),
-                                     PyLong_FromVoidPtr(ufunc->data ? (void *)ufunc->data[i] : NULL));
-            }
-        }
+    Loop *loop;
+    void *data;
+    if (!loop_of((PyUFuncObject *)object, types, length, &loop, &data)) Py_RETURN_NONE;
+    return Py_BuildValue("(NN)", PyLong_FromVoidPtr((void *)loop), PyLong_FromVoidPtr(data));
+}
+
+/* Find the loops of NumPy's that those of whole rows call. */
+static int find_row_loops(void) {
+    const char floats[] = {NPY_FLOAT, NPY_FLOAT}, doubles[] = {NPY_DOUBLE, NPY_DOUBLE};
+    PyObject *numpy = PyImport_ImportModule("numpy"), *exp = NULL, *log = NULL;
+    int found = numpy && (exp = PyObject_GetAttrString(numpy, "exp")) && (log = PyObject_GetAttrString(numpy, "log"));
+    if (found && !(loop_of((PyUFuncObject *)exp, floats, 2, &exp_f, &exp_data_f) &&
+                   loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
+                   loop_of((PyUFuncObject *)log, floats, 2, &log_f, &log_data_f) &&
+                   loop_of((PyUFuncObject *)log, doubles, 2, &log_d, &log_data_d))) {
+        PyErr_SetString(PyExc_ImportError, "NumPy has no loops for exponentials or logarithms of floats");
+        found = 0;
     }
-    Py_RETURN_NONE;
+    Py_XDECREF(numpy);
+    Py_XDECREF(exp);
+    Py_XDECREF(log);
+    return found ? 0 : -1;
 }
 
 PyDoc_STRVAR(own_doc, "own(name)\n\nReturn the loop of this module that has a name, as two addresses; None if there is none.");
@@ -802,6 +829,7 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "loops", "Elementwise
 
 PyMODINIT_FUNC PyInit_loops(void) {
     import_array();
+    if (find_row_loops() < 0) return NULL;
     pthread_atfork(NULL, NULL, forget_threads);
     return PyModule_Create(&MODULE);
 }

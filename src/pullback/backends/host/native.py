@@ -687,6 +687,35 @@ def running_sum(out: Any, x: Any) -> bool:
     return True
 
 
+MOST_OF_A_ROW = 1 << 21
+"""The most elements of a row for :func:`of_rows`."""
+
+
+def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether :func:`of_rows` can take arrays of a shape, and axes: the last ones."""
+    first = len(shape) - len(axes)
+    is_last = bool(axes) and axes == tuple(range(first, len(shape)))
+    return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
+
+
+def of_rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+    """Apply a function of the module to each row, on all cores.
+
+    Args:
+      name: "softmax" or "log_softmax".
+      x: an array of floats of 32 or 64 bits.
+      axes: the last axes, which are those of a row; see :func:`are_rows`.
+    """
+    x = np.ascontiguousarray(x)
+    columns = math.prod(x.shape[x.ndim - len(axes) :])
+    rows, out = x.reshape(-1, columns), np.empty((x.size // columns, columns), x.dtype)
+    loop = own.loop(f"{name} {x.dtype.char}")
+    assert loop is not None
+    block = max(ALONE * BLOCK, columns * x.itemsize)
+    loops.run(rows.shape, [rows, out], [(loop, (0, 1))], block, _helpers(8 * x.size))
+    return out.reshape(x.shape)
+
+
 def search(sorted_: Any, values: Any, side: str) -> Any:
     """Return the positions, in int32, of values in a sorted vector of their dtype; None if there is no loop for it.
 
