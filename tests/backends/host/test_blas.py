@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import subprocess
 import sys
 
@@ -45,6 +46,18 @@ def test_large_products_are_numpys(dtype: str) -> None:
         out = blas.dot(a, b)
         assert type(out) is type(np.dot(a, b))
         np.testing.assert_allclose(out, np.dot(a, b), rtol=close)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dot_products_of_long_vectors_lose_few_digits(dtype: str) -> None:
+    x, y = np.random.default_rng(0).uniform(0, 1, (2, blas.LONG + 3)).astype(dtype)
+    exact = math.fsum((x.astype(np.longdouble) * y).tolist())
+    for a, b in ((x, y), (x[::-1], y[::-1])):
+        out = blas.dot(a, b)
+        assert type(out) is type(np.dot(a, b))
+        assert abs(out - exact) < (1e-6 if dtype == "float32" else 1e-14) * exact
+    y[7] = np.nan
+    assert np.isnan(blas.dot(x, y))
 
 
 def test_what_does_not_fit_is_numpys_error() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import native
 from pullback.core.interrupts import imported
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -35,6 +36,10 @@ def dot(x: Any, y: Any) -> Any:
     """Return ``np.dot(x, y)`` of two vectors or matrices, of one dtype for which BLAS has routines."""
     if not LEAST <= x.size * (y.shape[1] if y.ndim == 2 else 1) <= MOST:
         return np.dot(x, y)
+    if x.ndim == y.ndim == 1 and x.size >= LONG and x.shape == y.shape and x.dtype.char in "fd":
+        out = _dot_of_long(x, y)
+        if out is not None:
+            return out
     x, y, routines = np.asarray(x), np.asarray(y), _routines()
     fit = x.shape[-1] == y.shape[0] and x.flags.forc and y.flags.forc
     if routines is None or not fit or not y.size:
@@ -48,6 +53,19 @@ def dot(x: Any, y: Any) -> Any:
     matrix, vector = (x, y) if x.ndim == 2 else (y.T, x)
     a, turned = _by_columns(matrix)
     return of_matrix(1.0, a, vector, trans=1 - turned)
+
+
+LONG = 1 << 18
+"""The least elements of vectors whose dot product is a sum of products by the module in C, if there is one.
+
+It adds by pieces of pieces, and so loses fewer digits than BLAS."""
+
+
+def _dot_of_long(x: Any, y: Any) -> Any:
+    """Return the dot product of two long vectors; None without the module in C."""
+    if native.loops is None or not x.flags.c_contiguous or not y.flags.c_contiguous:
+        return None
+    return native.reduce_rows("sum", x[None], y[None])[0]
 
 
 def _by_columns(x: Any) -> tuple[Any, int]:

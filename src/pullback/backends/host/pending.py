@@ -323,10 +323,10 @@ _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of 
 def _are_integers_held(args: Sequence[Any]) -> bool:
     """Whether the dtypes of the arrays among operands hold the Python integers among them."""
     try:
-        for x in args:
-            if type(x) is ArrayImpl:
-                for number in args:
-                    if type(number) is int:
+        for number in args:
+            if type(number) is int and not 0 <= number < 128:
+                for x in args:
+                    if type(x) is ArrayImpl:
                         x.dtype.type(number)
     except OverflowError:
         return False
