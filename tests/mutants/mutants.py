@@ -676,6 +676,27 @@ MUTANTS = (
         ["tests/backends/host/test_pending.py::test_expressions_are_bounded_in_the_bytes_that_they_keep"],
     ),
     Mutant(
+        "memory that another expression needs receives a result",
+        "backends/host/pending.py",
+        "            if getrefcount(x) == 2 * uses + 2:",
+        "            if getrefcount(x) <= 2 * uses + 3:",
+        ["tests/backends/host/test_pending.py::test_memory_that_another_expression_needs_is_not_written_to"],
+    ),
+    Mutant(
+        "softmax along any axis takes rows",
+        "backends/host/native.py",
+        "    is_last = bool(axes) and axes == tuple(range(first, len(shape)))",
+        "    is_last = bool(axes)",
+        ["tests/nn/test_nn.py::test_softmax_of_large_arrays"],
+    ),
+    Mutant(
+        "a choice by the module in C is the other one",
+        "backends/host/rules.py",
+        'own.apply(f"select {dtype.itemsize}", dtype, which, x, y)',
+        'own.apply(f"select {dtype.itemsize}", dtype, which, y, x)',
+        ["tests/backends/host/test_own.py::test_choices"],
+    ),
+    Mutant(
         "results of transposed arrays are in row-major order if they are pending",
         "backends/host/pending.py",
         "            if type(x) is np.ndarray and not x.flags.c_contiguous and not _is_row_major(x):",

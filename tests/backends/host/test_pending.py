@@ -282,6 +282,16 @@ def test_elements_that_nothing_refers_to_are_not_kept() -> None:
     assert middle.known is None
 
 
+def test_memory_that_another_expression_needs_is_not_written_to() -> None:
+    x = numbers(8)
+    first, second = x + 1.0, x * 3.0
+    expected = np.asarray(x) * np.float32(3), np.asarray(x) + np.float32(1)
+    del x
+    first.block_until_ready()
+    np.testing.assert_array_equal(second, expected[0])
+    np.testing.assert_array_equal(first, expected[1])
+
+
 def test_slow_elements_that_another_expression_needs_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[Any] = []
     learn = pending.Pending.learn
