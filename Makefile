@@ -36,7 +36,7 @@ test: .venv/dev.stamp ## run the tests and doctests, without the slow ones (PYTE
 	.venv/bin/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
 
 test-slow: .venv/dev.stamp ## the tests that take seconds each: examples, processes, devices
-	.venv/bin/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
+	.venv/bin/python -m pytest -n 2 -m slow $(PYTEST_ARGS) $(shell grep -rl --include="*.py" "mark\.slow" tests)
 
 # The usual run pairs dtypes, modes and transformations with each other; this one multiplies them.
 test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pullback.backends.compiler import client
+from pullback.core import array
 from pullback.core.config import config, enable_x64
 from tests.helpers import EXHAUSTIVE, SECONDS, time_limit
 
@@ -63,6 +64,18 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     """A test that hangs fails."""
     with time_limit(SECONDS):
         return (yield)
+
+
+LARGE = array.LARGE
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Any:
+    """A test that makes small arrays large, for it or for all that come after it, leaves them small."""
+    result = yield
+    changed, array.LARGE = array.LARGE != LARGE, LARGE
+    assert not changed, f"{item.nodeid} leaves another size of large arrays"
+    return result
 
 
 @pytest.fixture

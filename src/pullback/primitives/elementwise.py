@@ -284,15 +284,20 @@ cbrt_p = elementwise(
 
 
 def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
-    if dtypes.is_complex(x.dtype):
-        return mul(t, mul(ans, logistic(neg(x))))
-    return mul(t, logistic_slope_p.bind(x))
+    slope = mul(ans, logistic(neg(x))) if dtypes.is_complex(x.dtype) else logistic_slope_p.bind(x)
+    return mul(t, slope)
 
 
 def _logistic_slope(x: Any) -> Any:
     """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
     ans = logistic(x)
-    return mul(ans, where(gt(x, 0), mul(exp(neg(x)), ans), sub(1, ans)))
+    rest = mul(exp(neg(x)), ans)
+    return mul(ans, where(gt(x, 0), rest, sub(1, ans)))
+
+
+def _logistic_slope_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = neg(tanh(mul(x, 0.5)))
+    return mul(t, mul(ans, slope))
 
 
 logistic_p = elementwise(
@@ -301,7 +306,7 @@ logistic_p = elementwise(
 )  # fmt: skip
 logistic_slope_p = elementwise(
     "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(_logistic_slope, x),
-    jvp=lambda t, x, ans: mul(t, mul(ans, neg(tanh(mul(x, 0.5))))),
+    jvp=_logistic_slope_jvp,
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),

@@ -14,6 +14,7 @@ from pullback.backends.host import reductions as host
 from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import runtime
@@ -273,7 +274,9 @@ def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
         return ops.mul(scale, ops.sqrt(reduce_sum(ops.square(scaled), axes)))
 
     is_last = sorted(axes) == list(range(x.ndim - len(axes), x.ndim))  # along others the compiler adds one by one
-    if x.dtype != single or math.prod(x.shape) < _MANY_SQUARES or not is_last or count < _LONG_ROW:
+    if x.dtype != single or not is_last or any_symbolic(x.shape):
+        return hlo.inline(formula, x)
+    if math.prod(x.shape) < _MANY_SQUARES or count < _LONG_ROW:
         return hlo.inline(formula, x)
     total = hlo.inline(lambda x: reduce_sum(ops.square(x), axes), x)
     usual = lambda t: ops.and_p.bind(ops.gt(t, 1e-30 * count), ops.is_finite_p.bind(t))

@@ -414,6 +414,8 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
             return False
         values.append(x)
     x, count = None, len(values)
+    if count >= len(_POSITIONS):
+        return False
     plan = _plan(((node.operation, _POSITIONS[count]),), (None,) * count, (0,), None, "")
     if plan is None:
         return False

@@ -104,7 +104,8 @@ def _normal_hazard_slope(t: Any, x: Any) -> Any:
     negative, h = lt(x, 0), normal_hazard(x)
     scaled = mul(ops.where(negative, x, -1), -_ROOT_HALF)
     below = mul(div(erfcx_derivative_p.bind(scaled, order=1), erfcx_p.bind(scaled)), _ROOT_HALF)
-    return mul(t, mul(h, ops.where(negative, below, neg(add(x, h)))))
+    above = neg(add(x, h))
+    return mul(t, mul(h, ops.where(negative, below, above)))
 
 
 def _host_normal_hazard(x: Any) -> Any:

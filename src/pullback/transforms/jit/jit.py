@@ -296,7 +296,8 @@ class JitFunction(_Function, Generic[P, R]):
 
 def _for_users(error: Exception) -> Exception:
     """Return the error that a call raises instead of ``error``: the same one, without Pullback's frames, or our own."""
-    if type(error).__module__ == "jaxlib._jax":  # raised by the runtime, for a program that failed immediately
+    # Raised by the runtime, for a program that failed immediately; the package jax, if it is there, renames the module.
+    if type(error).__module__ in ("jaxlib._jax", "jax.errors"):
         from pullback.backends.compiler.client import failure
 
         return failure(error)
