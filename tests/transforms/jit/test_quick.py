@@ -347,7 +347,7 @@ def test_no_reference_is_lost_or_kept_in_100_000_calls(way: int) -> None:
     many()
     more = [a - b for a, b in zip(references(), before, strict=True)]
     assert max(more) < 100
-    # The last is the number of all objects. Some of them are of other tests, and refer to what is shared, such as dtypes.
+    # The last is the number of all objects. Some are of other tests, and refer to what is shared, such as dtypes.
     assert min(more[:4]) > -100
     assert min(more[:-1]) > -4500
 
