@@ -47,15 +47,15 @@ coverage: .venv/dev.stamp ## the tests, and which lines they reach
 
 test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
-# What runs on every version of Python: the core, what the public modules offer, the documented names, and the examples.
-ON_EVERY_PYTHON = tests/core tests/export tests/extend tests/interpreters tests/laws tests/lax tests/project tests/public \
-    tests/testing tests/top_level
-# What depends on the version of Python: how functions, classes, threads and exceptions are treated.
-ON_PYTHON = $(ON_EVERY_PYTHON) tests/transforms tests/control tests/mutants tests/numpy/test_interop.py \
-    tests/numpy/test_operators.py tests/numpy/test_numpy_on_concrete.py tests/numpy/test_promotion_modes.py src/pullback
+# The modules in C, which are compiled for each version of Python.
+OF_MODULES_IN_C = tests/backends/host/test_native.py tests/transforms/jit/test_quick.py
+# What depends on the version of Python most: how functions, classes, threads and exceptions are treated.
+ON_PYTHON = tests/core tests/export tests/extend tests/public tests/testing tests/top_level tests/transforms/functions \
+    tests/transforms/jit tests/transforms/test_threads.py tests/numpy/test_interop.py tests/numpy/test_operators.py \
+    $(OF_MODULES_IN_C)
 # What depends on the release of the compiler, of which Python 3.12 and later have a newer one.
-ON_COMPILER = tests/backends tests/grid/test_compiled.py tests/primitives/test_compiled_arrays.py \
-    tests/primitives/arrays/test_compiled_indexing.py
+ON_COMPILER = tests/backends/compiler tests/backends/devices tests/backends/hlo tests/backends/processes \
+    tests/grid/test_compiled.py tests/primitives/test_compiled_arrays.py tests/primitives/arrays/test_compiled_indexing.py
 # What test-python-% runs: by default everything.
 TESTS ?=
 
