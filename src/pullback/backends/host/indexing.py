@@ -312,10 +312,11 @@ def along_axis(x: Any, positions: Any, axis: int) -> Any:
     Raises:
       IndexError: a position is out of range.
     """
+    if positions.size < MANY_POSITIONS or not x.flags.c_contiguous:
+        return np.take_along_axis(x, positions, axis)
     shape, size = x.shape, x.shape[axis]
     before, after = shape[:axis], shape[axis + 1 :]
-    fits = (positions.shape[:axis], positions.shape[axis + 1 :]) == (before, after)
-    if not fits or positions.size < MANY_POSITIONS or not x.flags.c_contiguous:
+    if (positions.shape[:axis], positions.shape[axis + 1 :]) != (before, after):
         return np.take_along_axis(x, positions, axis)
     step = math.prod(after)
     flat = positions.astype(np.intp).reshape(-1, positions.shape[axis], step)
