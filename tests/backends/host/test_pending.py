@@ -445,6 +445,30 @@ def test_threads_may_read_one_array() -> None:
         sys.setswitchinterval(interval)
 
 
+def test_threads_read_what_is_computed_in_the_memory_of_an_operand() -> None:
+    with small_blocks(1 << 18, 1 << 13, by_numpy=native.loops is None):
+        for _ in range(20):
+            x = numbers(1 << 20)
+            y = (x + 1.0)._value
+            z = pending.hold(ArrayImpl(y.copy())) * 2.0
+            expected = y * np.float32(2)
+            found: list[Any] = []
+            start = threading.Barrier(4)
+
+            def read(z: Any = z, found: list[Any] = found, start: threading.Barrier = start) -> None:
+                start.wait()
+                found.append(np.asarray(z))
+
+            threads = [threading.Thread(target=read) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for value in found:
+                np.testing.assert_array_equal(value, expected)
+            assert len(found) == 4
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_computes_what_is_pending() -> None:

@@ -42,6 +42,7 @@ from pullback.core.config import config
 from pullback.core.errors import AllocationError
 from pullback.core.host_operands import host_operands
 from pullback.core.jaxpr import infer
+from pullback.core.locks import lock
 from pullback.core.runtime import provides
 from pullback.core.trace import EvalTrace, Primitive, is_within_rule, recover, state
 from pullback.core.types import ShapedArray
@@ -381,13 +382,17 @@ def _bytes_of(x: Any) -> int:
 
 def _evaluate(root: Pending) -> None:
     """Compute pending elements, and those that they depend on and that an array has."""
-    if _evaluate_alone(root, root.operands):
-        return
-    steps: list[Step] = []
-    _collect(root, set(), steps)
-    if root.known is not None:  # another thread has computed them
-        return
-    _silently(_compute, steps)
+    with _evaluating:
+        if _evaluate_alone(root, root.operands):
+            return
+        steps: list[Step] = []
+        _collect(root, set(), steps)
+        _silently(_compute, steps)
+
+
+_evaluating = lock(globals(), "_evaluating", reentrant=True)
+"""Held while pending elements are computed, for which the memory of operands may be written over: another thread that
+wants the same elements waits, and finds them."""
 
 
 def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
@@ -634,14 +639,15 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
         return None
     if end < ndim and not reductions.are_columns_worthwhile(shape, end):
         return None
-    steps: list[Step] = []
-    _collect(node, set(), steps)
-    if node.known is not None or math.prod(shape) < reductions.LARGE:
-        return None
-    try:
-        done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
-    except MemoryError:  # evaluation raises the error that explains
-        return None
+    with _evaluating:
+        if node.known is not None or math.prod(shape) < reductions.LARGE:
+            return None
+        steps: list[Step] = []
+        _collect(node, set(), steps)
+        try:
+            done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
+        except MemoryError:  # evaluation raises the error that explains
+            return None
     return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()] if done else None
 
 
