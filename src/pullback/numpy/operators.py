@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native, pending
+from pullback.backends.host import blas, native, pending
 from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
@@ -198,19 +198,28 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
     return _named(method, name)
 
 
+_SMALL_FACTORS = 1024  # Elements of two factors whose product BLAS computes on one thread.
+
+
 def _eager_matmul(general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         if type(other) is ArrayImpl:
             a = self._host_value
             b = other._host_value
-            if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
+            dtype = a.dtype
+            if dtype is b.dtype and dtype in _BLAS and (not recorders or state.trace.quick):
+                compute = operator.matmul if a.size + b.size < _SMALL_FACTORS else blas.product
                 try:
-                    return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
+                    out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
                     if type(a) is Absent or type(b) is Absent:
                         plain = [ArrayImpl(x._value, x.weak_type) for x in (self, other)]
                         return pending.hold(method(*plain))
                     return general(self, other)
+                result = _new(ArrayImpl)
+                result._host_value = out
+                result.weak_type = self.weak_type and other.weak_type
+                return result
         return general(self, other)
 
     return _named(method, "__matmul__")

@@ -1,4 +1,4 @@
-"""Products by SciPy's BLAS are NumPy's, for all layouts; and one library computes products and decompositions."""
+"""Products by the module in C are NumPy's, for all layouts and on all threads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import itertools
 import math
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback.backends.host import blas
+from pullback.backends.host import blas, native
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -77,34 +78,133 @@ def test_infinities_and_nans_are_where_numpy_has_them() -> None:
     np.testing.assert_array_equal(blas.dot(x, x[:, 0]), np.dot(x, x[:, 0]))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", [(130, 70, 90), (200, 50, 1), (1, 300, 60), (3, 500, 7), (260, 33, 5), (5, 33, 260)])
+def test_products_of_a_batch_are_numpys(dtype: str, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    close = 2e-3 if dtype in ("float32", "complex64") else 1e-11
+    for batch in ((), (2,), (3, 1), (2, 3), (1, 2, 1, 2)):
+        x = np.stack([_matrix(m, k, dtype, "rows") * (i + 1) for i in range(math.prod(batch))])
+        y = np.stack([_matrix(k, n, dtype, "rows") - i for i in range(math.prod(batch))])
+        x, y = x.reshape(*batch, m, k), y.reshape(*batch, k, n)
+        assert x.size * n >= blas.LEAST
+        wanted = np.matmul(x, y)
+        for a, b in itertools.product(_layouts(x), _layouts(y)):
+            np.testing.assert_allclose(blas.matmul(a, b), wanted, rtol=close, atol=close)
+
+
+def _layouts(x: np.ndarray) -> list[np.ndarray]:
+    """The array, and equal ones whose columns, whose batch, and none of whose axes are contiguous."""
+    turned, spread = np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2), np.repeat(x, 2, -1)[..., ::2]
+    outermost = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -2, 0)), 0, -2)
+    return [x, turned, outermost, spread, np.ascontiguousarray(x[..., ::-1, :])[..., ::-1, :]]
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((40, 50), (50, 60)), ((9000,), (9000,)), ((30, 400), (400,)), ((400,), (400, 30)), ((3, 40, 50), (50, 60)),
+        ((3, 40, 50), (3, 50, 60)), ((40, 50), (3, 50, 60)), ((2, 1, 40, 50), (3, 50, 60)), ((3, 40, 50), (50,)),
+        ((50,), (3, 50, 60)), ((3, 5, 0), (0, 700)), ((0, 700), (700, 5)), ((2, 3), (3, 2)),
+    ],
+)  # fmt: skip
+def test_the_operator_is_numpys(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+    wanted = x @ y
+    assert blas.product(x, y).shape == wanted.shape
+    np.testing.assert_array_equal(blas.product(x, y), wanted)
+    np.testing.assert_array_equal(pnp.asarray(x) @ pnp.asarray(y), wanted)
+    if x.ndim > 1:
+        np.testing.assert_array_equal(blas.product(x[..., ::-1, :], y), x[..., ::-1, :] @ y)
+
+
+def test_operators_on_what_does_not_fit_explain_it() -> None:
+    large = pnp.ones((100, 200))
+    for other in (pnp.ones((100, 200)), pnp.ones(()), pnp.ones((3, 4, 5)), pnp.ones(7)):
+        with pytest.raises(TypeError, match="matmul"):
+            large @ other
+        with pytest.raises(TypeError, match="matmul"):
+            pnp.ones((3, 20, 30)) @ other if other.ndim != 1 else other @ large
+
+
+def test_a_batch_may_be_one_matrix_repeated() -> None:
+    x, y = _matrix(50, 60, "float32", "rows"), _matrix(60, 70, "float32", "rows")
+    many = np.broadcast_to(x, (9, 50, 60))
+    np.testing.assert_array_equal(blas.matmul(many, np.stack([y] * 9)), np.stack([blas.matmul(x, y)] * 9))
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 2, 3, 7])
+def test_parts_of_a_product_are_the_product(helpers: int) -> None:
+    if not blas._is_ready():
+        pytest.skip("NumPy multiplies")
+    for (m, n), batch in itertools.product(((400, 300), (300, 401), (1, 5000), (5000, 1)), (1, 2, 5)):
+        x, y = np.ones((batch, m, 60), np.float32), np.ones((batch, 60, n), np.float32)
+        x *= np.arange(m)[:, None] % 8
+        y *= np.arange(n) % 16
+        out = np.full((batch, m, n), np.nan, np.float32)
+        assert native.loops is not None
+        assert native.loops.multiply(x, y, out, helpers)
+        np.testing.assert_array_equal(out, x @ y)
+
+
+def test_the_module_refuses_what_is_not_a_product() -> None:
+    if not blas._is_ready():
+        pytest.skip("NumPy multiplies")
+    x, out = np.ones((3, 4, 4)), np.ones((3, 4, 4))
+    cases: list[tuple[Any, Any, Any]] = [
+        (x[0, 0], x[0, 0], out[0, 0]),
+        (x, x[0], out),
+        (x, x[:2], out),
+        (x, x[:, :3], out),
+        (x, x, out[:, :, :3]),
+        (x, x, out.swapaxes(1, 2)),
+        (x, x.astype(np.float32), out),
+        (x.astype(int), x.astype(int), out.astype(int)),
+        (x, x.astype(">f8"), out),
+        (x[:, :0], x, out[:, :0]),
+        (x[:, :, ::2], x[:, ::2], out),
+        (x[(None,) * 6], x[(None,) * 6], out[(None,) * 6]),
+    ]
+    assert native.loops is not None
+    assert native.loops.multiply(x, x, out, 0)
+    for case in cases:
+        assert not native.loops.multiply(*case, 0)
+    with pytest.raises(TypeError):
+        native.loops.use_blas((1, 2))
+
+
 PROGRAM = """
-import numpy as np, pullback.numpy as pnp
+import threading, numpy as np, pullback.numpy as pnp
 from pullback.backends.host import blas
 x = pnp.asarray(np.linspace(0, 1, 40_000, dtype=np.float32).reshape(200, 200))
 first = np.asarray(x @ x)
 import sys
 assert "scipy.linalg" not in sys.modules
 pnp.linalg.cholesky(x @ x.T + 200 * pnp.eye(200))
-assert "scipy.linalg" in sys.modules
 assert np.array_equal(first, np.asarray(x @ x))
-if len(blas.libraries()) == 2:  # NumPy's, whose pool of threads sleeps, and SciPy's
-    import scipy.linalg.blas
-    value = np.asarray(x)
-    assert np.array_equal(first, scipy.linalg.blas.sgemm(1.0, value.T, value.T).T)
-    assert blas._routines() is not None
+threads = blas.threads_of(blas._numpy_extension())
+before = threads and threads[0]()
+y = np.linspace(0, 1, 400_000, dtype=np.float32).reshape(400, 1000)
+wanted = blas.dot(y, y.T)
+found = []
+def multiply():
+    for _ in range(20):
+        found.append(np.array_equal(blas.dot(y, y.T), wanted))
+together = [threading.Thread(target=multiply) for _ in range(4)]
+for t in together: t.start()
+for t in together: t.join()
+assert found == 80 * [True]
+assert before == (threads and threads[0]())
 """
 
 
-def test_large_products_need_a_small_part_of_scipy() -> None:
+def test_products_need_no_scipy_and_are_the_same_on_threads() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
-def test_the_largest_products_leave_the_lock_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise AssertionError("by SciPy")
-
-    monkeypatch.setattr(blas, "_routines", refuse)
-    x = np.ones((600, 600), np.float32)
-    assert (blas.dot(x, x) == 600).all()
-    with pytest.raises(AssertionError, match="by SciPy"):
-        blas.dot(x[:, :100], x[:100])
+def test_without_the_module_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "_is_ready", lambda: False)
+    x = np.ones((60, 60), np.float32)
+    assert (blas.dot(x, x) == 60).all()
+    assert (blas.matmul(np.stack([x, x]), np.stack([x, x])) == 60).all()

@@ -1,18 +1,15 @@
-"""Products of vectors and matrices by the BLAS that SciPy brings, so that one pool of threads computes them all.
+"""Products of vectors and matrices by the BLAS that NumPy brings, on the threads of the module in C.
 
-NumPy and SciPy each bring a library of OpenBLAS with a pool of threads. A thread that has done its work spins for some
-26 ms before it sleeps, and keeps the threads of the other library from the cores. Where products by NumPy alternate
-with decompositions by SciPy, a product and a Cholesky decomposition of 256 by 256 take 8 ms on two cores instead of
-0.4, and the gradient of a QR decomposition of 128 by 128 takes 46 ms instead of 1. Compiled programs decompose by
-SciPy's library too, so that it is the library to share.
+Large products, and the products of a batch, are divided among these threads, and BLAS computes each part on one. Its
+own threads would wait for each other after every product of a batch: on an Intel Xeon with two cores 32 products of 256
+by 32 and 32 by 256 take them 1,410 us, and the module's 760. They would also spin for some 26 ms before they sleep, and
+keep from the cores the threads of SciPy's library, by which the host and compiled programs decompose: a product and a
+Cholesky decomposition of 256 by 256 by turns took 8 ms instead of 0.4.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import importlib.util
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -20,45 +17,63 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native
-from pullback.core.interrupts import imported
+from pullback.backends.host.parallel import cores
 
 # Products ----------------------------------------------------------------------------------------------------------
 
 LEAST = 8192
-"""The least number of products for SciPy's library: OpenBLAS uses one thread for fewer, and its pool sleeps."""
+"""The least number of products of numbers for the module in C: OpenBLAS uses one thread for fewer."""
 
-MOST = 1 << 27
-"""The most products for SciPy's library, whose functions hold Python's lock: as many take some 5 ms, after which Python
-would switch to another thread, too. NumPy's release it."""
+SHARE = 1 << 18
+"""The products of numbers that are worth a thread."""
+
+MOST_HELPERS = 31
+"""OpenBLAS has memory for a number of threads that is fixed when it is built: 64 in NumPy's wheels."""
+
+LONG = 1 << 18
+"""The least elements of vectors whose dot product is a sum of products by the module in C.
+
+It adds by pieces of pieces, and so loses fewer digits than BLAS."""
 
 
 def dot(x: Any, y: Any) -> Any:
     """Return ``np.dot(x, y)`` of two vectors or matrices, of one dtype for which BLAS has routines."""
-    if not LEAST <= x.size * (y.shape[1] if y.ndim == 2 else 1) <= MOST:
+    if x.size * (y.shape[1] if y.ndim == 2 else 1) < LEAST or x.shape[-1] != y.shape[0]:
         return np.dot(x, y)
-    if x.ndim == y.ndim == 1 and x.size >= LONG and x.shape == y.shape and x.dtype.char in "fd":
+    if x.ndim == y.ndim == 1 and x.size >= LONG and x.dtype.char in "fd":
         out = _dot_of_long(x, y)
         if out is not None:
             return out
-    x, y, routines = np.asarray(x), np.asarray(y), _routines()
-    fit = x.shape[-1] == y.shape[0] and x.flags.forc and y.flags.forc
-    if routines is None or not fit or not y.size:
-        return np.dot(x, y)
-    of_vectors, of_matrix, of_matrices = routines[x.dtype.char]
-    if x.ndim == y.ndim == 1:
-        return x.dtype.type(of_vectors(x, y))
-    if x.ndim == y.ndim:  # the transposes of the operands in reversed order make the transpose of the product
-        (a, turn_a), (b, turn_b) = _by_columns(y), _by_columns(x)
-        return of_matrices(1.0, a, b, trans_a=turn_a, trans_b=turn_b).T
-    matrix, vector = (x, y) if x.ndim == 2 else (y.T, x)
-    a, turned = _by_columns(matrix)
-    return of_matrix(1.0, a, vector, trans=1 - turned)
+    out = matmul(x if x.ndim == 2 else x[None], y if y.ndim == 2 else y[:, None])
+    if x.ndim == y.ndim:
+        return out if x.ndim == 2 else out[0, 0]
+    return out[0] if x.ndim == 1 else out[:, 0]
 
 
-LONG = 1 << 18
-"""The least elements of vectors whose dot product is a sum of products by the module in C, if there is one.
+def product(x: Any, y: Any) -> Any:
+    """Return ``np.matmul(x, y)`` of arrays of one dtype for which BLAS has routines."""
+    if not x.size or not y.size or not x.ndim or not y.ndim:
+        return np.matmul(x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return dot(x, y)
+    if y.ndim == 2 and x.flags.c_contiguous:  # one product instead of a batch
+        return matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
+    return matmul(x, y) if x.shape[:-2] == y.shape[:-2] else np.matmul(x, y)
 
-It adds by pieces of pieces, and so loses fewer digits than BLAS."""
+
+def matmul(x: Any, y: Any) -> Any:
+    """Return ``np.matmul(x, y)`` of arrays with the same axes of a batch, of one dtype for which BLAS has routines."""
+    products = x.size * y.shape[-1]
+    if products < LEAST or x.shape[-1] != y.shape[-2] or not _is_ready():
+        return np.matmul(x, y)
+    out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
+    helpers = min(cores() - 1, products // SHARE, MOST_HELPERS)
+    assert native.loops is not None
+    if not native.loops.multiply(x, y, out, helpers):  # BLAS wants rows, or columns, of contiguous elements
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        if not native.loops.multiply(x, y, out, helpers):
+            return np.matmul(x, y)
+    return out
 
 
 def _dot_of_long(x: Any, y: Any) -> Any:
@@ -68,18 +83,20 @@ def _dot_of_long(x: Any, y: Any) -> Any:
     return native.reduce_rows("sum", x[None], y[None])[0]
 
 
-def _by_columns(x: Any) -> tuple[Any, int]:
-    """Return the transpose of ``x`` as BLAS reads it: a matrix with contiguous columns, and whether to transpose it."""
-    return (x.T, 0) if x.flags.c_contiguous else (x, 1)
-
-
 @cache
-def _routines() -> dict[str, tuple[Any, Any, Any]] | None:
-    """The routines for two vectors, for a matrix and a vector, and for two matrices, by the letter of the dtype."""
-    module = _module()
-    names = {"f": "sdot sgemv sgemm", "d": "ddot dgemv dgemm", "F": "cdotu cgemv cgemm", "D": "zdotu zgemv zgemm"}
-    found: Any = {char: tuple(getattr(module, name, None) for name in three.split()) for char, three in names.items()}
-    return None if any(None in three for three in found.values()) else found
+def _is_ready() -> bool:
+    """Whether the module in C is there, and multiplies: for that NumPy has to bring an OpenBLAS of 64-bit integers."""
+    if native.loops is None:
+        return False
+    try:
+        library = ctypes.CDLL(_numpy_extension())
+        names = [f"scipy_cblas_{letter}{name}64_" for name in ("gemm", "gemv") for letter in "sdcz"]
+        names += [f"scipy_openblas_{verb}_num_threads64_" for verb in ("get", "set")]
+        functions = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    except (OSError, AttributeError):
+        return False
+    native.loops.use_blas(tuple(functions))
+    return True
 
 
 # Libraries ---------------------------------------------------------------------------------------------------------
@@ -89,10 +106,9 @@ Threads = tuple[Callable[[], int], Callable[[int], None]]
 
 
 def libraries() -> list[Threads]:
-    """The libraries of OpenBLAS by which the host multiplies: NumPy's, and SciPy's if it is another one."""
-    module = _module()
-    found = [threads_of(_numpy_extension()), None if module is None else threads_of(module.__file__)]
-    return [threads for threads in found if threads is not None]
+    """The library of OpenBLAS whose threads multiply: NumPy's, unless the module in C does."""
+    found = None if _is_ready() else threads_of(_numpy_extension())
+    return [] if found is None else [found]
 
 
 def _numpy_extension() -> str:
@@ -117,25 +133,3 @@ def threads_of(extension: str) -> Threads | None:
             except AttributeError:
                 continue
     return None
-
-
-@cache
-def _module() -> Any:
-    """SciPy's routines of BLAS; None if they do not have an OpenBLAS of their own, so that nothing would be gained.
-
-    The extension module is loaded alone, in 15 ms: importing ``scipy.linalg`` takes 150.
-    """
-    folder = os.path.join(os.path.dirname(imported("scipy").__file__), "linalg")
-    spec = importlib.machinery.PathFinder.find_spec("_fblas", [folder])
-    if spec is None or spec.loader is None:
-        return None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError:
-        return None
-    both = threads_of(_numpy_extension()), threads_of(module.__file__ or "")
-    if None in both:
-        return None
-    one, other = (ctypes.cast(threads[0], ctypes.c_void_p).value for threads in both)  # type: ignore[index,arg-type]
-    return None if one == other else module

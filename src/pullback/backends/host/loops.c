@@ -51,7 +51,7 @@ enum {
     MOST_OPERANDS = 3,
     ALIGNMENT = 64, /* of buffers, in bytes */
     LANES = 32,     /* of a reduction */
-    TAKEN = 4,      /* how many blocks a thread takes at once: memory is read in long runs */
+    TAKEN = 4,      /* blocks of elements that a thread takes at once */
     SPINS = 4000,   /* how often a thread looks for the next job before it sleeps: for 70 us on an AMD EPYC */
 };
 
@@ -72,19 +72,23 @@ typedef struct {
     int axis;        /* of the pieces: 1 or 2 */
 } Value;
 
-typedef struct {
+typedef struct Job {
+    void (*compute)(const struct Job *, npy_intp block, char *memory);
+    int taken; /* how many blocks a thread takes at once: memory is read in long runs */
+    npy_intp blocks;
+    npy_intp buffers; /* bytes that each thread needs */
+    char *memory;
+    atomic_long next; /* the next block */
+    long most_helpers;
+    atomic_long helpers;
+    const void *product; /* if matrices are multiplied, nothing of the following */
     Step *steps;
     Value *values;
     int step_count, value_count, ndim;
     npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
     npy_intp block_rows, block_columns;    /* of a block */
     npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
-    npy_intp blocks, blocks_of_a_row, blocks_of_a_stretch;
-    npy_intp buffers; /* bytes that each thread needs */
-    char *memory;
-    atomic_long next; /* the next block */
-    long most_helpers;
-    atomic_long helpers;
+    npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
 
 /* The loops that NumPy lacks. -------------------------------------------------------------------------------------- */
@@ -436,8 +440,8 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
 static void take_blocks(Job *job, long number) {
     char *memory = job->memory + number * job->buffers;
     npy_intp first;
-    while ((first = atomic_fetch_add(&job->next, TAKEN)) < job->blocks) {
-        for (npy_intp block = first; block < first + TAKEN && block < job->blocks; block++) run_block(job, block, memory);
+    while ((first = atomic_fetch_add(&job->next, job->taken)) < job->blocks) {
+        for (npy_intp i = first; i < first + job->taken && i < job->blocks; i++) job->compute(job, i, memory);
     }
 }
 
@@ -520,6 +524,8 @@ static void share(Job *job) {
     }
     pthread_mutex_unlock(&owner);
 }
+
+#include "products.h"
 
 /* Python. ---------------------------------------------------------------------------------------------------------- */
 
@@ -709,7 +715,7 @@ PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
 
 static PyObject *run(PyObject *module, PyObject *args) {
     PyObject *shape, *values, *steps, *result = NULL;
-    Job job = {.groups = 1};
+    Job job = {.compute = run_block, .taken = TAKEN, .groups = 1};
     npy_intp itemsize = 1, size, block;
     if (!PyArg_ParseTuple(args, "O!O!O!nl", &PyTuple_Type, &shape, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
         return NULL;
@@ -818,6 +824,8 @@ static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"multiply", multiply, METH_VARARGS, multiply_doc},
+    {"use_blas", use_blas, METH_O, use_blas_doc},
     {"limit", limit, METH_O, limit_doc},
     {"in_memory", (PyCFunction)(void (*)(void))in_memory, METH_FASTCALL, in_memory_doc},
     OPERATOR_METHOD(add), OPERATOR_METHOD(sub), OPERATOR_METHOD(mul), OPERATOR_METHOD(truediv),

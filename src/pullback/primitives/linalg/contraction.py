@@ -124,8 +124,9 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
         x = x.transpose(left)
     if right is not None:
         y = y.transpose(right)
+    matmul = blas.matmul if x.dtype.char in _BLAS else np.matmul
     if plain:
-        return np.matmul(x, y)
+        return matmul(x, y)
     batch, x_free, y_free = x.shape[:n], x.shape[n : x.ndim - k], y.shape[n + k :]
     if k == 0:
         x = x.reshape((*batch, *x_free, *(1,) * len(y_free)))
@@ -135,7 +136,7 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
         return np.vecdot(x.reshape((*batch, inner)), y.reshape((*batch, inner)))
     x = x.reshape((*batch, math.prod(x_free), inner))
     y = y.reshape((*batch, inner, math.prod(y_free)))
-    return np.matmul(x, y).reshape(batch + x_free + y_free)
+    return matmul(x, y).reshape(batch + x_free + y_free)
 
 
 # Types -------------------------------------------------------------------------------------------------------------
