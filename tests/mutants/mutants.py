@@ -143,8 +143,8 @@ MUTANTS = (
     Mutant(
         "operators ask the first operand alone",
         "numpy/operators.py",
-        "result.weak_type = self.weak_type and other.weak_type",
-        "result.weak_type = self.weak_type",
+        "result.weak_type = self.weak_type and other.weak_type\n                return result\n        elif",
+        "result.weak_type = self.weak_type\n                return result\n        elif",
         ["tests/numpy/test_operators.py::test_results_are_weakly_typed_where_both_operands_are"],
     ),
     # The gradient by a Python number turns float16 into float32.

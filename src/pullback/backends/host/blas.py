@@ -64,11 +64,10 @@ def product(x: Any, y: Any) -> Any:
 def matmul(x: Any, y: Any) -> Any:
     """Return ``np.matmul(x, y)`` of arrays with the same axes of a batch, of one dtype for which BLAS has routines."""
     products = x.size * y.shape[-1]
-    if products < LEAST or x.shape[-1] != y.shape[-2] or not _is_ready():
+    if products < LEAST or x.shape[-1] != y.shape[-2] or native.loops is None or not _is_ready():
         return np.matmul(x, y)
     out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
     helpers = min(cores() - 1, products // SHARE, MOST_HELPERS)
-    assert native.loops is not None
     if not native.loops.multiply(x, y, out, helpers):  # BLAS wants rows, or columns, of contiguous elements
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
         if not native.loops.multiply(x, y, out, helpers):
