@@ -360,7 +360,7 @@ class Absent:
       pending: the pending elements (``backends/host/pending``); None if the elements are on a device.
     """
 
-    __slots__ = ("__weakref__", "aval", "dtype", "ndim", "pending", "shape", "size")
+    __slots__ = ("__weakref__", "aval", "dtype", "pending", "shape")
     __array_ufunc__ = None  # NumPy's arrays refuse it
 
     def __init__(self, aval: ShapedArray, pending: Any = None) -> None:
@@ -368,8 +368,16 @@ class Absent:
         self.aval = aval
         self.shape = aval.shape
         self.dtype = aval.dtype
-        self.ndim = len(aval.shape)
-        self.size = aval.size
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
 
     def __eq__(self, other: object) -> bool:
         raise TypeError("the elements are not in NumPy's memory")

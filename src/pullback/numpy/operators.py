@@ -16,12 +16,14 @@ import numpy as np
 from pullback.backends.host import blas, native, pending
 from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
+from pullback.core.config import config
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.naming import quoted
-from pullback.core.trace import recorders, state
+from pullback.core.trace import Primitive, recorders, state
 from pullback.numpy import logic, ufuncs
+from pullback.primitives import elementwise as ops
 
 __all__: list[str] = []
 
@@ -106,12 +108,34 @@ def _fetched(*operands: Any) -> bool:
     return bool(absent)
 
 
+def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
+    """Return the pending result of an operation on arrays of floats that NumPy refused, and Python's numbers.
+
+    Return None if dispatch has to decide how to compute it.
+
+    Args:
+      primitive: the operation, if these operands need no conversion.
+      operands: its operands, the arrays among them of one dtype.
+    """
+    if primitive is None or not config.eager_fusion:
+        return None
+    for x in operands:
+        if type(x) is ArrayImpl:
+            held = x._host_value
+            if held.dtype not in _FLOATS or (type(held) is Absent and held.pending is None):
+                return None
+        elif type(x) is not float and type(x) is not int:
+            return None
+    return pending.deferred(primitive, operands, {})
+
+
 def _eager(name: str, compute: Method, general: Method) -> Method:
     """Make the operator method ``name`` of concrete arrays.
 
     The method calls ``compute`` on the operands' NumPy arrays if these have the same dtype, or if one operand is a
     number that does not change the dtype. Otherwise it calls ``general`` on the operands.
     """
+    primitive = _OF_FLOATS.get(name)
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
@@ -122,6 +146,8 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
                 try:
                     out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
+                    if (result := _of_large(primitive, self, other)) is not None:
+                        return result
                     return (method if _fetched(self, other) else general)(self, other)
                 result = _new(ArrayImpl)
                 result._host_value = out
@@ -132,6 +158,8 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
             try:
                 out = state.silently(compute, a, other)
             except NUMPY_REFUSES:
+                if (result := _of_large(primitive, self, other)) is not None:
+                    return result
                 return (method if _fetched(self) else general)(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
@@ -149,6 +177,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
     For a Python number whose result has the array's dtype, the method calls ``compute`` on the number and the NumPy
     array. Otherwise it calls ``general`` on the operands.
     """
+    primitive = _OF_FLOATS.get(_REFLECTED[name])
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
@@ -157,7 +186,8 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # complex + np.float64 is a Python complex, without a dtype
             except (*NUMPY_REFUSES, AttributeError):
-                return general(self, other)
+                result = _of_large(primitive, other, self)
+                return general(self, other) if result is None else result
             if same:
                 result = _new(ArrayImpl)
                 result._host_value = out
@@ -174,6 +204,7 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
     The method calls ``compute`` on the operands' NumPy arrays where NumPy has the same rules. Otherwise, as for complex
     numbers and for two dtypes, it calls ``general`` on the operands.
     """
+    primitive = _OF_FLOATS.get(name)
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
@@ -185,6 +216,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 try:
                     return ArrayImpl(state.silently(compute, a, b))
                 except NUMPY_REFUSES:
+                    if (result := _of_large(primitive, self, other)) is not None:
+                        return result
                     return (method if _fetched(self, other) else general)(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
             a = self._host_value
@@ -192,6 +225,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
                 except NUMPY_REFUSES:
+                    if (result := _of_large(primitive, self, other)) is not None:
+                        return result
                     return (method if _fetched(self, other) else general)(self, other)
         return general(self, other)
 
@@ -244,7 +279,8 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
             try:
                 out = state.silently(operator.neg, a)
             except NUMPY_REFUSES:
-                return general(self)
+                result = _of_large(ops.neg_p, self)
+                return general(self) if result is None else result
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
                 result._host_value = out
@@ -285,6 +321,11 @@ def _divide(a: Any, b: Any) -> Any:
     return _PYTHON.truediv(a, b)
 
 
+# The operations on two arrays of floats of one dtype, or on such an array and a number.
+_OF_FLOATS: dict[str, Primitive] = {
+    "__add__": ops.add_p, "__sub__": ops.sub_p, "__mul__": ops.mul_p, "__truediv__": ops.div_p, "__eq__": ops.eq_p,
+    "__ne__": ops.ne_p, "__lt__": ops.lt_p, "__le__": ops.le_p, "__gt__": ops.gt_p, "__ge__": ops.ge_p,
+}  # fmt: skip
 _PYTHON: Any = native.loops or operator  # the module's operators refuse small arrays whose result may be pending
 
 

@@ -292,6 +292,15 @@ def test_forked_processes_have_threads_of_their_own() -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
+def test_whole_arrays_may_have_other_axes() -> None:
+    x, out = np.arange(24.0).reshape(2, 3, 4), np.empty((24,))
+    add = native.loops.find(np.add, bytes([np.dtype(float).num] * 3))
+    for shape in ((1, 24), (6, 4), (3, 2, 4)):
+        out[:] = np.nan
+        native.loops.run(shape, [x, np.full((1,) * len(shape), 3.0), out], [(add, (0, 1, 2))], 64, 1)
+        np.testing.assert_array_equal(out, x.ravel() + 3)
+
+
 # Wrong calls ---------------------------------------------------------------------------------------------------------
 
 
@@ -314,7 +323,8 @@ def test_wrong_calls_are_errors() -> None:
         ((2, 3), [x, out], [(total, (0, 1))]),
         ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 2, 4)], [(total, (0, 1))]),
         ((2, 2, 3), [np.ones((1, 2, 3)), (np.empty((2, 2, 1)), 2, 3)], [(total, (0, 1))]),
-        ((1, 2, 3), [x, out], [(add, (0, 0, 1))]),
+        ((2, 2, 3), [x, out], [(add, (0, 0, 1))]),
+        ((1, 2, 3), [x.T.copy().T, out], [(add, (0, 0, 1))]),
         ((2, 3), [x, out], [(add, (0, 0, 0, 0, 1))]),
     ):
         with pytest.raises(ValueError, match="expected"):

@@ -587,8 +587,9 @@ static PyObject *own(PyObject *module, PyObject *name) {
     Py_RETURN_NONE;
 }
 
-/* Read where a value is: an array of the axes of the shape, which may be broadcast; such an array for reductions of
-   pieces, their axis, and the size of a piece; or the bytes of an element in a buffer. */
+/* Read where a value is: an array of any axes whose elements are those of the shape, side by side; one of the axes of
+   the shape, which may be broadcast; such an array for reductions of pieces, their axis, and the size of a piece; or the
+   bytes of an element in a buffer. */
 static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
     if (PyTuple_Check(object)) {
         if (!PyArg_ParseTuple(object, "Oin", &object, &value->axis, &value->piece)) return -1;
@@ -599,6 +600,14 @@ static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *
     }
     if (PyArray_Check(object)) {
         PyArrayObject *array = (PyArrayObject *)object;
+        value->data = PyArray_BYTES(array);
+        *itemsize = PyArray_ITEMSIZE(array);
+        if (!value->piece && PyArray_IS_C_CONTIGUOUS(array) && PyArray_SIZE(array) == job->rows * job->columns) {
+            value->strides[2] = *itemsize;
+            value->strides[1] = job->columns * value->strides[2];
+            value->strides[0] = job->group * value->strides[1];
+            return 0;
+        }
         if (PyArray_NDIM(array) != job->ndim) {
             PyErr_SetString(PyExc_ValueError, "expected arrays of as many axes as the shape");
             return -1;
@@ -613,8 +622,6 @@ static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *
             }
             value->strides[axis] = own == 1 && !(value->piece && axis == 2) ? 0 : PyArray_STRIDE(array, axis - 3 + job->ndim);
         }
-        value->data = PyArray_BYTES(array);
-        *itemsize = PyArray_ITEMSIZE(array);
         return 0;
     }
     *itemsize = value->strides[2] = PyLong_AsSsize_t(object);
@@ -704,8 +711,8 @@ PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
     "Compute elementwise steps by blocks.\n\n"
     "Args:\n"
     "  shape: two or three sizes, those of the results.\n"
-    "  values: what steps read and write: arrays of these axes that broadcast to `shape`, or, for results that are not\n"
-    "    kept, the bytes of an element. For a reduction a tuple of an array, the axis of three that is reduced, 1 or 2,\n"
+    "  values: what steps read and write: contiguous arrays of as many elements, or arrays of these axes that broadcast to\n"
+    "    `shape`, or, for results that are not kept, the bytes of an element. For a reduction a tuple of an array, the axis of three that is reduced, 1 or 2,\n"
     "    and the number of elements of which each is the reduction; all reductions have pieces of one size.\n"
     "  steps: for each a loop, of `find` or `own`, and the positions of its operands and its result in `values`.\n"
     "  block: the most bytes of a block of one value.\n"

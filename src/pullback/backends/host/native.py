@@ -356,19 +356,24 @@ class Plan:
       shape: the two or three sizes of all values.
       steps: those of the module in C.
       slots: what they read and write, without the arrays.
-      arrays: for each array that is an operand its slot, its index, and how it becomes one of these axes.
+      arrays: for each array that is an operand its slot, its index, and how it becomes one of these axes; None for the
+        last if its elements are those of the results, side by side.
       numbers: for each number that is an operand its slot, its index and its dtype.
       outs: the slots of the results that are kept.
       pieces: the slot, dtype and shape of the reductions of pieces, their axis and size; None if nothing is reduced.
+      block: the most bytes of a block of one value.
+      helpers: how many threads may help.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
     """
 
-    __slots__ = ("arrays", "free", "numbers", "outs", "pieces", "shape", "slots", "steps")
+    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "outs", "pieces", "shape", "slots", "steps")
 
     shape: tuple[int, ...]
     steps: list[Step]
     slots: list[Any]
-    arrays: list[tuple[int, int, Any, tuple[int, ...]]]
+    arrays: list[tuple[int, int, View | None]]
+    block: int
+    helpers: int
     numbers: list[tuple[int, int, np.dtype[Any]]]
     outs: list[int]
     free: list[int]
@@ -388,20 +393,22 @@ class Plan:
           MemoryError: there is no memory for the blocks.
         """
         slots = self.slots.copy()
-        for slot, index, part, size in self.arrays:
+        for slot, index, view in self.arrays:
             x = operands[index]
-            slots[slot] = (x if part is None else x[part]).reshape(size)
+            if view is not None:
+                part, size = view
+                x = (x if part is None else x[part]).reshape(size)
+            slots[slot] = x
         for slot, index, dtype in self.numbers:
             slots[slot] = np.array(operands[index], dtype, ndmin=len(self.shape))
         for slot, out in zip(self.outs, outs, strict=True):
-            slots[slot] = out.reshape(self.shape)
+            slots[slot] = out
         reduced = None
         if self.pieces is not None:
             slot, dtype, shape, axis, piece = self.pieces
             reduced = np.empty(shape, dtype)
             slots[slot] = (reduced, axis, piece)
-        block = BLOCK if len(self.steps) > 1 else ALONE * BLOCK
-        loops.run(self.shape, slots, self.steps, block, _helpers(math.prod(self.shape) * len(self.steps)))
+        loops.run(self.shape, slots, self.steps, self.block, self.helpers)
         return reduced
 
 
@@ -453,13 +460,24 @@ def planned(
     end = next(k for k, (_, positions) in enumerate(program.steps) if positions[-1] == outs[-1])
     plan.free = [i for i in arrays if read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    plan.arrays = [(slot[given[i]], i, *view) for i, view in zip(arrays, views, strict=True)]
+    plan.arrays = []
+    for i, view in zip(arrays, views, strict=True):
+        plan.arrays.append((slot[given[i]], i, None if _is_whole(operands[i], shape) else view))
+    plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
+    plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
     plan.pieces = None
     if axes is not None:
         plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
     return plan
+
+
+def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an operand that is an array has a shape, and its elements side by side."""
+    own, strides, dtype = operand
+    side_by_side = [dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return bool(own == shape and list(strides) == side_by_side)
 
 
 def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:

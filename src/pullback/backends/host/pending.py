@@ -90,6 +90,7 @@ class Operation:
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
       weight: its work for each element, as in ``LEAST_WORK``.
       is_slow: whether to compute an element takes longer than to write it and to read it again.
+      most_kept: the most bytes of arrays that an expression of this result keeps in memory.
     """
 
     aval: ShapedArray
@@ -98,6 +99,7 @@ class Operation:
     kinds: tuple[Any, ...]
     weight: int
     is_slow: bool
+    most_kept: int
 
 
 class Pending:
@@ -206,7 +208,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         if large and usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
             pending = args[0]._host_value.pending
             return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
-        out = _deferred(primitive, args, params)
+        out = deferred(primitive, args, params)
         if out is not None:
             return out
     if not large:
@@ -247,8 +249,12 @@ def are_spread(args: Sequence[Any]) -> bool:
     return in_memory and x.ndim + y.ndim <= MOST_HOST_AXES and native.loops.in_memory(x, y) is None
 
 
-def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
-    """Return the result of an elementwise operation, with pending elements; None if it must be evaluated now."""
+def deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
+    """Return the result of an elementwise operation, with pending elements; None if it must be evaluated now.
+
+    The elements of each operand are pending or in NumPy's memory. All is written out here: after a large operation the
+    caches hold nothing of Python's, and a call of a function costs a microsecond.
+    """
     kinds: list[Any] = []
     for x in args:
         if type(x) is ArrayImpl:
@@ -259,26 +265,38 @@ def _deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     found = _operation(primitive, tuple(params.items()), tuple(kinds))
     if found is None or (int in kinds and not _are_integers_held(args)):
         return None
-    aval = found.aval
-    pending = Pending(aval.shape, aval.dtype)
-    pending.operation, pending.params = found, params
+    node, shape = Pending(found.aval.shape, found.aval.dtype), found.aval.shape
     operands: list[Any] = []
+    members, kept = {id(node)}, {}
     for x in args:
         if type(x) is ArrayImpl:
-            x = _operand(x._host_value, aval.shape)
-            if type(x) is np.ndarray and not x.flags.c_contiguous and not _is_row_major(x):
-                return None
+            x = x._host_value
+            if type(x) is Absent:
+                other = x.pending
+                x = other.known
+                if x is None:  # an expression of another shape is not part of this one
+                    x = other if other.shape == shape else other.read()
+            if type(x) is Pending:
+                members |= x.members
+                kept.update(x.kept)
+            elif type(x) is np.ndarray:
+                if x.flags.c_contiguous:
+                    kept[id(x)] = x.nbytes
+                elif _is_row_major(x):
+                    kept[id(x)] = _bytes_of(x)
+                else:
+                    return None
         operands.append(x)
-    fits = _fits(pending, operands)
-    pending.operands = tuple(operands)
-    absent = Absent(aval, pending)
-    pending.holder = weakref.ref(absent)
+    node.operation, node.params, node.operands = found, params, tuple(operands)
+    node.members, node.kept = members, kept
+    absent = Absent(found.aval, node)
+    node.holder = weakref.ref(absent)
     out = _new(ArrayImpl)
     out._host_value = absent
-    out.weak_type = aval.weak_type
-    if not fits:
-        operands = x = value = None  # type: ignore[assignment]  # memory that nobody else has receives the result
-        pending.read()
+    out.weak_type = found.aval.weak_type
+    if len(members) > MOST_STEPS or (len(kept) > 1 and sum(kept.values()) > found.most_kept):
+        operands = x = value = other = None  # type: ignore[assignment]  # memory that nobody else has receives the result
+        node.read()
     return out
 
 
@@ -315,7 +333,7 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
-    return Operation(aval, rule, params, kinds, weight, is_slow)
+    return Operation(aval, rule, params, kinds, weight, is_slow, MOST_KEPT * aval.dtype.itemsize * aval.size)
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
@@ -334,19 +352,6 @@ def _are_integers_held(args: Sequence[Any]) -> bool:
     return True
 
 
-def _operand(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return the elements of an operand: as an expression if they are pending and have a shape, else as an array.
-
-    Args:
-      value: the operand's elements in NumPy's memory, or their placeholder.
-      shape: the shape of the operation's result.
-    """
-    if type(value) is not Absent:
-        return value
-    pending = value.pending
-    return pending if pending.known is None and pending.shape == shape else pending.read()
-
-
 def _is_row_major(x: Any) -> bool:
     """Whether an operation on an array has a result in row-major order, as results of expressions are.
 
@@ -354,21 +359,6 @@ def _is_row_major(x: Any) -> bool:
     """
     strides = [stride for stride, size in zip(x.strides, x.shape, strict=True) if stride and size > 1]
     return strides == sorted(strides, reverse=True)
-
-
-def _fits(pending: Pending, operands: Sequence[Any]) -> bool:
-    """Set ``members`` and ``kept`` of pending elements by their operands; return whether they stay within bounds."""
-    members, kept = {id(pending)}, {}
-    for x in operands:
-        if type(x) is Pending:
-            members |= x.members
-            kept.update(x.kept)
-        elif type(x) is np.ndarray:
-            kept[id(x)] = x.nbytes if x.flags.c_contiguous else _bytes_of(x)
-    pending.members, pending.kept = members, kept
-    if len(members) > MOST_STEPS:
-        return False
-    return len(kept) <= 1 or sum(kept.values()) <= MOST_KEPT * pending.dtype.itemsize * math.prod(pending.shape)
 
 
 def _bytes_of(x: Any) -> int:
@@ -418,10 +408,8 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
         if type(x) is np.ndarray and not x.flags.c_contiguous:
             return False
         values.append(x)
-    x, count = None, len(values)
-    if count >= len(_POSITIONS):
-        return False
-    plan = _plan(((node.operation, _POSITIONS[count]),), (None,) * count, (0,), None, "")
+    x = None
+    plan = _plan_alone(node.operation)
     if plan is None:
         return False
     out = _released_by_one(values, operands, plan.free, node)
@@ -433,7 +421,11 @@ def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
     return True
 
 
-_POSITIONS = tuple(tuple(range(-1, -1 - count, -1)) for count in range(4))
+@lru_cache(maxsize=4096)
+def _plan_alone(operation: Operation) -> native.Plan | None:
+    """The plan of one operation on elements that are side by side, as in :func:`_plan`."""
+    count = len(operation.kinds)
+    return _plan(((operation, tuple(range(-1, -1 - count, -1))),), (None,) * count, (0,), None, "")
 
 
 def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequence[int], node: Pending) -> Any:
@@ -446,10 +438,13 @@ def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequenc
       node: the result.
     """
     for i in free:
-        x = values[i]
-        if x is operands[i] and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
-            uses = sum([y is x for y in operands])
-            if getrefcount(x) == 2 * uses + 2:  # the list's and the tuple's, the name's, and the call's
+        x, uses = values[i], 0
+        for y in operands:
+            if y is x:
+                uses += 1
+        y = None
+        if uses and getrefcount(x) == 2 * uses + 2:  # the list's and the tuple's, the name's, and the call's
+            if x.dtype == node.dtype and x.shape == node.shape and x.base is None:
                 return x
     return np.empty(node.shape, node.dtype)
 

@@ -109,8 +109,13 @@ jit_p.impl(_run)
 @provides
 def evaluate_absent(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation whose operands or result are not all in NumPy's memory: pending, or on their device."""
-    absent = any(type(x) is ArrayImpl and type(x._host_value) is Absent for x in args)
-    if (absent and not any(type(x) is CommittedArray for x in args)) or pending.are_spread(args):
+    is_absent = is_committed = False
+    for x in args:
+        if type(x) is CommittedArray:
+            is_committed = True
+        elif type(x) is ArrayImpl and type(x._host_value) is Absent:
+            is_absent = True
+    if (is_absent and not is_committed) or pending.are_spread(args):
         return pending.evaluate(primitive, args, params)
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
