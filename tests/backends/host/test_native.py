@@ -301,6 +301,31 @@ def test_whole_arrays_may_have_other_axes() -> None:
         np.testing.assert_array_equal(out, x.ravel() + 3)
 
 
+@pytest.mark.parametrize("kind", ["sum", "product", "largest", "least"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (2, 511), (4, 513), (1, 5000), (1, 600_000)])
+def test_pieces_are_folded_as_rows_are_reduced(
+    kind: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(1).uniform(0.9, 1.1, shape).astype(np.float32)
+    folded = native.loops.fold(native.own.loop(f"{kind} f"), x, native.PIECE)
+    monkeypatch.setattr(native, "FOLDED", 0)
+    np.testing.assert_array_equal(folded, native.reduce_rows(kind, x))
+
+
+def test_wrong_folds_are_errors() -> None:
+    total, stacked = native.own.loop("sum f"), native.own.loop("stacked sum f")
+    x = np.ones((4, 6), np.float32)
+    for loop, pieces, piece in (
+        (stacked, x, 4),
+        (total, x[:, :3], 4),
+        (total, x[0], 4),
+        (total, x[:, :0], 4),
+        (total, x, 1),
+    ):
+        with pytest.raises(ValueError, match="expected a reduction"):
+            native.loops.fold(loop, pieces, piece)
+
+
 # Wrong calls ---------------------------------------------------------------------------------------------------------
 
 

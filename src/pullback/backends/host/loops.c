@@ -768,6 +768,50 @@ end:
     return result;
 }
 
+PyDoc_STRVAR(fold_doc, "fold(loop, pieces, piece)\n\n"
+    "Reduce the rows of reductions of pieces, until one element is left of each.\n\n"
+    "Args:\n"
+    "  loop: that of a reduction, of `own`.\n"
+    "  pieces: a matrix whose elements are side by side, with at least one column.\n"
+    "  piece: how many elements are reduced at once, at least two.\n\n"
+    "Returns:\n"
+    "  A vector.");
+
+static PyObject *fold(PyObject *module, PyObject *args) {
+    PyObject *loop, *data;
+    PyArrayObject *x;
+    npy_intp piece;
+    if (!PyArg_ParseTuple(args, "(OO)O!n", &loop, &data, &PyArray_Type, &x, &piece)) return NULL;
+    Reduction *reduction = (Reduction *)PyLong_AsVoidPtr(loop);
+    void *kind = PyLong_AsVoidPtr(data);
+    if (PyErr_Occurred()) return NULL;
+    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1 || piece < 2) {
+        PyErr_SetString(PyExc_ValueError, "expected a reduction of rows, and a matrix whose elements are side by side");
+        return NULL;
+    }
+    npy_intp rows = PyArray_DIM(x, 0), columns = PyArray_DIM(x, 1), item = PyArray_ITEMSIZE(x);
+    char *memory = malloc(((columns + piece - 1) / piece) * item);
+    PyObject *out = PyArray_SimpleNew(1, &rows, PyArray_TYPE(x));
+    if (!memory || !out) {
+        free(memory);
+        Py_XDECREF(out);
+        return PyErr_NoMemory();
+    }
+    fenv_t environment;
+    feholdexcept(&environment);
+    for (npy_intp row = 0; row < rows; row++) {
+        const char *from = PyArray_BYTES(x) + row * columns * item;
+        for (npy_intp n = columns; n > 1; n = (n + piece - 1) / piece) {
+            reduction(from, 0, 1, n, piece, memory, 0); /* a result is written after what it is reduced from is read */
+            from = memory;
+        }
+        memcpy(PyArray_BYTES((PyArrayObject *)out) + row * item, from, item);
+    }
+    fesetenv(&environment);
+    free(memory);
+    return out;
+}
+
 /* Small operands of large results. --------------------------------------------------------------------------------- */
 
 static npy_intp least = (npy_intp)1 << 31; /* elements of a large array */
@@ -831,6 +875,7 @@ static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"limit", limit, METH_O, limit_doc},

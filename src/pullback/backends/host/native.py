@@ -558,6 +558,8 @@ PIECE = 512
 so that a rounding error hardly grows with the number of elements."""
 STACK = 32
 """The same number for columns, each of which is reduced from its first element to its last."""
+FOLDED = 1 << 17
+"""The least reductions of pieces that several threads reduce further."""
 
 
 def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
@@ -615,7 +617,9 @@ def finished(kind: str, pieces: Any, of_rows: bool) -> Any:
 
 
 def _of_pieces(kind: str, out: Any) -> Any:
-    return out[:, 0] if out.shape[1] == 1 else reduce_rows(kind, out)
+    if out.shape[1] == 1:
+        return out[:, 0]
+    return loops.fold(own.loop(f"{kind} {out.dtype.char}"), out, PIECE) if out.size < FOLDED else reduce_rows(kind, out)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------

@@ -443,9 +443,9 @@ def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequenc
             if y is x:
                 uses += 1
         y = None
-        if uses and getrefcount(x) == 2 * uses + 2:  # the list's and the tuple's, the name's, and the call's
-            if x.dtype == node.dtype and x.shape == node.shape and x.base is None:
-                return x
+        is_released = uses and getrefcount(x) == 2 * uses + 2  # the list's and the tuple's, the name's, and the call's
+        if is_released and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
+            return x
     return np.empty(node.shape, node.dtype)
 
 
