@@ -619,7 +619,11 @@ def finished(kind: str, pieces: Any, of_rows: bool) -> Any:
 def _of_pieces(kind: str, out: Any) -> Any:
     if out.shape[1] == 1:
         return out[:, 0]
-    return loops.fold(own.loop(f"{kind} {out.dtype.char}"), out, PIECE) if out.size < FOLDED else reduce_rows(kind, out)
+    if out.size >= FOLDED:
+        return reduce_rows(kind, out)
+    loop = own.loop(f"{kind} {out.dtype.char}")
+    assert loop is not None
+    return loops.fold(loop, out, PIECE)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
