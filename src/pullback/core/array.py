@@ -737,7 +737,7 @@ def from_numpy(x: Any) -> ArrayImpl:
     try:
         if isinstance(x, np.generic):
             return scalar_array(x if x.dtype is dtype else x.astype(dtype))
-        copied = np.array(x, dtype=dtype, order="C", subok=False)
+        copied = runtime.copied(x, dtype) if x.size >= LARGE else np.array(x, dtype=dtype, order="C", subok=False)
         out = ArrayImpl(copied) if copied.ndim else scalar_array(copied)
         return out if copied.size < LARGE else runtime.hold(out)
     except MemoryError as error:

@@ -26,6 +26,7 @@ class Runtime:
       small_integers_requested: a dtype of 2 or 4 bits is used for the first time.
       node_registered: ``(class, node)``: a class was registered as a node of trees.
       forked: this process is the child of a fork, and its parent had used the library.
+      thread_begun: ``(state)``: a thread that uses the library has its state.
       several_devices_used: a second device comes into use.
       compiling: ``(platform)``: a program is about to be compiled; a listener may raise an error to prevent it.
     """
@@ -34,6 +35,7 @@ class Runtime:
         self.small_integers_requested = Event()
         self.node_registered = Event()
         self.forked = Event()
+        self.thread_begun = Event()
         self.several_devices_used = Event()
         self.compiling = Event()
 
@@ -55,6 +57,10 @@ class Runtime:
     def is_recording(self) -> bool:
         """Whether this thread is tracing a program."""
         return False
+
+    def copied(self, x: Any, dtype: Any) -> Any:
+        """Copy a large NumPy array, in a dtype and in row-major order."""
+        raise NotImplementedError
 
     def hold(self, x: Any) -> Any:
         """Return a large array ``x``, made such that the results of operations on it may be pending."""

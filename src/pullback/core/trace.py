@@ -377,6 +377,7 @@ class _State(threading.local):
         self.axes = {}
         self.trace = self.bottom = EVAL
         runtime.begin_thread(self)
+        runtime.thread_begun(self)
 
 
 class Tracer(LookedAt):

@@ -416,7 +416,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
             return hold(ArrayImpl(np.zeros(sizes, dtype), weak_type))
-        out = np.empty(sizes, dtype)
+        out = state.silently(np.empty, sizes, dtype)
         out[...] = value
         return hold(ArrayImpl(out, weak_type))
     except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted

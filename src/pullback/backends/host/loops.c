@@ -812,6 +812,63 @@ static PyObject *fold(PyObject *module, PyObject *args) {
     return out;
 }
 
+/* Memory. ---------------------------------------------------------------------------------------------------------- */
+
+enum { ALIGNED = 1 << 16 }; /* the least bytes that are aligned: compiled programs copy less in no time */
+
+/* All memory is the C library's, so that NumPy's own functions take it back, whatever its size. */
+static void *allocate(void *ctx, size_t size) {
+    const PyDataMem_Handler *usual = ctx;
+    void *memory;
+    if (size < ALIGNED) return usual->allocator.malloc(usual->allocator.ctx, size);
+    return posix_memalign(&memory, ALIGNMENT, size) ? NULL : memory;
+}
+
+static void *allocate_zeros(void *ctx, size_t count, size_t size) {
+    const PyDataMem_Handler *usual = ctx;
+    return usual->allocator.calloc(usual->allocator.ctx, count, size);
+}
+
+static void *reallocate(void *ctx, void *memory, size_t size) {
+    const PyDataMem_Handler *usual = ctx;
+    return usual->allocator.realloc(usual->allocator.ctx, memory, size);
+}
+
+static void release(void *ctx, void *memory, size_t size) {
+    const PyDataMem_Handler *usual = ctx;
+    usual->allocator.free(usual->allocator.ctx, memory, size);
+}
+
+static PyDataMem_Handler aligned = {
+    .name = "pullback", .version = 1,
+    .allocator = {.malloc = allocate, .calloc = allocate_zeros, .realloc = reallocate, .free = release},
+};
+
+PyDoc_STRVAR(align_doc, "align()\n\n"
+    "Let NumPy align the memory of large arrays, in the present context, as compiled programs want it. They copy what is\n"
+    "not aligned. Memory that is filled with zeros, or that grows, is not. A handler of the user's stays.");
+
+static PyObject *align(PyObject *module, PyObject *unused) {
+    static PyObject *handler;
+    if (handler == NULL) {
+        const PyDataMem_Handler *usual = PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler");
+        if (usual == NULL) return NULL;
+        aligned.allocator.ctx = (void *)usual;
+        handler = PyCapsule_New(&aligned, "mem_handler", NULL);
+        if (handler == NULL) return NULL;
+    }
+    PyObject *present = PyDataMem_GetHandler();
+    if (present == NULL) return NULL;
+    int is_usual = present == PyDataMem_DefaultHandler;
+    Py_DECREF(present);
+    if (is_usual) {
+        PyObject *before = PyDataMem_SetHandler(handler);
+        if (before == NULL) return NULL;
+        Py_DECREF(before);
+    }
+    Py_RETURN_NONE;
+}
+
 /* Small operands of large results. --------------------------------------------------------------------------------- */
 
 static npy_intp least = (npy_intp)1 << 31; /* elements of a large array */
@@ -875,6 +932,7 @@ static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native, reductions
+from pullback.backends.host import aligned, native, reductions
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import (
@@ -72,6 +72,8 @@ else:
     def in_memory(a: Any, b: Any) -> tuple[Any, Any] | None:
         """Return the elements of two operands if NumPy has to compute with them now."""
         return (a, b) if type(a) is not Absent and type(b) is not Absent else None
+
+
 
 
 _new = object.__new__
@@ -446,7 +448,7 @@ def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequenc
         is_released = uses and getrefcount(x) == 2 * uses + 2  # the list's and the tuple's, the name's, and the call's
         if is_released and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
             return x
-    return np.empty(node.shape, node.dtype)
+    return aligned.new(node.shape, node.dtype)
 
 
 def _silently(function: Callable[..., Any], *args: Any) -> Any:

@@ -1,0 +1,95 @@
+"""Memory of large eager arrays is where compiled programs can read it, on every thread; the user's is NumPy's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy._core.multiarray import get_handler_name
+
+import pullback
+import pullback.numpy as jnp
+from pullback.backends.host import aligned, native
+from pullback.core.trace import state
+from tests.helpers import small_blocks
+
+pytestmark = pytest.mark.skipif(native.loops is None, reason="there is no module in C")
+
+N = 300_007
+MADE: dict[str, Callable[[], Any]] = {
+    "ones": lambda: jnp.ones(N),
+    "full": lambda: jnp.full((7, N), 3.0),
+    "copied": lambda: jnp.asarray(np.arange(N, dtype=np.float32)),
+    "converted": lambda: jnp.asarray(np.arange(N, dtype=np.float64)),
+    "by columns": lambda: jnp.asarray(np.ones((601, 603), np.float32).T),
+    "one operation": lambda: jnp.ones(N) * 2,
+    "an expression": lambda: jnp.sin(jnp.ones(N)) * 2 + 1,
+    "a product": lambda: jnp.ones((400, 300)) @ jnp.ones((300, 400)),
+    "complex": lambda: jnp.ones(N, "complex64") * 2,
+    "sorted": lambda: jnp.sort(jnp.ones(N)),
+    "random": lambda: pullback.random.normal(pullback.random.key(0), (N,)),
+    "a gradient": lambda: pullback.grad(lambda x: (jnp.sin(x) ** 2).sum())(jnp.ones(N)),
+}
+
+
+def _is_aligned(x: Any) -> bool:
+    return bool(x._value.ctypes.data % 64 == 0)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_large_arrays_are_aligned(name: str) -> None:
+    made = [MADE[name]() for _ in range(3)]  # which cannot share memory
+    assert all(map(_is_aligned, made))
+
+
+def test_results_of_expressions_by_numpy_are_aligned() -> None:
+    with small_blocks(1 << 14, 1 << 16, True):
+        assert _is_aligned(jnp.sin(jnp.ones(N)) * 2 + 1)
+
+
+def test_threads_align_too() -> None:
+    found: list[bool] = []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: found.append(_is_aligned(jnp.ones(N) * 2)))
+        thread.start()
+        thread.join()
+    assert found == [True] * 3
+
+
+def test_the_memory_of_users_is_numpys() -> None:
+    x = jnp.ones(N) * 2
+    assert get_handler_name(x._value) == "pullback"
+    assert get_handler_name(np.ones(N)) == "default_allocator"
+    assert get_handler_name(np.asarray(x) + 1) == "default_allocator"
+
+
+def test_compiled_programs_read_the_memory_where_it_is() -> None:
+    x = jnp.ones(N) * 2
+    assert pullback.jit(lambda x: x.sum())(x) == 2 * N
+    assert x._buffer.unsafe_buffer_pointer() == x._value.ctypes.data
+
+
+def test_memory_grows_and_shrinks() -> None:
+    grown = state.silently(np.fromiter, iter(range(100_000)), np.float64)
+    np.testing.assert_array_equal(grown, np.arange(100_000))
+    few = state.silently(np.fromiter, iter(range(10)), np.float64, 10)
+    x = state.silently(np.ones, 1 << 16)
+    assert get_handler_name(x) == "pullback"
+    for size in (10, 1 << 17, 3, 1 << 16):
+        x.resize(size, refcheck=False)
+        few.resize(size, refcheck=False)
+        x[:] = few[:] = size
+    assert (x == size).all()
+    assert (few == size).all()
+    zeros = state.silently(np.zeros, 1 << 17)
+    assert not zeros.any()
+
+
+def test_too_much_memory_is_an_error() -> None:
+    with pytest.raises(MemoryError):
+        aligned.new((1 << 60,), np.dtype(np.float32))
+    with pytest.raises(MemoryError):
+        jnp.ones(1 << 55)
