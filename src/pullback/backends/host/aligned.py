@@ -15,14 +15,10 @@ from pullback.core.runtime import provides, runtime
 from pullback.core.trace import state
 
 
-def _begin_thread(state: Any) -> None:
-    """Let NumPy align memory in the context in which a thread runs host rules."""
-    state.silently(native.loops.align)  # type: ignore[union-attr]
-
-
 if native.loops is not None:
-    runtime.thread_begun.append(_begin_thread)
-    _begin_thread(state)
+    _align = native.loops.align
+    runtime.thread_begun.append(lambda state: state.silently(_align))
+    state.silently(_align)
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
