@@ -27,6 +27,7 @@ class Runtime:
       node_registered: ``(class, node)``: a class was registered as a node of trees.
       forked: this process is the child of a fork, and its parent had used the library.
       thread_begun: ``(state)``: a thread that uses the library has its state.
+      memory_needed: a large array is about to be made: listeners let go of arrays that nobody else has.
       several_devices_used: a second device comes into use.
       compiling: ``(platform)``: a program is about to be compiled; a listener may raise an error to prevent it.
     """
@@ -36,6 +37,7 @@ class Runtime:
         self.node_registered = Event()
         self.forked = Event()
         self.thread_begun = Event()
+        self.memory_needed = Event()
         self.several_devices_used = Event()
         self.compiling = Event()
 

@@ -13,6 +13,7 @@ from numpy.exceptions import ComplexWarning
 
 from pullback.backends.devices import exchange
 from pullback.backends.devices.shardings import DeviceLike, OutSharding
+from pullback.backends.host import aligned
 from pullback.backends.host import rules as host
 from pullback.backends.host.pending import hold
 from pullback.core import dtypes
@@ -416,7 +417,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
             return hold(ArrayImpl(np.zeros(sizes, dtype), weak_type))
-        out = state.silently(np.empty, sizes, dtype)
+        out = aligned.new(sizes, dtype)
         out[...] = value
         return hold(ArrayImpl(out, weak_type))
     except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +75,16 @@ def test_compiled_programs_read_the_memory_where_it_is() -> None:
     assert x._buffer.unsafe_buffer_pointer() == x._value.ctypes.data
 
 
+@pytest.mark.parametrize("make", ["ones", "copied", "one operation"])
+def test_memory_that_a_program_has_read_is_free_when_the_next_is_needed(make: str) -> None:
+    x = jnp.ones(N) * 2
+    assert pullback.jit(lambda x: x.sum())(x) == 2 * N
+    memory = weakref.ref(x._value)
+    del x
+    MADE[make]()
+    assert memory() is None
+
+
 def test_memory_grows_and_shrinks() -> None:
     grown = state.silently(np.fromiter, iter(range(100_000)), np.float64)
     np.testing.assert_array_equal(grown, np.arange(100_000))
@@ -93,3 +106,35 @@ def test_too_much_memory_is_an_error() -> None:
         aligned.new((1 << 60,), np.dtype(np.float32))
     with pytest.raises(MemoryError):
         jnp.ones(1 << 55)
+
+
+PEAK = """
+import sys, resource
+import pullback, pullback.numpy as jnp
+from pullback import lax
+programs = {
+    "gradient": pullback.jit(pullback.grad(lambda v: (jnp.sin(v) ** 2).sum())),
+    "scan": pullback.jit(lambda x: lax.scan(lambda c, _: (jnp.sin(c) + 1, None), x, None, 4)[0]),
+    "copy to NumPy": pullback.jit(lambda v: v + 1),
+}
+f = programs[sys.argv[1]]
+f(jnp.ones(3)).block_until_ready()
+f.lower(jnp.ones(3)).compile()
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+x = jnp.ones(32 << 20) * 2
+x.block_until_ready()
+pullback.jit(f).lower(x).compile()  # whose memory is not counted
+before = peak()
+result = f(x)
+result.block_until_ready()
+jnp.asarray(result)
+print((peak() - before) / (128 << 10))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["gradient", "scan", "copy to NumPy"])
+def test_a_program_takes_memory_for_its_result_alone(program: str) -> None:
+    """Of as many bytes as the argument has; the rest is what the compiler took meanwhile."""
+    found = subprocess.run([sys.executable, "-c", PEAK, program], check=True, capture_output=True, text=True)
+    assert 0.9 < float(found.stdout) < 1.3

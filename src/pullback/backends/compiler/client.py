@@ -64,6 +64,7 @@ def library() -> Any:
         xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
     except ImportError as error:
         raise BackendError(f"compilation needs jaxlib, which is not installed or does not load: {error}") from error
+    runtime.memory_needed.append(jax.collect_garbage)
     return _Library(xla_client, jax)
 
 

@@ -6,6 +6,7 @@ context in which host rules run, and so do copies that come in. The user's array
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,20 @@ from pullback.backends.host import native
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import state
 
-
 if native.loops is not None:
     _align = native.loops.align
     runtime.thread_begun.append(lambda state: state.silently(_align))
     state.silently(_align)
 
 
+MUCH = 1 << 20
+"""The least bytes for which memory is asked back first: of arrays that are gone, and that programs have read."""
+
+
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an array whose elements are not set yet."""
+    if math.prod(shape) * dtype.itemsize >= MUCH:
+        runtime.memory_needed()
     try:
         return state.silently(np.empty, shape, dtype)
     except RuntimeError:  # within a host rule, whose memory is aligned anyway

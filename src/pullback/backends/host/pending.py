@@ -74,8 +74,6 @@ else:
         return (a, b) if type(a) is not Absent and type(b) is not Absent else None
 
 
-
-
 _new = object.__new__
 Index = tuple[int | slice, ...]
 """The index of a block: integers for the first axes, and a slice of the next."""
