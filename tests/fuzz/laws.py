@@ -260,7 +260,7 @@ def pending(case: Case) -> Failure | None:
     """
     everything, way = _all_of(False, True), Way(double=True)
     for by_numpy in (crc32(case.seed.encode()) % 2 == 0,) if case.seed else (False, True):
-        with small_blocks(2, 8, by_numpy):
+        with small_blocks(2, 24, by_numpy):
             got = at(case, everything, way)
             with override("eager_fusion", False):
                 expected = at(case, everything, way)
