@@ -445,3 +445,9 @@ def test_long_inner_products_are_compiled_as_sums(dtype: str) -> None:
         np.testing.assert_allclose(
             np.asarray(program(x, y)).astype("complex128"), np.dot(*wide), atol=4 if dtype == "bfloat16" else 0.01
         )
+
+
+def test_a_compiled_kronecker_product_repeats_nothing() -> None:
+    """Reductions of repeated elements are computed again and again by the loops into which the compiler fuses them."""
+    x = jnp.ones((30, 30))
+    assert str(make_jaxpr(jnp.kron)(x, x)).count("broadcast_in_dim") == 0
