@@ -20,7 +20,7 @@ from pullback.core.errors import ArgumentError, ExportError, OperandError, Unsup
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
-from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
+from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled, targets
 from pullback.export.container import MARK, pack, unpack
 from pullback.primitives import sizes as sizes  # registers the conversion of symbolic sizes to arrays
 from pullback.transforms.autodiff.grad import vjp
@@ -88,6 +88,7 @@ class Exported:
         in_shardings: tuple[NamedSharding | None, ...],
         out_shardings: tuple[NamedSharding | None, ...],
         make_vjp: Callable[[], Exported] | None,
+        trusted_targets: frozenset[str] = frozenset(),
     ) -> None:
         self.fun_name = fun_name
         self.in_tree, self.in_avals = in_tree, in_avals
@@ -100,6 +101,7 @@ class Exported:
         self.nr_devices = nr_devices
         self.in_shardings, self.out_shardings = in_shardings, out_shardings
         self._make_vjp = make_vjp
+        self._trusted_targets = trusted_targets  # those of the user's own checks, not those that bytes say
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
@@ -389,6 +391,7 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
         make_vjp=functools.partial(
             _export_vjp, closed, traced.fun_name, platforms, checks, in_shardings, out_shardings
         ),
+        trusted_targets=targets(checks),
     )
 
 

@@ -15,6 +15,7 @@ import io
 import itertools
 import math
 import os
+import re
 import socket
 import time
 import weakref
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
+from pullback.backends.compiler.foreign_programs import Operation
 from pullback.backends.devices import devices, transfers
 from pullback.backends.devices.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices.devices import default_device as default_device
@@ -1066,8 +1068,52 @@ def from_portable(data: bytes) -> Any:
         ) from None
 
 
+def operations_of(module: Any) -> dict[str, list[Operation]]:
+    """Describe the operations of each function of an MLIR module; those outside functions are under the name ``""``.
+
+    This does not recurse, since the regions of a program that was read may be in each other to any depth.
+    """
+    found: dict[str, list[Operation]] = {}
+    for top in module.body.operations:
+        is_function = top.operation.name == "func.func"
+        here = found.setdefault(mlir("ir").StringAttr(top.attributes["sym_name"]).value if is_function else "", [])
+        regions = [iter([top.operation])]
+        while regions:
+            operation = next(regions[-1], None)
+            if operation is None:
+                regions.pop()
+                continue
+            operation = operation.operation
+            blocks = [block for region in operation.regions for block in region.blocks]
+            types = tuple(str(x.type) for x in (*operation.results, *(a for block in blocks for a in block.arguments)))
+            here.append(Operation(operation.name, max(len(regions) - 2, 0), types, *_calls_of(operation)))
+            regions += [iter(block.operations) for block in blocks]
+    return found
+
+
+def _calls_of(operation: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the function of the runtime that an operation calls, or an empty text; and those of the program."""
+    ir, attributes = mlir("ir"), operation.attributes
+    if operation.name == "func.call":
+        return "", (ir.FlatSymbolRefAttr(attributes["callee"]).value,)
+    if operation.name == "stablehlo.composite":
+        return "", (ir.FlatSymbolRefAttr(attributes["decomposition"]).value,)
+    if operation.name == "stablehlo.custom_call":
+        called = attributes["called_computations"] if "called_computations" in attributes else ()
+        return ir.StringAttr(attributes["call_target_name"]).value, tuple(ir.FlatSymbolRefAttr(x).value for x in called)
+    return "", ()
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)
+
+
 def functions_of(
-    data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+    data: bytes,
+    entry: str,
+    operands: Sequence[str],
+    results: Sequence[str],
+    unique: Callable[[str], str],
+    check: Callable[[dict[str, list[Operation]]], None],
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
     """Extract a function of a portable program, and the functions that it calls, for another program.
 
@@ -1079,6 +1125,8 @@ def functions_of(
       operands: the types of the operands.
       results: the types of results that the function declares.
       unique: takes the name of a function, and returns a name that is new in the other program.
+      check: raises for operations that the program may not have: it is called with those that were read, and with
+        those that remain when sizes are numbers.
 
     Returns:
       The new name of the function, the lines of each function, and the sizes and names of the axes of each mesh, by
@@ -1089,6 +1137,9 @@ def functions_of(
     """
     ir = mlir("ir")
     module = from_portable(data)
+    check(found := operations_of(module))
+    if entry not in found or not _IDENTIFIER.fullmatch(entry):
+        raise CompilationError(f"the program has no function {entry!r}: the bytes are damaged")
     if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
         register_lapack()
     table = ir.SymbolTable(module.operation)
@@ -1099,6 +1150,11 @@ def functions_of(
         ir.SymbolTable.set_visibility(function, "private")
         table = ir.SymbolTable(module.operation)
     declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
+    if len(declared) != len(operands):
+        raise CompilationError(
+            f"the program's function {entry!r} takes {len(declared)} arrays, but is called with {len(operands)}: the "
+            "bytes are damaged"
+        )
     if "main" in table:
         table["main"].erase()
     args = [f"%a{i}: {kind}" for i, kind in enumerate(operands)]
@@ -1123,6 +1179,7 @@ def functions_of(
         )
     except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
         raise CompilationError(str(error)) from None
+    check(operations_of(module))
     return _renamed(module, entry, unique)
 
 
