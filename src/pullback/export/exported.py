@@ -22,6 +22,7 @@ from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
 from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled, targets
 from pullback.export.container import MARK, pack, unpack
+from pullback.export.descriptions import CALLING_CONVENTIONS, check_chain, check_function
 from pullback.primitives import sizes as sizes  # registers the conversion of symbolic sizes to arrays
 from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
@@ -477,11 +478,17 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     found: Exported | None = None
     try:
         of_jax = isinstance(blob, (bytes, bytearray)) and not blob.startswith(MARK) and jax_format.is_jax(bytes(blob))
-        for attributes in reversed(jax_format.unpack(bytes(blob)) if of_jax else unpack(blob)):
+        chain = jax_format.unpack(bytes(blob)) if of_jax else unpack(blob)
+        for attributes in chain:
+            check_function(attributes)
+        check_chain(chain)
+        for attributes in reversed(chain):
             found = Exported(**attributes, make_vjp=None if found is None else functools.partial(_same, found))
-    except Exception as error:
+    except ExportError as error:
         source.hide_internal_frames(error)
         raise
+    except Exception as error:  # of whatever kind: from the readers of JSON, sizes and users' classes of nodes
+        raise ExportError(f"deserialize: the bytes are damaged: {type(error).__name__}: {error}") from error
     if found is None:
         raise ExportError("deserialize: the bytes hold no function")
     return found

@@ -1099,7 +1099,7 @@ def _calls_of(operation: Any) -> tuple[str, tuple[str, ...]]:
     if operation.name == "stablehlo.composite":
         return "", (ir.FlatSymbolRefAttr(attributes["decomposition"]).value,)
     if operation.name == "stablehlo.custom_call":
-        called = attributes["called_computations"] if "called_computations" in attributes else ()
+        called = attributes.get("called_computations", ())
         return ir.StringAttr(attributes["call_target_name"]).value, tuple(ir.FlatSymbolRefAttr(x).value for x in called)
     return "", ()
 

@@ -24,19 +24,18 @@ _LAPACK = {
     "syevd": "sd", "sytrd": "sd", "ungqr": "cz", "unmqr": "cz", "heevd": "cz", "hetrd": "cz",
 }  # fmt: skip
 """The routines of LAPACK that programs call, with the letters of the dtypes for which they are."""
+_OTHER_TARGETS = """
+cu_lu_pivots_to_permutation cu_threefry2x32_ffi cusolver_gesvd_ffi cusolver_gesvdj_ffi cusolver_geqrf_ffi
+cusolver_getrf_ffi cusolver_orgqr_ffi cusolver_potrf_ffi cusolver_syevd_ffi cusolver_sytrd_ffi cusparse_gtsv2_ffi
+hip_lu_pivots_to_permutation hip_threefry2x32_ffi hipsolver_gesdd_ffi hipsolver_gesvd_ffi hipsolver_gesvdj_ffi
+hipsolver_geqrf_ffi hipsolver_getrf_ffi hipsolver_orgqr_ffi hipsolver_potrf_ffi hipsolver_syevd_ffi
+hipsolver_sytrd_ffi Eigh LuDecomposition ProductOfElementaryHouseholderReflectors Qr
+ApproxTopK LayoutConstraint SPMDFullToShardShape SPMDShardToFullShape Sharding annotate_device_placement
+shape_assertion stablehlo.dynamic_approx_top_k stablehlo.dynamic_reduce_window
+stablehlo.dynamic_rng_bit_generator stablehlo.dynamic_top_k
+"""
 TARGETS = frozenset(
-    f"lapack_{letter}{routine}_ffi" for routine, letters in _LAPACK.items() for letter in letters
-) | frozenset(
-    """
-    cu_lu_pivots_to_permutation cu_threefry2x32_ffi cusolver_gesvd_ffi cusolver_gesvdj_ffi cusolver_geqrf_ffi
-    cusolver_getrf_ffi cusolver_orgqr_ffi cusolver_potrf_ffi cusolver_syevd_ffi cusolver_sytrd_ffi cusparse_gtsv2_ffi
-    hip_lu_pivots_to_permutation hip_threefry2x32_ffi hipsolver_gesdd_ffi hipsolver_gesvd_ffi hipsolver_gesvdj_ffi
-    hipsolver_geqrf_ffi hipsolver_getrf_ffi hipsolver_orgqr_ffi hipsolver_potrf_ffi hipsolver_syevd_ffi
-    hipsolver_sytrd_ffi Eigh LuDecomposition ProductOfElementaryHouseholderReflectors Qr
-    ApproxTopK LayoutConstraint SPMDFullToShardShape SPMDShardToFullShape Sharding annotate_device_placement
-    shape_assertion stablehlo.dynamic_approx_top_k stablehlo.dynamic_reduce_window
-    stablehlo.dynamic_rng_bit_generator stablehlo.dynamic_top_k
-    """.split()
+    [f"lapack_{letter}{name}_ffi" for name, letters in _LAPACK.items() for letter in letters] + _OTHER_TARGETS.split()
 )
 """The targets of custom calls that stay the same between releases: functions of the runtime, and marks for the
 compiler. Programs with these are written and read, those with others only if a user says so."""
@@ -45,22 +44,22 @@ _OF_THE_PROCESS = re.compile(r"xla_\w*python\w*|InspectSharding|CustomSPMDPartit
 """Targets that take a number or an address in the program for an object of this process."""
 _DIALECTS = ("chlo.", "sdy.")
 """The dialects of which every operation is allowed: mathematical functions, and divisions among devices."""
+_OF_STABLEHLO = """
+abs add after_all all_gather all_reduce all_to_all and atan2 batch_norm_grad batch_norm_inference
+batch_norm_training bitcast_convert broadcast broadcast_in_dim case cbrt ceil cholesky clamp collective_broadcast
+collective_permute compare complex composite concatenate constant convert convolution cosine count_leading_zeros
+create_token cross-replica-sum custom_call divide dot dot_general dynamic_broadcast_in_dim dynamic_conv
+dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice dynamic_update_slice einsum exponential
+exponential_minus_one fft floor gather get_dimension_size get_tuple_element if imag iota is_finite log
+log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or pad partition_id popcnt power
+real real_dynamic_slice reduce reduce_precision reduce_scatter reduce_window remainder replica_id reshape return
+reverse rng rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter
+set_dimension_size shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan
+tanh torch_index_select transpose triangular_solve tuple unary_einsum uniform_dequantize uniform_quantize while xor
+"""
 OPERATIONS = frozenset(
-    f"stablehlo.{name}"
-    for name in """
-    abs add after_all all_gather all_reduce all_to_all and atan2 batch_norm_grad batch_norm_inference
-    batch_norm_training bitcast_convert broadcast broadcast_in_dim case cbrt ceil cholesky clamp collective_broadcast
-    collective_permute compare complex composite concatenate constant convert convolution cosine count_leading_zeros
-    create_token cross-replica-sum custom_call divide dot dot_general dynamic_broadcast_in_dim dynamic_conv
-    dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice dynamic_update_slice einsum exponential
-    exponential_minus_one fft floor gather get_dimension_size get_tuple_element if imag iota is_finite log
-    log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or pad partition_id popcnt power
-    real real_dynamic_slice reduce reduce_precision reduce_scatter reduce_window remainder replica_id reshape return
-    reverse rng rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter
-    set_dimension_size shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan
-    tanh torch_index_select transpose triangular_solve tuple unary_einsum uniform_dequantize uniform_quantize while xor
-    """.split()
-) | {"func.func", "func.call", "func.return"}
+    ["func.func", "func.call", "func.return", *(f"stablehlo.{name}" for name in _OF_STABLEHLO.split())]
+)
 """The other operations that are allowed: all but those that exchange data with the host or with other programs
 (``infeed``, ``outfeed``, ``send``, ``recv``), which nobody here would answer."""
 
@@ -196,6 +195,6 @@ def _check_calls(functions: Mapping[str, Sequence[Operation]], who: str) -> None
         )
         if any(n > most for n, most in zip(found, _MOST, strict=True)):
             raise ExportError(
-                f"{who}: the function {name!r} of its program is too large or too deep for the compiler: with its calls "
-                f"expanded it has {found}; it may have {_MOST}"
+                f"{who}: the function {name!r} of its program is too large or too deep for the compiler: with its "
+                f"calls expanded it has {found}; it may have {_MOST}"
             )
