@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -45,7 +46,7 @@ def number(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
 
 
 def calling_convention(value: object, name: str) -> int:
-    """Return ``value``, or raise ExportError unless it is a calling convention that is known; ``name`` is for errors."""
+    """Return ``value``, or raise ExportError unless it is a known calling convention of the function ``name``."""
     version = of_type(int, value, f"the calling convention of {name}")
     if not CALLING_CONVENTIONS[0] <= version <= CALLING_CONVENTIONS[1]:
         raise ExportError(
@@ -88,7 +89,7 @@ def _check_aval(aval: ShapedArray, sharding: Any, attributes: dict[str, Any]) ->
 
 def check_chain(chain: Sequence[dict[str, Any]]) -> None:
     """Raise ExportError unless each function of a chain is the derivative of the one before it, by its types."""
-    for primal, derivative in zip(chain, chain[1:], strict=False):
+    for primal, derivative in itertools.pairwise(chain):
         takes, returns = primal["in_avals"], primal["out_avals"]
         if [_cotangent(a) for a in takes] != [_plain(a) for a in derivative["out_avals"]] or [
             *map(_plain, takes),

@@ -34,9 +34,9 @@ from pullback.transforms.traces.dce import dce_closed_jaxpr
 if TYPE_CHECKING:
     from pullback.core.tree import PyTreeDef
 
-minimum_supported_calling_convention_version = 9
+minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]
 """The oldest calling convention of exported programs that this release reads."""
-maximum_supported_calling_convention_version = 10
+maximum_supported_calling_convention_version = CALLING_CONVENTIONS[1]
 """The newest calling convention that this release reads, which it also writes."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")

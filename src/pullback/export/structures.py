@@ -210,7 +210,9 @@ def _read(data: Any) -> Any:
         return 0
     children = [_read(child) for child in of_type(list, rest[-1], "the children of a node")]
     if kind == "node":
-        return _built(of_type(str, rest[0], "the name of a node"), of_type(str, rest[1], "the data of a node"), children)
+        return _built(
+            of_type(str, rest[0], "the name of a node"), of_type(str, rest[1], "the data of a node"), children
+        )
     if kind in ("tuple", "list"):
         return tuple(children) if kind == "tuple" else children
     keys = list_of(str, rest[0], "the keys of a dictionary")

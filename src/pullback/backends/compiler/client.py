@@ -705,8 +705,8 @@ class Executable:
             collect_garbage()
             try:
                 return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
-            except lib.jax.JaxRuntimeError as error:  # errors that are raised immediately, as by foreign functions
-                raise failure(error) from None
+            except (lib.jax.JaxRuntimeError, UnicodeDecodeError) as error:  # raised at once, as by foreign functions,
+                raise failure(error) from None  # whose messages may have bytes of the program that are no text
 
         self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
         executables.add(self)
@@ -995,7 +995,7 @@ def compile_text(
 
     try:
         return compiled() if in_this_thread else uninterrupted(compiled)
-    except lib.jax.JaxRuntimeError as error:
+    except (lib.jax.JaxRuntimeError, UnicodeDecodeError) as error:
         raise CompilationError(str(error)) from None
 
 
