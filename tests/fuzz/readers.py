@@ -11,6 +11,7 @@ end the process. They are read only by hand, and their crashes are counted, not 
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import io
 import json
@@ -35,10 +36,15 @@ import numpy as np
 
 import pullback
 import pullback.numpy as jnp
-from pullback import export, jit, lax, random as keys
+from pullback import export, jit, lax
+from pullback import random as keys
 from pullback.backends.compiler import disk_cache
 from pullback.backends.compiler.backend import backend
-from pullback.core.errors import AllocationError, ArgumentError, CompilationError, DtypeError, ExportError, PullbackError
+from pullback.core.errors import (
+    CompilationError,
+    ExportError,
+    PullbackError,
+)
 from pullback.core.types import ShapedArray
 from pullback.export import container
 
@@ -102,11 +108,11 @@ def mutated_json(rng: Random, data: Any) -> Any:
         if kind == 0:
             del at[key]
         elif kind == 1 and isinstance(at, list):
-            at.insert(key, rng.choice(VALUES))
+            at.insert(key, copy.deepcopy(rng.choice(VALUES)))
         elif kind == 2:
             at[key] = json.loads(json.dumps(part(data, rng.choice(list(places(data))))))
         else:
-            at[key] = rng.choice(VALUES)
+            at[key] = copy.deepcopy(rng.choice(VALUES))
     return data
 
 
@@ -232,7 +238,9 @@ def called(data: bytes) -> None:
     function = export.deserialize(data)
     if len(function.in_avals) > 100:
         return
-    leaves = [np.ones([n if isinstance(n, int) and n < 100 else 3 for n in a.shape], _host(a)) for a in function.in_avals]
+    leaves = [
+        np.ones([n if isinstance(n, int) and n < 100 else 3 for n in a.shape], _host(a)) for a in function.in_avals
+    ]
     args, kwargs = pullback.tree.unflatten(function.in_tree, leaves)
     pullback.tree.leaves(function.call(*args, **kwargs))
     if function.has_vjp():
@@ -296,7 +304,13 @@ def read_entry(data: bytes) -> None:
 
 def arrays() -> list[bytes]:
     found = []
-    for x in (jnp.ones((2, 3)), jnp.ones(3, "bfloat16"), jnp.arange(3) > 1, jnp.ones((), "complex64"), jnp.zeros((0, 2))):
+    for x in (
+        jnp.ones((2, 3)),
+        jnp.ones(3, "bfloat16"),
+        jnp.arange(3) > 1,
+        jnp.ones((), "complex64"),
+        jnp.zeros((0, 2)),
+    ):
         file = io.BytesIO()
         jnp.save(file, x)
         found.append(file.getvalue())
@@ -319,7 +333,7 @@ def _things() -> list[Any]:
     derivative = pullback.make_jaxpr(pullback.grad(lambda x: lax.fori_loop(0, 3, lambda i, y: jnp.sin(y), x)))(1.0)
     mesh = pullback.make_mesh((1,), ("i",))
     return [
-        jnp.ones((2, 3)), jnp.ones(3, "bfloat16"), jnp.asarray(2.0), keys.key(0), keys.split(keys.key(1, impl="rbg"), 2),
+        jnp.ones((2, 3)), jnp.ones(3, "bfloat16"), jnp.asarray(2.0), keys.key(0), keys.split(keys.key(1, impl="rbg")),
         ShapedArray((2, 3), np.dtype("float32")), pullback.ShapeDtypeStruct((2,), "int32"), jaxpr, derivative,
         pullback.tree.structure({"a": (1, [2, None])}), pullback.NamedSharding(mesh, pullback.P("i")),
         ExportError("no"), keys.key(0).dtype,

@@ -66,7 +66,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was donated or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── TracingForbiddenError (RuntimeError)     a function that would be traced for jit, under no_tracing
-├── FileFormatError (ValueError, EOFError)    a file of arrays that is damaged, of another format, or holds Python objects
+├── FileFormatError (ValueError, EOFError)    a file of arrays that is damaged, or of another format
 ├── StoreException                           a Store of linear_util that is full, or empty
 ├── ListenerError (AssertionError)           a listener to unregister that was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr

@@ -119,8 +119,8 @@ def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       DtypeError: the dtype of the elements is not supported (a TypeError).
-      FileFormatError: the file is damaged, cut off or of another format, or holds objects of Python, which are only read
-        with ``allow_pickle=True``: that runs whatever the file says (a ValueError and EOFError).
+      FileFormatError: the file is damaged, cut off or of another format, or holds objects of Python, which are read
+        with ``allow_pickle=True`` only: that runs whatever the file says (a ValueError and EOFError).
 
     >>> import io
     >>> import pullback.numpy as pnp

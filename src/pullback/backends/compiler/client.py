@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
-from pullback.backends.compiler.foreign_programs import Operation
+from pullback.backends.compiler.foreign_programs import ForeignCall, Operation
 from pullback.backends.devices import devices, transfers
 from pullback.backends.devices.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices.devices import default_device as default_device
@@ -81,6 +81,8 @@ class _Library:
         self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
         self.collect = jax.ExecuteResults.consume_with_handlers
+        # Also of messages with bytes of the program that are no text, and of bounds that the runtime checks itself.
+        self.errors = (jax.JaxRuntimeError, UnicodeDecodeError, IndexError)
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
@@ -705,8 +707,8 @@ class Executable:
             collect_garbage()
             try:
                 return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
-            except (lib.jax.JaxRuntimeError, UnicodeDecodeError) as error:  # raised at once, as by foreign functions,
-                raise failure(error) from None  # whose messages may have bytes of the program that are no text
+            except lib.errors as error:  # errors that are raised immediately, as by foreign functions
+                raise failure(error) from None
 
         self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
         executables.add(self)
@@ -995,7 +997,7 @@ def compile_text(
 
     try:
         return compiled() if in_this_thread else uninterrupted(compiled)
-    except (lib.jax.JaxRuntimeError, UnicodeDecodeError) as error:
+    except lib.errors as error:
         raise CompilationError(str(error)) from None
 
 
@@ -1091,17 +1093,23 @@ def operations_of(module: Any) -> dict[str, list[Operation]]:
     return found
 
 
-def _calls_of(operation: Any) -> tuple[str, tuple[str, ...]]:
-    """Return the function of the runtime that an operation calls, or an empty text; and those of the program."""
+def _calls_of(operation: Any) -> tuple[tuple[str, ...], ForeignCall | None]:
+    """Return the functions of the program, and that of the runtime, which an operation calls."""
     ir, attributes = mlir("ir"), operation.attributes
-    if operation.name == "func.call":
-        return "", (ir.FlatSymbolRefAttr(attributes["callee"]).value,)
-    if operation.name == "stablehlo.composite":
-        return "", (ir.FlatSymbolRefAttr(attributes["decomposition"]).value,)
-    if operation.name == "stablehlo.custom_call":
-        called = attributes.get("called_computations", ())
-        return ir.StringAttr(attributes["call_target_name"]).value, tuple(ir.FlatSymbolRefAttr(x).value for x in called)
-    return "", ()
+    named = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(operation.name)
+    if named is not None:
+        return (ir.FlatSymbolRefAttr(attributes[named]).value,), None
+    if operation.name != "stablehlo.custom_call":
+        return (), None
+    options: dict[str, str] = {}
+    for where in ("backend_config", "mhlo.backend_config"):
+        config = attributes.get(where)
+        for option in map(config.__getitem__, range(len(config))) if isinstance(config, ir.DictAttr) else ():
+            value = str(option.attr).partition(" : ")[0]
+            options[option.name] = value if options.get(option.name, value) == value else "two values"
+    callees = tuple(ir.FlatSymbolRefAttr(x).value for x in attributes.get("called_computations", ()))
+    target = ir.StringAttr(attributes["call_target_name"]).value
+    return callees, ForeignCall(target, tuple(str(x.type) for x in operation.operands), options)
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)

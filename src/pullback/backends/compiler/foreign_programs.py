@@ -16,14 +16,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from pullback.backends.compiler import lapack_calls
 from pullback.core.errors import ExportError
 
-_LAPACK = {
-    "potrf": "sdcz", "geqrf": "sdcz", "geqp3": "sdcz", "getrf": "sdcz", "gesdd": "sdcz", "gesvd": "sdcz",
-    "geev": "sdcz", "gees": "sdcz", "gehrd": "sdcz", "trsm": "sdcz", "gtsv": "sdcz", "orgqr": "sd", "ormqr": "sd",
-    "syevd": "sd", "sytrd": "sd", "ungqr": "cz", "unmqr": "cz", "heevd": "cz", "hetrd": "cz",
-}  # fmt: skip
-"""The routines of LAPACK that programs call, with the letters of the dtypes for which they are."""
 _OTHER_TARGETS = """
 cu_lu_pivots_to_permutation cu_threefry2x32_ffi cusolver_gesvd_ffi cusolver_gesvdj_ffi cusolver_geqrf_ffi
 cusolver_getrf_ffi cusolver_orgqr_ffi cusolver_potrf_ffi cusolver_syevd_ffi cusolver_sytrd_ffi cusparse_gtsv2_ffi
@@ -34,9 +29,7 @@ ApproxTopK LayoutConstraint SPMDFullToShardShape SPMDShardToFullShape Sharding a
 shape_assertion stablehlo.dynamic_approx_top_k stablehlo.dynamic_reduce_window
 stablehlo.dynamic_rng_bit_generator stablehlo.dynamic_top_k
 """
-TARGETS = frozenset(
-    [f"lapack_{letter}{name}_ffi" for name, letters in _LAPACK.items() for letter in letters] + _OTHER_TARGETS.split()
-)
+TARGETS = frozenset([*lapack_calls.TARGETS, *_OTHER_TARGETS.split()])
 """The targets of custom calls that stay the same between releases: functions of the runtime, and marks for the
 compiler. Programs with these are written and read, those with others only if a user says so."""
 
@@ -69,6 +62,20 @@ _LARGER = 16
 _ARRAY = re.compile(r"<((?:[\d?]+x)+)(complex<)?([a-z!]\w*)?")
 
 
+class ForeignCall(NamedTuple):
+    """A call of a function of the runtime.
+
+    Attributes:
+      target: the name of the function.
+      operands: the types of the operands.
+      options: the options that the function gets, as text.
+    """
+
+    target: str
+    operands: tuple[str, ...]
+    options: dict[str, str]
+
+
 class Operation(NamedTuple):
     """An operation of a program.
 
@@ -76,30 +83,43 @@ class Operation(NamedTuple):
       name: its name, such as ``stablehlo.add``.
       depth: how many regions of other operations it is in, within its function.
       types: the types of its results, and of the arguments of its regions.
-      target: the function of the runtime that it calls; empty if it calls none.
       callees: the functions of the program that it calls.
+      foreign: the function of the runtime that it calls, if it does.
     """
 
     name: str
     depth: int
     types: tuple[str, ...]
-    target: str = ""
     callees: tuple[str, ...] = ()
+    foreign: ForeignCall | None = None
 
 
-def check_targets(names: Collection[str], who: str, allowed: Collection[str]) -> None:
-    """Raise ExportError unless ``names``, targets of custom calls, are in the table or among ``allowed``."""
-    for name in sorted(names):
-        if _OF_THE_PROCESS.fullmatch(name):
+def _check_foreign(call: ForeignCall, results: Sequence[str], who: str, allowed: Collection[str]) -> None:
+    """Raise unless a call is of a function in the table or among ``allowed``, and LAPACK's with shapes that fit."""
+    name = call.target
+    if _OF_THE_PROCESS.fullmatch(name):
+        raise ExportError(
+            f"{who}: its program calls {name!r}, which takes a number in the program for a Python function of this "
+            "process: no exported function has such a call, so the bytes are damaged, or forged"
+        )
+    if name not in TARGETS and name not in allowed:
+        raise ExportError(
+            f"{who}: its program calls {name!r}, no function of the runtime that exported programs call. If it is "
+            f"yours, register it by ffi.register_ffi_target({name!r}, ...) first; else do not trust these bytes"
+        )
+    known = not any("?" in kind for kind in (*call.operands, *results))  # else it is checked when the sizes are known
+    if name.startswith("lapack_") and known:
+        shapes = [list(map(_shape, kinds)) for kinds in (call.operands, results)]
+        if not lapack_calls.fits(name, *shapes, call.options):
             raise ExportError(
-                f"{who}: its program calls {name!r}, which takes a number in the program for a Python function of "
-                "this process: no exported function has such a call, so the bytes are damaged, or forged"
+                f"{who}: its program calls {name} with ({', '.join(call.operands)}) -> ({', '.join(results)}), types "
+                "that do not belong together: the routine would leave its memory. The bytes are damaged, or forged"
             )
-        if name not in TARGETS and name not in allowed:
-            raise ExportError(
-                f"{who}: its program calls {name!r}, no function of the runtime that exported programs call. If it is "
-                f"yours, register it by ffi.register_ffi_target({name!r}, ...) first; else do not trust these bytes"
-            )
+
+
+def _shape(kind: str) -> tuple[int, ...]:
+    found = _ARRAY.search(kind)
+    return tuple(map(int, found[1].split("x")[:-1])) if found else ()
 
 
 def check(functions: Mapping[str, Sequence[Operation]], who: str, allowed: Collection[str]) -> None:
@@ -121,7 +141,8 @@ def check(functions: Mapping[str, Sequence[Operation]], who: str, allowed: Colle
             )
         for kind in operation.types:
             _check_size(kind, who, memory())
-    check_targets({x.target for x in itertools.chain.from_iterable(functions.values()) if x.target}, who, allowed)
+        if operation.foreign is not None:
+            _check_foreign(operation.foreign, operation.types, who, allowed)
     _check_calls(functions, who)
 
 
