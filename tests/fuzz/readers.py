@@ -40,16 +40,15 @@ from pullback import export, jit, lax
 from pullback import random as keys
 from pullback.backends.compiler import disk_cache
 from pullback.backends.compiler.backend import backend
-from pullback.core.errors import (
-    CompilationError,
-    ExportError,
-    PullbackError,
-)
+from pullback.core.errors import CompilationError, ExportError, PatternError, PullbackError
 from pullback.core.types import ShapedArray
+from pullback.derivatives import Colouring, colour_hessian, colour_jacobian
 from pullback.export import container
+from tests.helpers import ROOT
 
 Random = random.Random
 X = np.arange(3, dtype="float32")
+PROGRAM = ["-m", "tests.fuzz.readers"]
 ENDLESS = 60.0
 """After how many seconds a mutation counts as one that does not end; most take less than a hundredth."""
 
@@ -326,6 +325,26 @@ def load(data: bytes) -> None:
 
 
 @cache
+def _folder() -> str:
+    return tempfile.mkdtemp()
+
+
+def colourings() -> list[bytes]:
+    found = []
+    for colouring in (colour_jacobian(np.eye(4, k=1)), colour_hessian(np.ones((3, 3)), "acyclic")):
+        path = os.path.join(_folder(), "written.npz")
+        colouring.save(path)
+        found.append(Path(path).read_bytes())
+    return found
+
+
+def load_colouring(data: bytes) -> None:
+    path = Path(_folder()) / "damaged.npz"
+    path.write_bytes(data)
+    repr(Colouring.load(path))
+
+
+@cache
 def _things() -> list[Any]:
     jaxpr = pullback.make_jaxpr(lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, jnp.linalg.inv(x @ x.T)))(
         np.eye(2, dtype="float32")
@@ -400,6 +419,7 @@ READERS = {
     "export_program": Reader(lambda: files("pullback"), with_program(rewritten), called, (PullbackError,), 0.1),
     "cache": Reader(lambda: [cache_entry()[2]], mutated_bytes, read_entry, (disk_cache._DamagedError,)),
     "numpy_load": Reader(arrays, mutated_bytes, load, (PullbackError, OSError)),
+    "colouring": Reader(colourings, mutated_bytes, load_colouring, (PatternError,)),
     "pickle": Reader(pickles, mutated_pickle, unpickled, (Exception,)),
     "program_bytes": Reader(
         lambda: files("pullback"), with_program(mutated_bytes), called, (PullbackError,), 0.1, compiler=True
@@ -449,8 +469,8 @@ def run(name: str, seed: int, count: int, first: int = 0) -> Counter[str]:
     while first < stop:
         with tempfile.NamedTemporaryFile() as file:
             asked = [name, str(seed), str(first), str(stop - first), file.name]
-            command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz.readers", "--worker", *asked]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            command = [sys.executable, "-W", "ignore", *PROGRAM, "--worker", *asked]
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             ended = _waited(process, Path(file.name))
             output = process.communicate()[0]
             if process.returncode == 0:
