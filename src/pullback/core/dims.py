@@ -1,3 +1,4 @@
+# long: because the arithmetic of sizes, their bounds and their texts need each other
 """Symbolic sizes: polynomials with integer coefficients in names that stand for sizes, such as ``2*b + 1``.
 
 A name stands for any size of at least 1. Functions of sizes that are no polynomials (``floordiv``, ``mod``, ``max``,

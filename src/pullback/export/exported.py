@@ -233,7 +233,9 @@ class Exported:
 
         Raises:
           ExportError: the types of arguments, the platform or the number of devices are others than the function was
-            exported for; or it is differentiated without a derivative (a ValueError and TypeError).
+            exported for; it is differentiated without a derivative; or its program has what no exported program has, or
+            is too large (a ValueError and TypeError).
+          CompilationError: the program is damaged, or of a newer release (a RuntimeError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import grad, jit
@@ -459,15 +461,16 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """Read the exported function that ``Exported.serialize`` wrote, in Pullback or in JAX (0.10 to 0.12).
 
     Args:
-      blob: the bytes. No code in them runs, and no object is unpickled, before the function is called. JAX's format has
-        no checksum: the compiler detects damage to the program.
+      blob: the bytes. Reading them runs no code of theirs, and unpickles no object; but call only what you would run:
+        the program is compiled when it is called. It is checked first, yet one that somebody forged may still end the
+        process within the compiler, or not end. JAX's format has no checksum, so that damage is found at the call.
 
     Returns:
       The function, with the derivatives that the bytes include.
 
     Raises:
-      ExportError: the bytes are no exported function, are damaged or cut off, come from a newer release, or name
-        classes of nodes that are not registered (a ValueError).
+      ExportError: whatever is wrong with the bytes: they are no exported function, are damaged or cut off, come from a
+        newer release, or name classes of nodes that are not registered (a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import export, jit

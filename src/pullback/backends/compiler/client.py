@@ -44,6 +44,7 @@ from pullback.core.errors import (
     DistributedError,
     DistributedTimeoutError,
     ExecutionError,
+    PullbackError,
 )
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
@@ -1144,14 +1145,39 @@ def functions_of(
       CompilationError: the bytes are not a program, or do not accept these operands (a RuntimeError).
     """
     ir = mlir("ir")
-    module = from_portable(data)
-    check(found := operations_of(module))
-    if entry not in found or not _IDENTIFIER.fullmatch(entry):
-        raise CompilationError(f"the program has no function {entry!r}: the bytes are damaged")
-    if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
-        register_lapack()
+    try:
+        module = from_portable(data)
+        check(found := operations_of(module))
+        if entry not in found or not _IDENTIFIER.fullmatch(entry):
+            raise CompilationError(f"the program has no function {entry!r}: the bytes are damaged")
+        if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
+            register_lapack()
+        text, entry = _with_main(module, entry, operands, results)
+        file = io.BytesIO()
+        ir.Module.parse(text, mlir_context()).operation.write_bytecode(file)
+        known = not any("?" in kind for kind in operands)
+        refined = library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known)
+        module = ir.Module.parse(refined, mlir_context())
+        check(operations_of(module))
+        return _renamed(module, entry, unique)
+    except PullbackError:
+        raise
+    except (ir.MLIRError, RuntimeError, ValueError) as error:  # also of names that are no text
+        raise CompilationError(f"the bytes are no program that can be called: {error}") from None
+
+
+def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequence[str]) -> tuple[str, str]:
+    """Return the text of a program with a new function ``main``, which calls ``entry``; and the new name of ``entry``.
+
+    Args:
+      module: the program. Its own function ``main`` goes, or gets another name if it is ``entry``.
+      entry: the name of the function to call.
+      operands: the types of the arguments of ``main``, which are converted to those that ``entry`` declares.
+      results: the types of the results.
+    """
+    ir = mlir("ir")
     table = ir.SymbolTable(module.operation)
-    if entry == "main":  # the wrapper below takes this name
+    if entry == "main":
         entry = "exported_main"
         function = table["main"]
         ir.SymbolTable.set_symbol_name(function, entry)
@@ -1176,19 +1202,7 @@ def functions_of(
     lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
     lines.append(f"return {returned} : {kinds}" if results else "return")
     main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
-    text = str(module).rstrip().removesuffix("}") + main + "}\n"
-    known = not any("?" in kind for kind in operands)
-    try:
-        parsed = ir.Module.parse(text, mlir_context())
-        file = io.BytesIO()
-        parsed.operation.write_bytecode(file)
-        module = ir.Module.parse(
-            library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known), mlir_context()
-        )
-    except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
-        raise CompilationError(str(error)) from None
-    check(operations_of(module))
-    return _renamed(module, entry, unique)
+    return str(module).rstrip().removesuffix("}") + main + "}\n", entry
 
 
 def _renamed(

@@ -109,8 +109,8 @@ def _check_foreign(call: ForeignCall, results: Sequence[str], who: str, allowed:
         )
     known = not any("?" in kind for kind in (*call.operands, *results))  # else it is checked when the sizes are known
     if name.startswith("lapack_") and known:
-        shapes = [list(map(_shape, kinds)) for kinds in (call.operands, results)]
-        if not lapack_calls.fits(name, *shapes, call.options):
+        taken, returned = (list(map(_shape, kinds)) for kinds in (call.operands, results))
+        if not lapack_calls.fits(name, taken, returned, call.options):
             raise ExportError(
                 f"{who}: its program calls {name} with ({', '.join(call.operands)}) -> ({', '.join(results)}), types "
                 "that do not belong together: the routine would leave its memory. The bytes are damaged, or forged"
