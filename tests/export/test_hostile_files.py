@@ -185,6 +185,12 @@ def test_functions_of_the_runtime_that_this_process_registered_are_called(monkey
         export.deserialize(data).call(X)
 
 
+def test_programs_in_files_of_the_format_of_jax_are_checked_too() -> None:
+    forged_here = export.deserialize(forged(hostile.portable(ATTACKS["recursion"][0])))
+    with pytest.raises(ExportError, match="'f' of its program calls itself"):
+        export.deserialize(forged_here.serialize(format="jax")).call(X)
+
+
 DECOMPOSITIONS = {
     "cholesky": jnp.linalg.cholesky, "inv": jnp.linalg.inv, "eigvals": jnp.linalg.eigvals, "fft2": jnp.fft.fft2,
     "eigh": lambda x: tuple(jnp.linalg.eigh(x)), "svdvals": jnp.linalg.svdvals, "qr": lambda x: tuple(jnp.linalg.qr(x)),
