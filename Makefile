@@ -20,7 +20,7 @@ MODULES_IN_C = $(wildcard src/pullback/backends/host/*.[ch] src/pullback/transfo
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench changes stubs rules accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers lint bench changes stubs rules accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -115,6 +115,9 @@ mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests 
 
 fuzz: .venv/dev.stamp ## random programs against what they have to be equal to (FUZZ_ARGS="--minutes 1 --seed 3")
 	.venv/bin/python -m tests.fuzz $(FUZZ_ARGS)
+
+fuzz-readers: .venv/dev.stamp ## damaged bytes for everything that reads bytes (READERS_ARGS="--count 12000 --seed 3")
+	.venv/bin/python -m tests.fuzz.readers $(READERS_ARGS)
 
 lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .

@@ -368,7 +368,6 @@ def test_a_mesh_of_one_device_is_one_device() -> None:
         assert found.in_shardings_jax(mesh) == (rows,)
         assert found.out_shardings_jax(mesh) == (None,)
         np.testing.assert_allclose(found.call(X), np.sin(X), rtol=1e-6)
-    assert bytes(exported.serialize())[len(container.MARK)] == 1  # which releases before this one read
     with pytest.raises(ExportError, match="need a Mesh, got None"):
         exported.in_shardings_jax(None)
 
@@ -398,7 +397,7 @@ def test_functions_over_two_devices() -> None:
     """The cases are in ``tests/spmd/cases_export.py``."""
     done = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.startswith(
-        "2 2 the exported <lambda> was exported for 2 devices and is called in a context with 1"
+        "3 2 the exported <lambda> was exported for 2 devices and is called in a context with 1"
     )
 
 

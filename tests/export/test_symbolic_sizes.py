@@ -59,7 +59,7 @@ def test_shapes_from_text(text: Any, like: Any, expected: str) -> None:
         ("f(a)", None, "the functions are floordiv, mod, max and min, got 'f'"),
         ("a +", None, "expected a number, a name, or a function, got 'the end'"),
         ("max(a)", None, "expected ','"),
-        ("a^b", None, "a number for a power"),
+        ("a^b", None, "a power from 0 to 64"),
         ("a, 3", (2, 4), "size 1 of 'a, 3' is 3, but 4 in like"),
         ("a, ..., ...", (2, 4), "must come last"),
         ("a, _", None, "leaves sizes open"),

@@ -1,3 +1,4 @@
+# long: because the arithmetic of sizes, their bounds and their texts need each other
 """Symbolic sizes: polynomials with integer coefficients in names that stand for sizes, such as ``2*b + 1``.
 
 A name stands for any size of at least 1. Functions of sizes that are no polynomials (``floordiv``, ``mod``, ``max``,
@@ -16,6 +17,7 @@ from typing import Any
 
 from pullback.core.array import as_array
 from pullback.core.errors import ArgumentError, InconclusiveDimensionOperation
+from pullback.core.naming import quoted
 from pullback.core.runtime import runtime
 from pullback.core.types import Shape
 
@@ -626,6 +628,10 @@ def parse_size(text: str, scope: SymbolicScope) -> Size:
     return out
 
 
+_MOST_TERMS, _MOST_BITS = 256, 64
+"""The most terms of a size in a text, and the most bits of a number, which is the largest power too."""
+
+
 class _Parser:
     """Reads a size from text, from left to right."""
 
@@ -663,17 +669,26 @@ class _Parser:
     def product(self) -> Size:
         out = self.power()
         while self.take("*"):
-            out = out * self.power()
+            out = self.bounded(out * self.power())
         return out
+
+    def bounded(self, size: Size) -> Size:
+        """Return ``size``, or raise ArgumentError if it is so long that the arithmetic with it would not end."""
+        if len(size.terms) > _MOST_TERMS if isinstance(size, Dim) else size.bit_length() > _MOST_BITS:
+            raise ArgumentError(f"symbolic size {quoted(self.text)}: it is too large")
+        return size
 
     def power(self) -> Size:
         base = self.atom()
         if not self.take("^"):
             return base
-        if not self.token.isdecimal():
-            raise self.expected("a number for a power")
+        if not self.token.isdecimal() or len(self.token) > 2 or int(self.token) > _MOST_BITS:
+            raise self.expected(f"a power from 0 to {_MOST_BITS}")
         self.at += 1
-        return base ** int(self.tokens[self.at - 1])
+        out: Size = 1
+        for _ in range(int(self.tokens[self.at - 1])):
+            out = self.bounded(out * base)
+        return out
 
     def atom(self) -> Size:
         token = self.token

@@ -109,6 +109,8 @@ _SMALL_FLOATS = (
 )  # fmt: skip
 _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
+NUMBERS = _EXTENDED | {np.dtype(code).name for code in _BUILTIN_CODES}
+"""The names of the dtypes of numbers."""
 
 
 # Kinds

@@ -66,6 +66,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was donated or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── TracingForbiddenError (RuntimeError)     a function that would be traced for jit, under no_tracing
+├── FileFormatError (ValueError, EOFError)    a file of arrays that is damaged, or of another format
 ├── StoreException                           a Store of linear_util that is full, or empty
 ├── ListenerError (AssertionError)           a listener to unregister that was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
@@ -329,6 +330,10 @@ class ExportError(PullbackError, TypeError, ValueError):
 
 class UnsupportedExportError(ExportError, NotImplementedError):
     """A function that cannot be exported, since it refers to objects of this process, such as Python functions."""
+
+
+class FileFormatError(PullbackError, ValueError, EOFError):
+    """A file of arrays that is damaged, cut off, of another format, or that holds objects of Python."""
 
 
 class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):

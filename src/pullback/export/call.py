@@ -59,7 +59,8 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
     if entry == "main" and len(exported.platforms) > 1:  # in JAX's format, main selects the platform
         used.insert(0, hlo.number(exported.platforms.index(platform) if platform in exported.platforms else 0, _INDEX))
     devices = (exported.fun_name, exported.nr_devices)
-    return call_portable(hlo, exported.mlir_module_serialized, entry, used, hlo.results, exported.out_avals, devices)
+    program, trusted = exported.mlir_module_serialized, exported._trusted_targets
+    return call_portable(hlo, program, entry, used, hlo.results, exported.out_avals, devices, trusted)
 
 
 @call_exported_p.batch

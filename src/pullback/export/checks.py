@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from pullback.backends.compiler.foreign_programs import TARGETS
 from pullback.core.errors import ArgumentError, UnsupportedExportError
-
-_STABLE = re.compile(
-    r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion|LayoutConstraint"
-)
-"""Custom-call targets that stay stable between releases."""
 
 
 class DisabledSafetyCheck:
@@ -85,14 +80,18 @@ def disabled(checks: object) -> tuple[DisabledSafetyCheck, ...]:
     return found
 
 
+def targets(checks: Sequence[DisabledSafetyCheck]) -> frozenset[str]:
+    """The custom-call targets that ``checks`` allow."""
+    return frozenset(filter(None, (check.is_custom_call() for check in checks)))
+
+
 def check_calls(names: Sequence[str], checks: Sequence[DisabledSafetyCheck], fun_name: str) -> None:
     """Raise if another release may lack one of ``names``, custom-call targets, unless ``checks`` disables the check.
 
     Raises:
       UnsupportedExportError: the program calls such a target (a ValueError and NotImplementedError).
     """
-    allowed = {check.is_custom_call() for check in checks}
-    unknown = [name for name in names if name not in allowed and not _STABLE.fullmatch(name)]
+    unknown = [name for name in names if name not in TARGETS and name not in targets(checks)]
     if unknown:
         listed = ", ".join(f"DisabledSafetyCheck.custom_call({name!r})" for name in unknown)
         raise UnsupportedExportError(

@@ -2,8 +2,10 @@
 
 ::
 
-    b"PULLBACK.EXPORT" | version: 1 byte | length of the rest: 8 bytes | SHA-256 of the rest
+    b"PULLBACK.EXPORT" | version: 1 byte | length of the rest: 8 bytes | SHA-256 of all bytes but these 32
     rest: length of the description: 8 bytes | description in JSON | programs, concatenated
+
+In versions 1 and 2, which are still read, the checksum is that of the rest.
 
 The description has one entry for the function and each of its derivatives, with the length of its program. Numbers are
 little-endian. The programs are StableHLO's portable artifacts, which have a version of their own.
@@ -24,15 +26,16 @@ from pullback.core.dims import SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ExportError
 from pullback.core.types import ShapedArray
 from pullback.export.checks import DisabledSafetyCheck
+from pullback.export.descriptions import calling_convention, damaged, list_of, number, of_type
 from pullback.export.structures import structure_from_data, structure_to_data
 
 Exported = Any
 """A :class:`pullback.export.exported.Exported`; its module imports this one."""
 MARK = b"PULLBACK.EXPORT"
-VERSION = 2
-"""The newest version that this release reads. Functions for one device are written as version 1, without shardings, so
-that older releases can read them."""
-_HEAD = len(MARK) + 1 + 8 + 32
+VERSION = 3
+"""The version that is written, and the newest that is read. In versions 1 and 2 the checksum was that of the rest."""
+_AT_SUM = len(MARK) + 1 + 8
+_HEAD = _AT_SUM + 32
 
 
 def pack(chain: list[Exported]) -> bytearray:
@@ -40,9 +43,18 @@ def pack(chain: list[Exported]) -> bytearray:
     description = json.dumps([_describe(exported) for exported in chain]).encode()
     programs = b"".join(exported.mlir_module_serialized for exported in chain)
     rest = len(description).to_bytes(8, "little") + description + programs
-    version = VERSION if any(exported.nr_devices > 1 for exported in chain) else 1
-    head = MARK + bytes([version]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
-    return bytearray(head + rest)
+    return bytearray(sealed(rest))
+
+
+def sealed(rest: bytes, version: int = VERSION) -> bytes:
+    """Put the header and the checksum of a version of the format before the rest of a file."""
+    head = MARK + bytes([version]) + len(rest).to_bytes(8, "little")
+    return head + _checksum(head, rest) + rest
+
+
+def _checksum(head: bytes, rest: bytes) -> bytes:
+    """Return the checksum of a file, whose header without checksum is ``head``."""
+    return hashlib.sha256(rest if head[len(MARK)] < 3 else head + rest).digest()
 
 
 def _describe(exported: Exported) -> dict[str, Any]:
@@ -91,30 +103,45 @@ def _sharding_to_data(sharding: NamedSharding | None) -> Any:
 def _sharding_from_data(data: Any) -> NamedSharding | None:
     if data is None:
         return None
-    axes, entries = data
-    mesh = AbstractMesh([size for _, size in axes], [name for name, _ in axes])
-    return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED if entry is True else entry for entry in entries]))
+    axes, entries = _pair(data, "a sharding")
+    named = [_pair(axis, "an axis of a mesh") for axis in of_type(list, axes, "the axes of a mesh")]
+    mesh = AbstractMesh([number(n, "a size", 1) for _, n in named], [of_type(str, name, "a name") for name, _ in named])
+    parts = [
+        UNCONSTRAINED if entry is True else tuple(list_of(str, entry, "a partition"))
+        for entry in of_type(list, entries, "the partitions")
+    ]
+    return NamedSharding(mesh, PartitionSpec(*parts))
+
+
+def _pair(data: Any, what: str) -> tuple[Any, Any]:
+    if len(of_type(list, data, what)) != 2:
+        raise damaged(f"{what} must have two parts")
+    return data[0], data[1]
 
 
 def _shardings_from_data(data: Any, avals: tuple[ShapedArray, ...]) -> tuple[NamedSharding | None, ...]:
-    return (None,) * len(avals) if data is None else tuple(map(_sharding_from_data, data))
+    return (None,) * len(avals) if data is None else tuple(map(_sharding_from_data, of_type(list, data, "shardings")))
 
 
-def _avals_from_data(entries: list[list[Any]], scope: SymbolicScope) -> tuple[ShapedArray, ...]:
-    return tuple(
-        ShapedArray(tuple(parse_size(n, scope) if isinstance(n, str) else n for n in shape), _dtype(name), weak_type)
-        for name, shape, weak_type in entries
-    )
+def _avals_from_data(entries: Any, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
+    found = []
+    for entry in list_of(list, entries, "types"):
+        if len(entry) != 3:
+            raise damaged("a type must have three parts")
+        name, shape, weak_type = entry
+        sizes = [parse_size(n, scope) if isinstance(n, str) else n for n in of_type(list, shape, "a shape")]
+        found.append(ShapedArray(tuple(sizes), _dtype(of_type(str, name, "a dtype")), of_type(bool, weak_type, "weak")))
+    return tuple(found)
+
+
+_DTYPES = {dtypes.dtype_name(dtype): dtype for dtype in (dtypes.float0, *dtypes.KEY_DTYPES.values())}
 
 
 def _dtype(name: str) -> Any:
-    for special in (dtypes.float0, *dtypes.KEY_DTYPES.values()):
-        if dtypes.dtype_name(special) == name:
-            return special
-    try:
-        return np.dtype(name if name in np.sctypeDict else getattr(dtypes, name))
-    except (AttributeError, TypeError) as error:
-        raise ExportError(f"deserialize: the dtype {name!r} is unknown to this release") from error
+    found = _DTYPES.get(name)
+    if found is None and name not in dtypes.NUMBERS:
+        raise ExportError(f"deserialize: the dtype {name!r} is unknown to this release")
+    return np.dtype(getattr(dtypes, name, name)) if found is None else found
 
 
 def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
@@ -124,32 +151,41 @@ def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
       ExportError: the bytes are not from :func:`pack`, or from a newer release (a ValueError).
     """
     rest = _checked(blob)
-    length = int.from_bytes(rest[:8], "little")
-    at = 8 + length
+    at = 8 + int.from_bytes(rest[:8], "little")
     chain = []
-    for entry in json.loads(rest[8:at]):
-        scope = SymbolicScope(entry["constraints"])
-        in_avals, out_avals = (_avals_from_data(entry[name], scope) for name in ("in_avals", "out_avals"))
-        chain.append(
-            {
-                "fun_name": entry["name"],
-                "in_tree": structure_from_data(entry["in_tree"]),
-                "in_avals": in_avals,
-                "out_tree": structure_from_data(entry["out_tree"]),
-                "out_avals": out_avals,
-                "nr_devices": entry.get("devices", 1),
-                "in_shardings": _shardings_from_data(entry.get("in_shardings"), in_avals),
-                "out_shardings": _shardings_from_data(entry.get("out_shardings"), out_avals),
-                "platforms": tuple(entry["platforms"]),
-                "entries": tuple(entry["entries"]),
-                "module_kept_var_idx": tuple(entry["kept"]),
-                "calling_convention_version": entry["calling_convention"],
-                "disabled_safety_checks": tuple(map(DisabledSafetyCheck, entry["disabled_checks"])),
-                "mlir_module_serialized": rest[at : at + entry["length"]],
-            }
-        )
-        at += entry["length"]
+    for entry in list_of(dict, json.loads(rest[8:at]), "the description"):
+        end = at + number(entry["length"], "the length of a program", 0, len(rest) - at)
+        chain.append(_attributes(entry, rest[at:end]))
+        at = end
+    if at != len(rest):
+        raise damaged(f"{len(rest) - at} bytes belong to no function")
     return chain
+
+
+def _attributes(entry: dict[str, Any], program: bytes) -> dict[str, Any]:
+    """Read the attributes of a function from its entry in the description."""
+    name = of_type(str, entry["name"], "a name")
+    version = calling_convention(entry["calling_convention"], name)
+    scope = SymbolicScope(list_of(str, entry["constraints"], "the constraints"))
+    in_avals, out_avals = (_avals_from_data(entry[f"{side}_avals"], scope) for side in ("in", "out"))
+    return {
+        "fun_name": name,
+        "in_tree": structure_from_data(entry["in_tree"]),
+        "in_avals": in_avals,
+        "out_tree": structure_from_data(entry["out_tree"]),
+        "out_avals": out_avals,
+        "nr_devices": entry.get("devices", 1),
+        "in_shardings": _shardings_from_data(entry.get("in_shardings"), in_avals),
+        "out_shardings": _shardings_from_data(entry.get("out_shardings"), out_avals),
+        "platforms": tuple(list_of(str, entry["platforms"], "the platforms")),
+        "entries": tuple(list_of(str, entry["entries"], "the entries")),
+        "module_kept_var_idx": tuple(list_of(int, entry["kept"], "the arguments that are used")),
+        "calling_convention_version": version,
+        "disabled_safety_checks": tuple(
+            map(DisabledSafetyCheck, list_of(str, entry["disabled_checks"], "the disabled checks"))
+        ),
+        "mlir_module_serialized": program,
+    }
 
 
 def _checked(blob: Any) -> bytes:
@@ -161,17 +197,18 @@ def _checked(blob: Any) -> bytes:
         raise ExportError(
             f"deserialize: the bytes are no function that was exported by Pullback: they begin with {data[:16]!r}"
         )
-    version = data[len(MARK)] if len(data) > len(MARK) else VERSION
-    if version > VERSION:
+    if len(data) < _HEAD:
+        raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")
+    version = data[len(MARK)]
+    if not 1 <= version <= VERSION:
         raise ExportError(
-            f"deserialize: the bytes have version {version} of the format, but this release reads those up to "
+            f"deserialize: the bytes have version {version} of the format, but this release reads those from 1 to "
             f"{VERSION}: install a newer release"
         )
-    at = len(MARK) + 1
-    length = int.from_bytes(data[at : at + 8], "little")
-    if len(data) < _HEAD or len(data) < _HEAD + length:
+    length = int.from_bytes(data[len(MARK) + 1 : _AT_SUM], "little")
+    if len(data) < _HEAD + length:
         raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")
-    rest = data[_HEAD : _HEAD + length]
-    if len(data) > _HEAD + length or hashlib.sha256(rest).digest() != data[at + 8 : _HEAD]:
+    rest = data[_HEAD:]
+    if len(rest) > length or _checksum(data[:_AT_SUM], rest) != data[_AT_SUM:_HEAD]:
         raise ExportError("deserialize: the bytes are damaged: the checksum does not fit")
     return rest

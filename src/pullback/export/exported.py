@@ -20,8 +20,9 @@ from pullback.core.errors import ArgumentError, ExportError, OperandError, Unsup
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
-from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
+from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled, targets
 from pullback.export.container import MARK, pack, unpack
+from pullback.export.descriptions import CALLING_CONVENTIONS, check_chain, check_function
 from pullback.primitives import sizes as sizes  # registers the conversion of symbolic sizes to arrays
 from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
@@ -33,9 +34,9 @@ from pullback.transforms.traces.dce import dce_closed_jaxpr
 if TYPE_CHECKING:
     from pullback.core.tree import PyTreeDef
 
-minimum_supported_calling_convention_version = 9
+minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]
 """The oldest calling convention of exported programs that this release reads."""
-maximum_supported_calling_convention_version = 10
+maximum_supported_calling_convention_version = CALLING_CONVENTIONS[1]
 """The newest calling convention that this release reads, which it also writes."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -88,6 +89,7 @@ class Exported:
         in_shardings: tuple[NamedSharding | None, ...],
         out_shardings: tuple[NamedSharding | None, ...],
         make_vjp: Callable[[], Exported] | None,
+        trusted_targets: frozenset[str] = frozenset(),
     ) -> None:
         self.fun_name = fun_name
         self.in_tree, self.in_avals = in_tree, in_avals
@@ -100,6 +102,7 @@ class Exported:
         self.nr_devices = nr_devices
         self.in_shardings, self.out_shardings = in_shardings, out_shardings
         self._make_vjp = make_vjp
+        self._trusted_targets = trusted_targets  # those of the user's own checks, not those that bytes say
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
@@ -230,7 +233,9 @@ class Exported:
 
         Raises:
           ExportError: the types of arguments, the platform or the number of devices are others than the function was
-            exported for; or it is differentiated without a derivative (a ValueError and TypeError).
+            exported for; it is differentiated without a derivative; or its program has what no exported program has, or
+            is too large (a ValueError and TypeError).
+          CompilationError: the program is damaged, or of a newer release (a RuntimeError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import grad, jit
@@ -389,6 +394,7 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
         make_vjp=functools.partial(
             _export_vjp, closed, traced.fun_name, platforms, checks, in_shardings, out_shardings
         ),
+        trusted_targets=targets(checks),
     )
 
 
@@ -455,15 +461,16 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """Read the exported function that ``Exported.serialize`` wrote, in Pullback or in JAX (0.10 to 0.12).
 
     Args:
-      blob: the bytes. No code in them runs, and no object is unpickled, before the function is called. JAX's format has
-        no checksum: the compiler detects damage to the program.
+      blob: the bytes. Reading them runs no code of theirs, and unpickles no object; but call only what you would run:
+        the program is compiled when it is called. It is checked first, yet one that somebody forged may still end the
+        process within the compiler, or not end. JAX's format has no checksum, so that damage is found at the call.
 
     Returns:
       The function, with the derivatives that the bytes include.
 
     Raises:
-      ExportError: the bytes are no exported function, are damaged or cut off, come from a newer release, or name
-        classes of nodes that are not registered (a ValueError).
+      ExportError: whatever is wrong with the bytes: they are no exported function, are damaged or cut off, come from a
+        newer release, or name classes of nodes that are not registered (a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import export, jit
@@ -474,11 +481,17 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     found: Exported | None = None
     try:
         of_jax = isinstance(blob, (bytes, bytearray)) and not blob.startswith(MARK) and jax_format.is_jax(bytes(blob))
-        for attributes in reversed(jax_format.unpack(bytes(blob)) if of_jax else unpack(blob)):
+        chain = jax_format.unpack(bytes(blob)) if of_jax else unpack(blob)
+        for attributes in chain:
+            check_function(attributes)
+        check_chain(chain)
+        for attributes in reversed(chain):
             found = Exported(**attributes, make_vjp=None if found is None else functools.partial(_same, found))
-    except Exception as error:
+    except ExportError as error:
         source.hide_internal_frames(error)
         raise
+    except Exception as error:  # of whatever kind: from the readers of JSON, sizes and users' classes of nodes
+        raise ExportError(f"deserialize: the bytes are damaged: {type(error).__name__}: {error}") from error
     if found is None:
         raise ExportError("deserialize: the bytes hold no function")
     return found

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from pullback.core import tree, tree_nodes
 from pullback.core.errors import ArgumentError, ExportError
 from pullback.core.locks import lock
+from pullback.export.descriptions import damaged, list_of, of_type
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -195,26 +196,43 @@ def structure_from_data(data: Any) -> Any:
     return tree.structure(_read(data))
 
 
+_PARTS = {"none": 0, "leaf": 0, "node": 3, "tuple": 1, "list": 1, "dict": 2, "ordered": 2}
+"""How many parts follow the kind of a node."""
+
+
 def _read(data: Any) -> Any:
-    kind, *rest = data
+    kind, *rest = of_type(list, data, "a node") or [None]
+    if _PARTS.get(of_type(str, kind, "the kind of a node")) != len(rest):
+        raise ExportError(f"deserialize: a node of the kind {kind!r} with {len(rest)} parts is unknown to this release")
     if kind == "none":
         return None
     if kind == "leaf":
         return 0
+    children = [_read(child) for child in of_type(list, rest[-1], "the children of a node")]
     if kind == "node":
-        name, aux, children = rest
-        if name not in _by_name:
-            raise ExportError(
-                f"deserialize: the exported function takes or returns nodes that are called {name!r}, but no class is "
-                "registered by that name. Call export.register_pytree_node_serialization, or "
-                "export.register_namedtuple_serialization, in this process too."
-            )
-        found = _by_name[name]
-        return found.build(found.read(base64.b64decode(aux)), [_read(child) for child in children])
+        return _built(
+            of_type(str, rest[0], "the name of a node"), of_type(str, rest[1], "the data of a node"), children
+        )
     if kind in ("tuple", "list"):
-        children = [_read(child) for child in rest[0]]
         return tuple(children) if kind == "tuple" else children
-    if kind in ("dict", "ordered"):
-        pairs = zip(rest[0], map(_read, rest[1]), strict=True)
-        return dict(pairs) if kind == "dict" else OrderedDict(pairs)
-    raise ExportError(f"deserialize: a node of the kind {kind!r} is unknown to this release")
+    keys = list_of(str, rest[0], "the keys of a dictionary")
+    if len(keys) != len(children) or len(set(keys)) != len(keys):
+        raise damaged("a dictionary has not as many keys as values")
+    return (dict if kind == "dict" else OrderedDict)(zip(keys, children, strict=True))
+
+
+def _built(name: str, aux: str, children: list[Any]) -> Any:
+    """Build a node of the class that is registered by a name, from auxiliary data in base64 and its children."""
+    if name not in _by_name:
+        raise ExportError(
+            f"deserialize: the exported function takes or returns nodes that are called {name!r}, but no class is "
+            "registered by that name. Call export.register_pytree_node_serialization, or "
+            "export.register_namedtuple_serialization, in this process too."
+        )
+    found = _by_name[name]
+    try:
+        return found.build(found.read(base64.b64decode(aux, validate=True)), children)
+    except ExportError:
+        raise
+    except Exception as error:  # of whatever kind: the functions are the user's
+        raise ExportError(f"deserialize: a node {name!r} cannot be built: {type(error).__name__}: {error}") from error

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArraySource
-from pullback.core.errors import ArgumentError, DtypeError
+from pullback.core.errors import ArgumentError, DtypeError, FileFormatError
 from pullback.numpy.creation import asarray, listed
 
 __all__ = ["fromfile", "fromstring", "load", "save", "savez"]
@@ -119,6 +119,8 @@ def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       DtypeError: the dtype of the elements is not supported (a TypeError).
+      FileFormatError: the file is damaged, cut off or of another format, or holds objects of Python, which are read
+        with ``allow_pickle=True`` only: that runs whatever the file says (a ValueError and EOFError).
 
     >>> import io
     >>> import pullback.numpy as pnp
@@ -128,7 +130,12 @@ def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
     >>> pnp.load(file).dtype == pnp.bfloat16
     True
     """
-    found = np.load(file, *args, **kwargs)
+    try:
+        found = np.load(file, *args, **kwargs)
+    except (OSError, TypeError, MemoryError):
+        raise
+    except Exception as error:  # of whatever kind: from the readers of headers, of zip files and of pickles
+        raise FileFormatError(f"load: {error}") from error
     return asarray(_of_bits(found, "load")) if isinstance(found, np.ndarray) else found
 
 

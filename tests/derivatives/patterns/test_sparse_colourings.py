@@ -244,6 +244,9 @@ def test_colourings_are_saved_and_pickled(tmp_path: Path, method: str) -> None:
     np.savez(tmp_path / "other.npz", x=1)
     with pytest.raises(PatternError, match=r"other\.npz' holds no colouring"):
         Colouring.load(tmp_path / "other.npz")
+    (tmp_path / "damaged.npz").write_bytes((tmp_path / "c.npz").read_bytes()[:-9])
+    with pytest.raises(PatternError, match=r"damaged\.npz' holds no colouring"):
+        Colouring.load(tmp_path / "damaged.npz")
 
 
 def test_pictures_have_a_colour_for_each_product() -> None:

@@ -18,6 +18,7 @@ from pullback.core.runtime import runtime
 if TYPE_CHECKING:
     import numpy as np
 
+    from pullback.backends.compiler.foreign_programs import Operation
     from pullback.core.types import ShapedArray
 
 ADAPTER = "pullback.backends.compiler.client"
@@ -325,7 +326,13 @@ class Backend(Protocol):
         """
 
     def functions_of(
-        self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+        self,
+        data: bytes,
+        entry: str,
+        operands: Sequence[str],
+        results: Sequence[str],
+        unique: Callable[[str], str],
+        check: Callable[[dict[str, list[Operation]]], None],
     ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
         """Read a function, and the functions that it calls, from bytes of :meth:`to_portable`.
 
@@ -335,6 +342,7 @@ class Backend(Protocol):
           operands: the types of the operands. They replace the function's own types, which may be symbolic.
           results: the types of results that the function declares.
           unique: takes the name of a function, and returns its new name.
+          check: raises for operations that the program may not have; called before anything else is done with it.
 
         Returns:
           The new name of ``entry``, the lines of each function, and for each mesh its name, sizes and axis names.

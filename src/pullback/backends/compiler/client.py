@@ -15,6 +15,7 @@ import io
 import itertools
 import math
 import os
+import re
 import socket
 import time
 import weakref
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
+from pullback.backends.compiler.foreign_programs import ForeignCall, Operation
 from pullback.backends.devices import devices, transfers
 from pullback.backends.devices.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices.devices import default_device as default_device
@@ -42,6 +44,7 @@ from pullback.core.errors import (
     DistributedError,
     DistributedTimeoutError,
     ExecutionError,
+    PullbackError,
 )
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
@@ -80,6 +83,8 @@ class _Library:
         self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
         self.collect = jax.ExecuteResults.consume_with_handlers
+        # Also of messages with bytes of the program that are no text, and of bounds that the runtime checks itself.
+        self.errors = (jax.JaxRuntimeError, UnicodeDecodeError, IndexError)
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
@@ -704,7 +709,7 @@ class Executable:
             collect_garbage()
             try:
                 return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
-            except lib.jax.JaxRuntimeError as error:  # errors that are raised immediately, as by foreign functions
+            except lib.errors as error:  # errors that are raised immediately, as by foreign functions
                 raise failure(error) from None
 
         self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
@@ -994,7 +999,7 @@ def compile_text(
 
     try:
         return compiled() if in_this_thread else uninterrupted(compiled)
-    except lib.jax.JaxRuntimeError as error:
+    except lib.errors as error:
         raise CompilationError(str(error)) from None
 
 
@@ -1067,8 +1072,58 @@ def from_portable(data: bytes) -> Any:
         ) from None
 
 
+def operations_of(module: Any) -> dict[str, list[Operation]]:
+    """Describe the operations of each function of an MLIR module; those outside functions are under the name ``""``.
+
+    This does not recurse, since the regions of a program that was read may be in each other to any depth.
+    """
+    found: dict[str, list[Operation]] = {}
+    for top in module.body.operations:
+        is_function = top.operation.name == "func.func"
+        here = found.setdefault(mlir("ir").StringAttr(top.attributes["sym_name"]).value if is_function else "", [])
+        regions = [iter([top.operation])]
+        while regions:
+            operation = next(regions[-1], None)
+            if operation is None:
+                regions.pop()
+                continue
+            operation = operation.operation
+            blocks = [block for region in operation.regions for block in region.blocks]
+            types = tuple(str(x.type) for x in (*operation.results, *(a for block in blocks for a in block.arguments)))
+            here.append(Operation(operation.name, max(len(regions) - 2, 0), types, *_calls_of(operation)))
+            regions += [iter(block.operations) for block in blocks]
+    return found
+
+
+def _calls_of(operation: Any) -> tuple[tuple[str, ...], ForeignCall | None]:
+    """Return the functions of the program, and that of the runtime, which an operation calls."""
+    ir, attributes = mlir("ir"), operation.attributes
+    named = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(operation.name)
+    if named is not None:
+        return (ir.FlatSymbolRefAttr(attributes[named]).value,), None
+    if operation.name != "stablehlo.custom_call":
+        return (), None
+    options: dict[str, str] = {}
+    for where in ("backend_config", "mhlo.backend_config"):
+        config = attributes.get(where)
+        for option in map(config.__getitem__, range(len(config))) if isinstance(config, ir.DictAttr) else ():
+            value = str(option.attr).partition(" : ")[0]
+            options[option.name] = value if options.get(option.name, value) == value else "two values"
+    callees = tuple(ir.FlatSymbolRefAttr(x).value for x in attributes.get("called_computations", ()))
+    target = ir.StringAttr(attributes["call_target_name"]).value
+    return callees, ForeignCall(target, tuple(str(x.type) for x in operation.operands), options)
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)
+
+
 def functions_of(
-    data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+    data: bytes,
+    entry: str,
+    operands: Sequence[str],
+    results: Sequence[str],
+    unique: Callable[[str], str],
+    check: Callable[[dict[str, list[Operation]]], None],
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
     """Extract a function of a portable program, and the functions that it calls, for another program.
 
@@ -1080,6 +1135,8 @@ def functions_of(
       operands: the types of the operands.
       results: the types of results that the function declares.
       unique: takes the name of a function, and returns a name that is new in the other program.
+      check: raises for operations that the program may not have: it is called with those that were read, and with
+        those that remain when sizes are numbers.
 
     Returns:
       The new name of the function, the lines of each function, and the sizes and names of the axes of each mesh, by
@@ -1089,17 +1146,50 @@ def functions_of(
       CompilationError: the bytes are not a program, or do not accept these operands (a RuntimeError).
     """
     ir = mlir("ir")
-    module = from_portable(data)
-    if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
-        register_lapack()
+    try:
+        module = from_portable(data)
+        check(found := operations_of(module))
+        if entry not in found or not _IDENTIFIER.fullmatch(entry):
+            raise CompilationError(f"the program has no function {entry!r}: the bytes are damaged")
+        if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
+            register_lapack()
+        text, entry = _with_main(module, entry, operands, results)
+        file = io.BytesIO()
+        ir.Module.parse(text, mlir_context()).operation.write_bytecode(file)
+        known = not any("?" in kind for kind in operands)
+        refined = library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known)
+        module = ir.Module.parse(refined, mlir_context())
+        check(operations_of(module))
+        return _renamed(module, entry, unique)
+    except PullbackError:
+        raise
+    except (ir.MLIRError, RuntimeError, ValueError) as error:  # also of names that are no text
+        raise CompilationError(f"the bytes are no program that can be called: {error}") from None
+
+
+def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequence[str]) -> tuple[str, str]:
+    """Return the text of a program with a new function ``main``, which calls ``entry``; and the new name of ``entry``.
+
+    Args:
+      module: the program. Its own function ``main`` goes, or gets another name if it is ``entry``.
+      entry: the name of the function to call.
+      operands: the types of the arguments of ``main``, which are converted to those that ``entry`` declares.
+      results: the types of the results.
+    """
+    ir = mlir("ir")
     table = ir.SymbolTable(module.operation)
-    if entry == "main":  # the wrapper below takes this name
+    if entry == "main":
         entry = "exported_main"
         function = table["main"]
         ir.SymbolTable.set_symbol_name(function, entry)
         ir.SymbolTable.set_visibility(function, "private")
         table = ir.SymbolTable(module.operation)
     declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
+    if len(declared) != len(operands):
+        raise CompilationError(
+            f"the program's function {entry!r} takes {len(declared)} arrays, but is called with {len(operands)}: the "
+            "bytes are damaged"
+        )
     if "main" in table:
         table["main"].erase()
     args = [f"%a{i}: {kind}" for i, kind in enumerate(operands)]
@@ -1113,18 +1203,7 @@ def functions_of(
     lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
     lines.append(f"return {returned} : {kinds}" if results else "return")
     main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
-    text = str(module).rstrip().removesuffix("}") + main + "}\n"
-    known = not any("?" in kind for kind in operands)
-    try:
-        parsed = ir.Module.parse(text, mlir_context())
-        file = io.BytesIO()
-        parsed.operation.write_bytecode(file)
-        module = ir.Module.parse(
-            library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known), mlir_context()
-        )
-    except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
-        raise CompilationError(str(error)) from None
-    return _renamed(module, entry, unique)
+    return str(module).rstrip().removesuffix("}") + main + "}\n", entry
 
 
 def _renamed(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pullback.backends.compiler import foreign_programs
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices.meshes import AbstractMesh
 from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.hlo import foreign
 from pullback.backends.hlo.builder import Builder, Value
 from pullback.backends.hlo.emit import emit_jaxpr, inline
 from pullback.backends.hlo.module import Function, Module
@@ -179,6 +182,7 @@ def call_portable(
     results: Sequence[Any],
     declared: Sequence[Any],
     devices: tuple[str, int],
+    trusted: Collection[str],
 ) -> list[Value]:
     """Write a call of a function of a portable program, and copy the program's functions to the caller's module.
 
@@ -190,9 +194,14 @@ def call_portable(
       results: the types of the results for these operands.
       declared: the types of results that the function declares, which may have symbolic sizes.
       devices: the user's name of the function, and how many devices it runs on.
+      trusted: functions of the runtime that the program may call beside those that every program may.
 
     Returns:
       The results of the call.
+
+    Raises:
+      ExportError: the program has what no exported program has, or is too large (a ValueError).
+      CompilationError: the bytes are no program, or none for these operands (a RuntimeError).
     """
     module = hlo.module
     shown = [v.type for v in operands]
@@ -200,7 +209,9 @@ def call_portable(
     found = module.shared.get(key)
     if found is None:
         returned = [Value("", a.shape, a.dtype).type for a in declared]
-        name, functions, meshes = backend().functions_of(data, entry, shown, returned, module.unique)
+        allowed = {*trusted, *foreign.registered}
+        check = functools.partial(foreign_programs.check, who=f"the exported {devices[0]}", allowed=allowed)
+        name, functions, meshes = backend().functions_of(data, entry, shown, returned, module.unique, check)
         names = {old: module.mesh(AbstractMesh(*axes)) for old, axes in meshes.items()}
         for lines in functions:
             module.functions.append(Function("", [_adapted(line, module, names) for line in lines], [], []))
@@ -219,5 +230,5 @@ def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:
       module: the module that will contain the line.
       meshes: the new name of each mesh, by its old name.
     """
-    line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes[name[1]]}", line)
+    line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes.get(name[1], name[1])}", line)
     return re.sub(r"(channel_handle<handle = )\d+", lambda found: f"{found[1]}{next(module.channels)}", line)

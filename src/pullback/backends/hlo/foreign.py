@@ -160,6 +160,9 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 # Targets --------------------------------------------------------------------------------------------------------------
 
+registered: set[str] = set()
+"""The names of the foreign functions that this process has registered."""
+
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
     """Register a foreign function as a custom-call target, which programs can call.
@@ -174,6 +177,7 @@ def register(name: str, function: Any, platform: str, api_version: int, more: Ma
     _registered(
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
     )
+    registered.add(name)
 
 
 def register_type(name: str, type_id: Any, platform: str) -> None:

@@ -130,16 +130,11 @@ class Colouring:
         Raises:
           PatternError: the file holds something else (a ValueError).
         """
-        try:
-            with np.load(file, allow_pickle=False) as found:
-                parts = dict(found)
-            shape = (int(parts["shape"][0]), int(parts["shape"][1]))
-            pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
-            forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
-            positions = parts["places" if "places" in parts else "positions"]  # files of earlier versions have "places"
-            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], positions, forest)
-        except (KeyError, ValueError) as error:
-            raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
+        with open(file, "rb") as opened:
+            try:
+                return _read(dict(np.load(opened, allow_pickle=False)))
+            except Exception as error:  # of whatever kind: from the readers of zip files and of NumPy's headers
+                raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
 
     def _repr_svg_(self) -> str:
         return self.picture()
@@ -184,6 +179,15 @@ def _check_orders(orders: Sequence[str], name: str) -> None:
 
 
 # Jacobians -----------------------------------------------------------------------------------------------------------
+
+
+def _read(parts: dict[str, Any]) -> Colouring:
+    """Make a colouring of the arrays that :meth:`Colouring.save` wrote, by their names."""
+    shape = (int(parts["shape"][0]), int(parts["shape"][1]))
+    pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
+    forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
+    positions = parts["places" if "places" in parts else "positions"]  # files of earlier versions have "places"
+    return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], positions, forest)
 
 
 def colour_jacobian(
