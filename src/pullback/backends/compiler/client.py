@@ -44,7 +44,7 @@ from pullback.core.errors import (
     ExecutionError,
 )
 from pullback.core.interrupts import imported, uninterrupted
-from pullback.core.locks import lock
+from pullback.core.locks import cached_property, lock
 from pullback.core.registry import Registry
 from pullback.core.runtime import runtime
 from pullback.core.types import Shape, ShapedArray
@@ -80,7 +80,7 @@ class _Library:
 
         self.collect = jax.ExecuteResults.consume_with_handlers
 
-    @functools.cached_property
+    @cached_property
     def handler_flags(self) -> tuple[bool, ...]:
         """The flags that jaxlib's ``array_result_handler`` takes last: two in release 0.10, one in later releases."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
