@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.backends.compiler import beside
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.devices import devices, transfers
 from pullback.backends.devices.devices import Device, DeviceAssignment, Devices, cpu_count
@@ -514,6 +515,9 @@ def wait(buffer: Buffer) -> None:
         buffer.block_until_ready()
     except RuntimeError as error:
         raise failure(error) from None
+    except BaseException:  # of a signal handler
+        beside.leave()
+        raise
 
 
 def failure(error: Exception) -> Exception:
@@ -659,7 +663,8 @@ class Executable:
         that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
     If the program calls Python functions, ``run`` waits for the end of the program, and raises their exceptions.
-    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
+    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`. Another thread
+    starts those that may not end: see ``beside.py``.
     """
 
     __slots__ = (
@@ -673,6 +678,7 @@ class Executable:
         out_avals: Sequence[ShapedArray],
         calls_python: bool = False,
         shardings: Any = None,
+        may_not_end: bool = False,
     ) -> None:
         lib = library()
         self.loaded = loaded
@@ -697,6 +703,8 @@ class Executable:
             self.execute, self.collect = execute, collect = together.execute, together.collect
         elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
             self.execute = execute = _CollectiveLock(loaded).execute
+        elif may_not_end and device.platform == "cpu":
+            self.execute = execute = functools.partial(beside.started, loaded.execute_sharded)
         collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
