@@ -121,14 +121,14 @@ SLICE = 0.1
 """About how many seconds a slice of an eager loop takes: between slices, Ctrl-C ends the loop."""
 FIRST_SLICE = 64
 """How many steps the first slice of an eager loop has."""
-_GROWTH = 8
+_GROWTH = 64
 """How many times as many steps as before the next slice has at most."""
 
 while_slice_p = Primitive("while_slice", multiple_results=True, keeps_weak_type=False)
 """At most so many steps of a loop: takes their number before the operands; returns how many are left, and the carry."""
 
 
-def _evaluate_in_slices(consts: Sequence[Any], carry: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _evaluate_in_slices(consts: list[Any], carry: list[Any], params: dict[str, Any]) -> list[Any]:
     """Run a loop by a compiled program of some steps, again and again. The number of steps does not affect results."""
     from pullback.backends.compiler.one_operation import evaluate
 

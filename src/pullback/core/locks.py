@@ -106,6 +106,6 @@ def _release_imports() -> None:
         _imp.release_lock()
 
 
-_module_locks: dict[str, Callable[[], Any]] = importlib._bootstrap._module_locks
+_module_locks: dict[str, Callable[[], Any]] = vars(importlib)["_bootstrap"]._module_locks
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_imports, after_in_parent=_release_imports, after_in_child=_release_imports)
