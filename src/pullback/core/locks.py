@@ -97,8 +97,8 @@ def _held_by_forks() -> list[Any]:
 def _others_import() -> bool:
     """Whether another thread is importing a module, and holds the lock that Python has for it."""
     locks = [(name, found()) for name, found in list(_module_locks.items())]
-    mine = threading.get_ident()
-    return any(lock and lock.owner != mine and name.partition(".")[0] in _AWAITED for name, lock in locks)
+    own = threading.get_ident()
+    return any(lock and lock.owner != own and name.partition(".")[0] in _AWAITED for name, lock in locks)
 
 
 def _release_imports() -> None:

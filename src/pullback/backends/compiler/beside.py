@@ -9,12 +9,11 @@ programs themselves.
 
 from __future__ import annotations
 
-import _thread
 import functools
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pullback.backends.host.memory import large_heaps_for_new_threads
@@ -35,33 +34,30 @@ for _name in ("_idle", "_left"):
 class _Runner:
     """A thread that starts programs for the main thread, one at a time."""
 
-    __slots__ = ("_done", "_jobs", "_outcome", "thread")
+    __slots__ = ("_jobs", "_outcomes", "thread")
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[Callable[[Any], Any], Any] | None] = SimpleQueue()
-        self._done = _thread.allocate_lock()
-        self._done.acquire()
-        self._outcome: tuple[Any, BaseException | None] | None = None
+        self._outcomes: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self.thread = threading.Thread(target=self._work, name="pullback-loops", daemon=True)
         self.thread.start()
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             try:
-                self._outcome = job[0](job[1]), None
+                outcome: tuple[Any, BaseException | None] = job[0](job[1]), None
             except BaseException as error:
-                self._outcome = None, error
+                outcome = None, error
             del job  # with it the buffers
-            self._done.release()
+            self._outcomes.put(outcome)
+            del outcome
 
     def run(self, execute: Callable[[Any], Any], buffers: Any) -> tuple[Any, BaseException | None]:
         """Return the result of ``execute(buffers)``, called on the runner's thread, and its error, one of them None."""
         self._jobs.put((execute, buffers))
-        while not self._done.acquire(True, SECONDS):
-            pass
-        outcome, self._outcome = self._outcome, None
-        assert outcome is not None
-        return outcome
+        while True:
+            with suppress(Empty):
+                return self._outcomes.get(True, SECONDS)
 
     def end(self) -> None:
         """End the thread, once the program that it may be running has ended."""
