@@ -20,7 +20,7 @@ from pullback import jit, lax
 from pullback.core.errors import LeftRunningWarning
 
 kind, size = sys.argv[1], int(sys.argv[2])
-x = jnp.ones(size)
+x = jit(lambda: jnp.ones(size))().block_until_ready()
 
 def endless(x):
     return lax.while_loop(lambda c: c[1] >= 0, lambda c: (jnp.sin(c[0]), (c[1] + 1) % 1000), (x, 0))
@@ -30,7 +30,7 @@ def finite(x):
     return lax.while_loop(lambda c: c[1] < 5, lambda c: (jnp.sin(c[0]), c[1] + 1), (x, 0))[0]
 
 f = jit(endless) if kind == "jit" else endless
-expected = finite(x)
+expected = finite(x).block_until_ready()
 if kind == "jit":
     f.lower(x).compile()
 signal.signal(signal.SIGALRM, signal.default_int_handler)
