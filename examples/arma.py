@@ -95,7 +95,7 @@ def main() -> int:
     errors = jnp.sqrt(jnp.diag(jnp.linalg.inv(hessian(negative_log_likelihood)(theta, y))) / LENGTH)
     for name, value, error, true in zip(("a1", "a2", "b1"), theta, errors, TRUE, strict=True):
         print(f"{name} = {float(value):.3f} ± {float(error):.3f}, the true one is {true}")
-    drawn(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "arma.png", theta, y, values)
+    drawn(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "arma.png", theta, y, values)
     right = wrong < 1e-8 and bool((abs(theta - TRUE) < 3 * errors).all())
     print(f"after {len(values)} steps of Newton's method the coefficients are {'right' if right else 'wrong'}")
     return 0 if right else 1

@@ -64,7 +64,7 @@ def main() -> int:
     spread = NOISE * jnp.sqrt(jnp.diag(jnp.linalg.inv(jacobian.T @ jacobian)))
     for name, true, found, deviation in zip(("order", "scale", "height"), TRUE, fit.x, spread, strict=True):
         print(f"{name:6} {float(found):.4f} +- {float(deviation):.4f}, measured with {true}")
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "bessel.png"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "bessel.png"
     draw(x, y, curve(fit.x, x), path)
     return 0 if error < 1e-8 and bool((abs(fit.x - TRUE) < 3 * spread).all()) else 1
 

@@ -118,7 +118,7 @@ def main() -> int:
     first, last = (float(jnp.stack(part).mean()) for part in (losses[:10], losses[-10:]))
     print(f"cross-entropy: {first:.4f} in the first 10 of {STEPS} steps, {last:.4f} in the last 10")
     print(f"of 512 new images {100 * right:.1f} % are recognised")
-    draw(jnp.stack(losses), Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "convolution.png")
+    draw(jnp.stack(losses), Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "convolution.png")
     return 0 if last < first / 4 and right > 0.9 else 1
 
 

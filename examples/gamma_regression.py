@@ -74,7 +74,7 @@ def main() -> int:
         parameters,
         x,
         y,
-        Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "gamma_regression.png",
+        Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "gamma_regression.png",
     )
     return int(not jnp.max(jnp.abs(slope)) < 1e-10)
 

@@ -93,7 +93,7 @@ def main() -> int:
     print(f"length {length:.3f}, height {height:.3f}, noise {noise:.3f} (+- {100 * float(spread[2]):.0f} %)")
     new = jnp.linspace(0.0, 10.0, 201)
     mean, deviation = jit(posterior)(fit.x, x, y, new)
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "posterior.png"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "posterior.png"
     draw(x, y, new, mean, deviation, path)
     return 0 if error < 1e-9 and abs(jnp.log(noise / NOISE)) < 3 * spread[2] else 1
 

@@ -80,7 +80,7 @@ def main() -> int:
         parameters = improved(parameters, observed)
     found = all(abs(float(parameters[name]) - value) < 0.02 for name, value in TRUTH.items())
     print(f"found { ({name: round(float(p), 4) for name, p in parameters.items()}) }, true {TRUTH}")
-    draw(parameters, observed, Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "pendulum.png")
+    draw(parameters, observed, Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "pendulum.png")
     return 0 if agree and found else 1
 
 

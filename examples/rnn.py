@@ -97,7 +97,7 @@ def main() -> int:
     _, losses = train(parameters, key)
     first, last = float(losses[:20].mean()), float(losses[-20:].mean())
     print(f"mean squared error: {first:.4f} in the first 20 of {STEPS} steps, {last:.4f} in the last 20")
-    draw(losses, Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "rnn_loss.png")
+    draw(losses, Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "rnn_loss.png")
     return 0 if last < first / 10 else 1
 
 

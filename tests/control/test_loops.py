@@ -26,6 +26,7 @@ from pullback import (
     random,
     vmap,
 )
+from pullback.backends.compiler import one_operation
 from pullback.control import while_primitive
 from pullback.core.jaxpr_check import check_jaxpr
 
@@ -313,3 +314,54 @@ def test_a_value_that_leaks_from_a_body() -> None:
     lax.while_loop(lambda c: c < 3, step, 0.0)
     with pytest.raises(errors.UnexpectedTracerError, match=r"it leaked.*comes from while_loop of .*step"):
         kept[0] + 1
+
+
+# Slices --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])
+@pytest.mark.parametrize("steps", [500, 501])
+def test_results_do_not_depend_on_the_slices_of_an_eager_loop(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, steps: int
+) -> None:
+    def loop(x: Any) -> Any:
+        grown = (lambda x: x * 3 - 1) if dtype == "int32" else (lambda x: jnp.sin(x) * 1.1 + 0.01)
+        return lax.while_loop(lambda c: c[1] < steps, lambda c: (grown(c[0]), c[1] + 1), (x, 0))
+
+    monkeypatch.setattr(while_primitive, "_GROWTH", 1)
+    x = jnp.arange(7.0).astype(dtype)
+    found = []
+    for first in (1, 50, steps, 10_000):
+        monkeypatch.setattr(while_primitive, "FIRST_SLICE", first)
+        y, count = loop(x)
+        assert (y.dtype, int(count)) == (x.dtype, steps)
+        found.append(np.asarray(y).tobytes())
+
+    def whole(consts: Any, carry: Any, params: Any) -> Any:
+        return one_operation.evaluate(while_primitive.while_p, [*consts, *carry], params)
+
+    monkeypatch.setattr(while_primitive, "_evaluate_in_slices", whole)
+    found.append(np.asarray(loop(x)[0]).tobytes())
+    assert len(set(found)) == 1
+
+
+def test_an_eager_loop_has_slices_of_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    evaluate = one_operation.evaluate
+
+    def counted(primitive: Any, args: Any, params: Any) -> Any:
+        outs = evaluate(primitive, args, params)
+        taken.append(int(args[0]) - int(outs[0]))
+        return outs
+
+    monkeypatch.setattr(one_operation, "evaluate", counted)
+    monkeypatch.setattr(while_primitive, "SLICE", 1e9)  # the clock does not count
+    assert int(lax.while_loop(lambda i: i < 20_000, lambda i: i + 1, 0)) == 20_000
+    first = while_primitive.FIRST_SLICE
+    assert taken[:2] == [first, while_primitive._GROWTH * first]
+    assert 20_000 - while_primitive.INTERPRETED <= sum(taken) <= 20_000
+    taken.clear()
+    monkeypatch.setattr(while_primitive, "SLICE", 0.0)  # each slice takes too long
+    assert int(lax.while_loop(lambda i: i < 1000, lambda i: i + 1, 0)) == 1000
+    assert taken[0] == first
+    assert set(taken[1:-1]) == {1}

@@ -110,3 +110,8 @@ def test_bessel_fit(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_data_types() -> None:
     assert "the motion between the clouds is found" in run("data_types.py")
+
+
+def test_no_example_writes_to_a_name_in_a_folder_that_others_share() -> None:
+    """Another user may have put a link there."""
+    assert not [path.name for path in EXAMPLES.glob("*.py") if "gettempdir" in path.read_text()]

@@ -6,6 +6,7 @@ take their consts and the carry.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
-from pullback.core.array import is_on_default_device
+from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
@@ -102,15 +103,65 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
-    done = 0 if all(map(is_on_default_device, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
+    on_default = all(map(is_on_default_device, [*cond_consts, *body_consts, *carry]))
+    done = 0 if on_default else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
         if not run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]._value:
             return typed(carry, body_jaxpr)
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step
+    if on_default and not (cond_jaxpr.jaxpr.effect or body_jaxpr.jaxpr.effect):
+        return _evaluate_in_slices([*cond_consts, *body_consts], carry, params)
     from pullback.backends.compiler.one_operation import evaluate
 
     return evaluate(while_p, [*cond_consts, *body_consts, *carry], params)  # type: ignore[no-any-return]
+
+
+SLICE = 0.1
+"""About how many seconds a slice of an eager loop takes: between slices, Ctrl-C ends the loop."""
+FIRST_SLICE = 64
+"""How many steps the first slice of an eager loop has."""
+_GROWTH = 64
+"""How many times as many steps as before the next slice has at most."""
+
+while_slice_p = Primitive("while_slice", multiple_results=True, keeps_weak_type=False)
+"""At most so many steps of a loop: takes their number before the operands; returns how many are left, and the carry."""
+
+
+def _evaluate_in_slices(consts: list[Any], carry: list[Any], params: dict[str, Any]) -> list[Any]:
+    """Run a loop by a compiled program of some steps, again and again. The number of steps does not affect results."""
+    from pullback.backends.compiler.one_operation import evaluate
+
+    steps = FIRST_SLICE
+    while True:
+        start = time.perf_counter()
+        left, *carry = evaluate(while_slice_p, [ArrayImpl(np.int32(steps)), *consts, *carry], params)
+        if left._value:
+            return carry
+        factor = min(SLICE / (time.perf_counter() - start), _GROWTH)
+        steps = min(max(int(steps * factor), 1), 2**30)
+
+
+@while_slice_p.abstract_eval
+def _abstract_eval_slice(steps: ShapedArray, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+    return [steps, *_abstract_eval(*avals, **params)]
+
+
+@while_slice_p.lowering
+def _lowering_slice(hlo: Any, steps: Any, *operands: Any, **params: Any) -> list[Any]:
+    loop = While(**params)
+    cond_consts, body_consts, init = loop.split(operands)
+    zero, one = hlo.number(0, steps.dtype), hlo.number(1, steps.dtype)
+
+    def test(carry: list[Any]) -> list[Any]:
+        holds = write_program(hlo, loop.cond_jaxpr, [*cond_consts, *carry[1:]])
+        return [hlo.elementwise("stablehlo.and", hlo.compare(carry[0], zero, "GT"), *holds)]
+
+    def step(carry: list[Any]) -> list[Any]:
+        left = hlo.elementwise("stablehlo.subtract", carry[0], one)
+        return [left, *write_program(hlo, loop.body_jaxpr, [*body_consts, *carry[1:]])]
+
+    return emission.write_while(hlo, [steps, *init], test, step, False)
 
 
 # Forward transformations
@@ -259,6 +310,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     loop = While(**params)
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
+    hlo.module.may_not_end = True
 
     def test(carry: list[Any]) -> list[Any]:
         return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])

@@ -445,6 +445,10 @@ class ForkWarning(RuntimeWarning):
     """This process was forked from a process that had compiled programs, and therefore cannot compile."""
 
 
+class LeftRunningWarning(RuntimeWarning):
+    """A compiled program goes on in the background, since the wait for it was interrupted."""
+
+
 class JaxprError(PullbackError, AssertionError):
     """A jaxpr that breaks a typing rule."""
 

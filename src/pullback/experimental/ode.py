@@ -13,7 +13,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -27,6 +26,7 @@ from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, Op
 from pullback.core.faces import face
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.lists import select, split_list
+from pullback.core.locks import cached_property
 from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint

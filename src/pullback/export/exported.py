@@ -18,6 +18,7 @@ from pullback.core.array import as_array
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ExportError, OperandError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.locks import cached_property
 from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
 from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled, targets
@@ -213,7 +214,7 @@ class Exported:
         """
         return self._vjp
 
-    @functools.cached_property
+    @cached_property
     def _vjp(self) -> Exported:
         if self._make_vjp is None:
             raise ExportError(

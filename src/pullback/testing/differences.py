@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array
 from pullback.core.config import config, enable_x64
+from pullback.core.locks import cached_property
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -151,7 +151,7 @@ class Point:
     def __call__(self, displacement: Vector) -> Vector:
         return self.outputs.vector(self.f(*self.inputs.displaced(displacement)))
 
-    @functools.cached_property
+    @cached_property
     def noise(self) -> Vector:
         """The rounding error of each component of the value.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.locks import cached_property
 from pullback.testing.differences import Space, Vector, random_vector
 
 FEW = 32

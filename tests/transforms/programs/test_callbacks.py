@@ -33,6 +33,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.backends.host import calls
 from pullback.core.trace import state
 from pullback.experimental import io_callback
 from pullback.transforms.programs.callbacks import VMAP_METHODS, without_effects
@@ -283,6 +284,23 @@ def test_an_exception_reaches_the_caller_with_its_own_traceback(way: Way, kind: 
         assert frames[-1] == "host"
     assert outer[0] == "test_an_exception_reaches_the_caller_with_its_own_traceback"
     assert float(way(lambda x: x + 1)(1.0)) == 2.0
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_an_interrupt_before_the_call_of_a_host_function_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The runtime has only its text, for it comes before the wrapper of the function can store it."""
+
+    def interrupted(*operands: Any) -> Any:
+        raise KeyboardInterrupt
+
+    x = jnp.ones(size)
+    with monkeypatch.context() as patched:
+        patched.setattr(calls.HostCall, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            jit(lambda x: pure_callback(lambda v: v, x, x))(x)
+    assert jit(lambda x: pure_callback(lambda v: v + 1, x, x))(x)[0] == 2.0
 
 
 def test_exceptions_of_programs_in_several_threads() -> None:

@@ -268,6 +268,7 @@ class Backend(Protocol):
         out_avals: Sequence[ShapedArray],
         calls_python: bool = False,
         shardings: Any = None,
+        may_not_end: bool = False,
     ) -> Executable:
         """Make an :class:`Executable` of the runtime's object for a compiled program.
 
@@ -278,6 +279,7 @@ class Backend(Protocol):
           calls_python: whether the program calls Python functions. If so, each run waits for the end of the program.
           shardings: for a program over several devices, an object whose ``found(tilings)`` converts the compiler's
             tilings of inputs and results to shardings; otherwise None.
+          may_not_end: whether the program has a loop of an unknown number of steps. Signal handlers run meanwhile.
         """
 
     def hlo_text(self, text: str) -> str:

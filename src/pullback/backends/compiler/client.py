@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.backends.compiler import beside
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.compiler.foreign_programs import ForeignCall, Operation
 from pullback.backends.devices import devices, transfers
@@ -47,7 +48,7 @@ from pullback.core.errors import (
     PullbackError,
 )
 from pullback.core.interrupts import imported, uninterrupted
-from pullback.core.locks import lock
+from pullback.core.locks import cached_property, lock
 from pullback.core.registry import Registry
 from pullback.core.runtime import runtime
 from pullback.core.types import Shape, ShapedArray
@@ -86,7 +87,7 @@ class _Library:
         # Also of messages with bytes of the program that are no text, and of bounds that the runtime checks itself.
         self.errors = (jax.JaxRuntimeError, UnicodeDecodeError, IndexError)
 
-    @functools.cached_property
+    @cached_property
     def handler_flags(self) -> tuple[bool, ...]:
         """The flags that jaxlib's ``array_result_handler`` takes last: two in release 0.10, one in later releases."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
@@ -520,6 +521,9 @@ def wait(buffer: Buffer) -> None:
         buffer.block_until_ready()
     except RuntimeError as error:
         raise failure(error) from None
+    except BaseException:  # of a signal handler
+        beside.leave()
+        raise
 
 
 def failure(error: Exception) -> Exception:
@@ -665,7 +669,8 @@ class Executable:
         that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
     If the program calls Python functions, ``run`` waits for the end of the program, and raises their exceptions.
-    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
+    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`. Another thread
+    starts those that may not end: see ``beside.py``.
     """
 
     __slots__ = (
@@ -679,6 +684,7 @@ class Executable:
         out_avals: Sequence[ShapedArray],
         calls_python: bool = False,
         shardings: Any = None,
+        may_not_end: bool = False,
     ) -> None:
         lib = library()
         self.loaded = loaded
@@ -703,6 +709,8 @@ class Executable:
             self.execute, self.collect = execute, collect = together.execute, together.collect
         elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
             self.execute = execute = _CollectiveLock(loaded).execute
+        elif may_not_end and device.platform == "cpu":
+            self.execute = execute = functools.partial(beside.started, loaded.execute_sharded)
         collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:

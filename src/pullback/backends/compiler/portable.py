@@ -214,6 +214,7 @@ def call_portable(
         name, functions, meshes = backend().functions_of(data, entry, shown, returned, module.unique, check)
         names = {old: module.mesh(AbstractMesh(*axes)) for old, axes in meshes.items()}
         for lines in functions:
+            module.may_not_end |= any("stablehlo.while" in line for line in lines)
             module.functions.append(Function("", [_adapted(line, module, names) for line in lines], [], []))
         if meshes or devices[1] > 1:
             module.exported.append(devices)

@@ -254,7 +254,9 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
     if lowered.module.inspections or lowered.module.partitions:
         loaded = _compile_with_callbacks(lowered, selected)
-        return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
+        return backend().executable(
+            loaded, device, out_avals, bool(lowered.module.callbacks), shardings, lowered.module.may_not_end
+        )
     if lowered.module.callbacks:
         start = time.perf_counter()
         made = backend().executable(_compile(lowered, selected), device, out_avals, True, shardings)
@@ -277,7 +279,9 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
             start = time.perf_counter()
             missing = disk_cache.why_missing(text, device, selected) if config.log_compiles else None
             loaded, where = disk_cache.load_or_compile(text, device, selected, lambda: _compile(lowered, selected))
-            found = _executables[key] = backend().executable(loaded, device, out_avals, False, shardings)
+            found = _executables[key] = backend().executable(
+                loaded, device, out_avals, False, shardings, lowered.module.may_not_end
+            )
             if config.log_compiles:
                 _log(where, lowered, start, missing)
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from pullback.backends.devices.devices import Device, DeviceAssignment
 from pullback.backends.devices.meshes import AbstractMesh, Mesh
 from pullback.core.errors import IndivisibleError, ShardingError
+from pullback.core.locks import cached_property
 from pullback.core.naming import quoted
 
 Index = tuple[slice, ...]

@@ -90,13 +90,14 @@ class Module:
       inspections: for each value whose sharding is inspected, its rank, and the function that receives the sharding.
       partitions: for each operation with custom partitioning, the function that divides it, see :class:`Divided`.
       assumed_one_device: whether a lowering is valid for one device only: for several, the program is lowered again.
+      may_not_end: whether the program has a loop whose number of steps nothing bounds.
       source_locations: by (code, instruction, label), the number of a source location in the text, and the location.
     """
 
     __slots__ = (
         "assumed_one_device", "callbacks", "channels", "devices", "equal_parts", "exported", "functions", "inline",
-        "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "meshes", "name", "names", "partitions",
-        "platform", "portable", "shared", "source_locations",
+        "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "may_not_end", "meshes", "name", "names",
+        "partitions", "platform", "portable", "shared", "source_locations",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -115,6 +116,7 @@ class Module:
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.partitions: list[Partition] = []
         self.assumed_one_device = False
+        self.may_not_end = False
         self.shared: dict[Any, Any] = {}
         self.equal_parts = False
         self.kinds = Kinds()

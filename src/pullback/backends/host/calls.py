@@ -53,9 +53,17 @@ class HostCall:
 
 
 def original(error: BaseException) -> BaseException | None:
-    """The exception of a host function that caused ``error``, an error of the runtime; None if no host function did."""
-    found = re.search(_MARK + r"(\d+)", str(error))
-    return None if found is None else _raised.pop(int(found[1]), None)
+    """The exception of a host function that caused ``error``, an error of the runtime; None if no host function did.
+
+    A signal handler may raise KeyboardInterrupt before the wrapper of the function can store it. The runtime's text is
+    then all that is known.
+    """
+    text = str(error)
+    found = re.search(_MARK + r"(\d+)", text)
+    if found is not None:
+        return _raised.pop(int(found[1]), None)
+    interrupted = "error calling callback" in text and re.search(r"^KeyboardInterrupt\b", text, re.MULTILINE)
+    return KeyboardInterrupt() if interrupted else None
 
 
 def check_platform(platform: str) -> None:

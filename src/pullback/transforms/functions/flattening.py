@@ -6,11 +6,11 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.errors import ArgumentError, StaticArgumentError
+from pullback.core.locks import cached_property
 from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import abstractify, name_of
 from pullback.transforms.functions.linear_util import (
