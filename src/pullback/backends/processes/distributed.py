@@ -231,11 +231,11 @@ def _join(
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
-    coordinator = service = link = None
+    coordinator = service = link = group = None
     try:
         if process == 0:
             coordinator = Coordinator(*bind, count, timeout, heartbeat)
-            service = backend().serve(count, timeout)
+            service = backend().serve(count)
             coordinator.service_port = service.port
         link = Link(*where, process, count, timeout, heartbeat)
         port = service.port if service is not None else link.relay_port
@@ -249,7 +249,7 @@ def _join(
         if coordinator is not None:
             coordinator.stop()
         if service is not None:
-            service.stop()
+            service.stop(client_ended=group is None)
         raise
 
 
@@ -392,11 +392,12 @@ def _leave(why: str) -> list[int]:
     stragglers: list[int] = []
     if member.coordinator is not None:
         stragglers = member.coordinator.wait_for_the_others(member.patience)
-    member.link.stop(client_ended=member.store.close(member.coordinator is not None or member.link.connected))
+    ended = member.store.close(member.coordinator is not None or member.link.connected)
+    member.link.stop(client_ended=ended)
     if member.coordinator is not None:
         member.coordinator.stop()
     if member.service is not None:
-        member.service.stop()
+        member.service.stop(client_ended=ended)
     return stragglers
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
 import threading
@@ -26,6 +27,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from pullback.backends.compiler.backend import GRACE, SLICE
+from pullback.backends.processes.calls import Call, Callers
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
 
 T = TypeVar("T")
@@ -306,7 +308,7 @@ class Link(_End):
         self.heartbeat = heartbeat
         self.gone: dict[int, str] = {}
         self._since: dict[int, float] = {}
-        self.left_behind: list[threading.Thread] = []
+        self._callers = Callers()
         self.connected = True
         self.sockets = set()
         self._leaving = False
@@ -464,9 +466,7 @@ class Link(_End):
             await asyncio.sleep(0)
 
         self._leaving = True
-        end = time.monotonic() + 2 * SLICE
-        for thread in self.left_behind:  # if it returned from C++ while the interpreter ends, it would abort
-            thread.join(max(0.0, end - time.monotonic()))
+        self._callers.stop(2 * SLICE)  # a thread that returned from C++ while the interpreter ends would abort
         self.loop.do(close(), 5)
         self.loop.stop()
 
@@ -477,7 +477,12 @@ class Link(_End):
         return ProcessLostError(what, self.gone)
 
     def result(
-        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
+        self,
+        work: Callable[[], T],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = SHORT_GRACE,
+        seconds: float = math.inf,
     ) -> T:
         """Call ``work``, which waits for other processes in C++, and return its result.
 
@@ -488,49 +493,58 @@ class Link(_End):
           what: the name of the operation, for errors.
           of: the processes involved; None for all.
           grace: seconds to wait for the result after a process is gone: it may have done its share of the work before.
+          seconds: the time that the call may take.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
+          DistributedTimeoutError: the call takes too long (a TimeoutError).
         """
-        outcome: list[tuple[T | None, BaseException | None]] = []
-        done = threading.Event()
+        return self.finish(Call(work), what, of, grace, seconds)
 
-        def run() -> None:
-            try:
-                outcome.append((work(), None))
-            except BaseException as error:
-                outcome.append((None, error))
-            done.set()
-
-        thread = threading.Thread(target=run, name=f"pullback-{what}", daemon=True)
-        self.left_behind.append(thread)
-        thread.start()
-        self.wait(done.wait, what, of, grace)
-        self.left_behind.remove(thread)
-        value, error = outcome.pop()
-        if error is not None:
-            raise error
-        return value  # type: ignore[return-value]
+    def finish(
+        self,
+        call: Call[T],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = SHORT_GRACE,
+        seconds: float = math.inf,
+    ) -> T:
+        """Make a ``call`` as :meth:`result` does, and return its result."""
+        give_back = self._callers.begin(call)
+        self.wait(call.wait, what, of, grace, seconds)
+        give_back()
+        return call.result()
 
     def wait(
-        self, ready: Callable[[float], Any], what: str, of: Collection[int] | None = None, grace: float = GRACE
+        self,
+        ready: Callable[[float], Any],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = GRACE,
+        seconds: float = math.inf,
     ) -> None:
         """Wait for an operation of several processes.
 
         Args:
           ready: ``ready(seconds)`` waits at most ``seconds``, and returns whether the operation is done.
-          what: the name of the operation, for the error.
-          of: the processes involved; None for all.
+          what, of, seconds: as for :meth:`result`.
           grace: seconds to wait after a process is gone.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
+          DistributedTimeoutError: the operation takes too long (a TimeoutError).
         """
         begin = time.monotonic()
         while not ready(0.05):
             since = [t for i, t in list(self._since.items()) if of is None or i in of]
-            if since and time.monotonic() > max(begin, min(since)) + grace and not ready(0):
+            now = time.monotonic()
+            if since and now > max(begin, min(since)) + grace and not ready(0):
                 raise self.lost(what)
+            if now > begin + seconds:
+                raise DistributedTimeoutError(
+                    f"{what} took longer than {seconds:g} seconds: another process does not go on. Have all called "
+                    "initialize? initialization_timeout is how long to wait."
+                )
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
