@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -38,10 +39,16 @@ def run(tmp_path, program, processes, *options, start=START):
     path = tmp_path / "program.py"
     path.write_text(start + textwrap.dedent(program))
     command = [sys.executable, "-m", "pullback", "launch", "--processes", str(processes), *options, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    lines = (done.stdout + done.stderr).splitlines()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+        try:
+            output, errors = launcher.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            launcher.terminate()  # it ends its processes, those that are stopped too
+            output, errors = launcher.communicate(timeout=25)
+            pytest.fail(f"the processes did not end: {output}\n{errors}")
+    lines = (output + errors).splitlines()
     said = [[line[4:] for line in lines if line.startswith(f"[{i}] ")] for i in range(processes)]
-    return done.returncode, said, [line for line in lines if not re.match(r"\[\d+\] ", line)]
+    return launcher.returncode, said, [line for line in lines if not re.match(r"\[\d+\] ", line)]
 
 
 def test_devices_values_and_second_calls(tmp_path):
@@ -448,6 +455,59 @@ def test_initialize_fails_and_succeeds(tmp_path):
         1,
     )
     assert (status, said) == (0, [["fine"]])
+
+
+def test_two_jobs_on_one_port(tmp_path):
+    """One of them computes, and the other has an error: they do not compute together."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    program = """
+        job, lost = sys.argv[1], sys.argv[0] + ".lost"
+        try:
+            started(initialization_timeout=15)
+            print("together:", set(utils.process_allgather(np.frombuffer(job.encode(), np.uint8)).ravel().tolist()))
+            while not os.path.exists(lost):
+                time.sleep(0.05)
+        except errors.DistributedError as error:
+            print(error)
+            if os.environ["PULLBACK_PROCESS_ID"] == "0":
+                open(lost, "w").close()
+            sys.exit(1)
+    """
+    path = tmp_path / "program.py"
+    path.write_text(START + textwrap.dedent(program))
+    command = [sys.executable, "-m", "pullback", "launch", "--processes", "2", "--port", port, str(path)]
+    jobs = [
+        subprocess.Popen([*command, job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for job in "AB"
+    ]
+    said = [job.communicate(timeout=90)[0] for job in jobs]
+    failed = [job.returncode for job in jobs]
+    assert failed in ([0, 1], [1, 0]), said
+    winner = failed.index(0)
+    assert said[winner].count(f"together: {{{ord('AB'[winner])}}}") == 2, said
+    assert f"cannot listen at 127.0.0.1:{port}: Address already in use" in said[1 - winner], said
+    assert "Traceback" not in said[1 - winner]
+
+
+def test_programs_that_a_process_starts_inherit_no_socket(tmp_path):
+    """Else a child that outlives its parent would keep the parent's connections open."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        started()
+        mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+        x = pullback.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+        assert float(pullback.jit(lambda x: x.sum())(x)) == 4
+        print(subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True, close_fds=False).stdout)
+        """,
+        2,
+        "--devices",
+        "2",
+        start="import subprocess\nfrom pullback import NamedSharding, P\n" + START,
+    )
+    assert status == 0, said
+    assert not [line for lines in said for line in lines if "socket:" in line]
 
 
 # The launcher ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import socket
 import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from pullback.backends.host.calls import HostCall, check_platform, original
 from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
 from pullback.backends.processes.calls import Call
+from pullback.backends.processes.descriptors import not_inherited
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
@@ -309,7 +310,8 @@ def _cpu_client() -> Any:
     if _joined is None:
         return make(num_devices=cpu_count())
     group, common = _joined
-    collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    with not_inherited():
+        collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
     together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
     minutes = max(1, math.ceil(group.seconds / 60))
     limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
@@ -800,10 +802,11 @@ class _MultiProcessRun:
     a process is lost, the program may never end in the others: their calls raise an error, and leave it running.
     """
 
-    __slots__ = ("loaded", "processes")
+    __slots__ = ("loaded", "processes", "ran")
 
     def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
         self.loaded = loaded
+        self.ran = False
         self.processes = frozenset(d.process_index for d in devices.devices)
 
     def execute(self, buffers: list[Buffer]) -> Any:
@@ -827,8 +830,10 @@ class _MultiProcessRun:
         raise found
 
     def _run(self, buffers: list[Buffer]) -> Any:
-        results = self.loaded.execute_sharded(buffers, with_tokens=True)
-        results.consume_token().block_until_ready()
+        with nullcontext() if self.ran else not_inherited():  # the first run may connect to the other processes
+            results = self.loaded.execute_sharded(buffers, with_tokens=True)
+            results.consume_token().block_until_ready()
+        self.ran = True
         return results
 
 

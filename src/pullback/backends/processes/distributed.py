@@ -14,7 +14,7 @@ from typing import Any
 from pullback.backends.compiler.backend import Group, Service, Store, backend
 from pullback.backends.devices import devices
 from pullback.backends.processes import forks
-from pullback.backends.processes.links import Coordinator, Link, address, name_processes
+from pullback.backends.processes.links import TOKEN, Coordinator, Link, address, name_processes
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,
@@ -162,7 +162,8 @@ def initialize(
     """Join this process to a group that computes together.
 
     All processes call this, with the same address and number of processes, before they compile the first program.
-    Process 0 listens at the address. Afterwards :func:`pullback.devices` lists the devices of all processes. If a
+    Process 0 listens at the address, and refuses whoever does not know the token in its environment variable
+    ``PULLBACK_JOB_TOKEN``, which ``python -m pullback launch`` sets; without the variable, anybody can join. Afterwards :func:`pullback.devices` lists the devices of all processes. If a
     process ends, crashes or is cut off, the others raise a ``ProcessLostError`` that names it when they compute
     together.
 
@@ -231,13 +232,14 @@ def _join(
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
+    token = os.environ.get(TOKEN, "")
     coordinator = service = link = group = None
     try:
         if process == 0:
-            coordinator = Coordinator(*bind, count, timeout, heartbeat)
+            coordinator = Coordinator(*bind, count, timeout, heartbeat, token)
             service = backend().serve(count)
             coordinator.service_port = service.port
-        link = Link(*where, process, count, timeout, heartbeat)
+        link = Link(*where, process, count, timeout, heartbeat, token)
         port = service.port if service is not None else link.relay_port
         group = Group(process, count, port, link.address, timeout, visible, link)
         forks.used.append("distributed")
