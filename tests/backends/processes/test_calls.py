@@ -20,10 +20,10 @@ def callers():
 def test_results_and_errors(callers):
     for _ in range(3):
         call = Call(lambda: threading.current_thread())
-        give_back = callers.begin(call)
+        callers.begin(call)
         assert call.wait(20)
         assert call.wait(0)
-        give_back()
+        callers.give_back(call)
         assert call.result().name == "pullback-call"
     assert len(callers._all) == 1  # one thread made all of them
     failing = Call(lambda: 1 / 0)
@@ -42,9 +42,9 @@ def test_a_call_that_is_left_behind(callers):
     callers.begin(quick)
     assert quick.wait(20)
     assert quick.result() == 3
-    assert not slow.wait_if_begun(0.01)
+    assert not slow.wait_or_prevent(0.01)
     go_on.set()
-    assert slow.wait_if_begun(20)
+    assert slow.wait_or_prevent(20)
     threads = [caller.thread for caller in callers._all]
     callers.stop(20)
     assert not any(thread.is_alive() for thread in threads)
@@ -54,12 +54,12 @@ def test_a_call_that_is_left_before_it_begins(callers):
     """An interrupt may come before the thread has the call: then nobody makes it."""
     made = []
     call = Call(lambda: made.append(1))
-    assert call.wait_if_begun(0)
+    assert call.wait_or_prevent(0)
     callers.begin(call)
     after = Call(lambda: 4)
     callers.begin(after)
     assert after.wait(20)
-    assert call.wait_if_begun(0)
+    assert call.wait_or_prevent(0)
     call.run()
     assert made == []
 
@@ -71,9 +71,9 @@ def test_a_call_that_has_ended_keeps_nothing(callers):
     large = Large()
     gone = weakref.ref(large)
     call = Call(lambda large=large: large)
-    give_back = callers.begin(call)
+    callers.begin(call)
     assert call.wait(20)
-    give_back()
+    callers.give_back(call)
     assert call.result() is large
     callers.stop(20)
     del large

@@ -16,7 +16,6 @@ import itertools
 import math
 import os
 import socket
-import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
@@ -819,11 +818,14 @@ class _MultiProcessRun:
                 _CollectiveLock.wait_for_last()
                 if not self.processes.isdisjoint(link.gone):
                     raise link.lost(_TOGETHER)
-                _CollectiveLock.ended = lambda: link.wait(call.wait_if_begun, _TOGETHER, self.processes)
-                return link.finish(call, _TOGETHER, self.processes, GRACE)
+                _CollectiveLock.ended = lambda: link.wait(call.wait_or_prevent, _TOGETHER, self.processes)
+                link.begin(call)
+            return link.finish(call, _TOGETHER, self.processes, GRACE)
         except library().jax.JaxRuntimeError as error:
             found = original(error) or link.explained(failure(error), _TOGETHER, self.processes)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DistributedError):
+                _CollectiveLock.ended = None  # the program may never end, and nobody is to wait for it again
             for made in _clients.values():
                 _leak(made)  # freeing it would wait for the end of the program
             raise

@@ -16,9 +16,14 @@ T = TypeVar("T")
 
 
 class Call(Generic[T]):
-    """A call of ``work``, for a thread of :class:`Callers`. One thread at a time may wait for it."""
+    """A call of ``work``, for a thread of :class:`Callers`.
 
-    __slots__ = ("_begun", "_outcome", "_running", "_work")
+    Attributes:
+      caller: the thread that makes it; None before.
+      queued: whether that thread has it. An interrupt may come before.
+    """
+
+    __slots__ = ("_begun", "_outcome", "_running", "_work", "caller", "queued")
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work: Callable[[], T] | None = work
@@ -26,6 +31,8 @@ class Call(Generic[T]):
         self._begun = threading.Lock()
         self._running = threading.Lock()  # an Event would take longer
         self._running.acquire()
+        self.caller: _Caller | None = None
+        self.queued = False
 
     def run(self) -> None:
         """Make the call, unless it was left before it began."""
@@ -41,11 +48,16 @@ class Call(Generic[T]):
 
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds`` for the end of the call, and return whether it has ended."""
-        return self._work is None or self._running.acquire(timeout=seconds)
+        if self._work is None:
+            return True
+        if not self._running.acquire(timeout=seconds):
+            return False
+        self._running.release()
+        return True
 
-    def wait_if_begun(self, seconds: float) -> bool:
-        """The same for a call that was left: one that has not begun never begins, and counts as ended."""
-        if self._begun.acquire(blocking=False):
+    def wait_or_prevent(self, seconds: float) -> bool:
+        """The same for a call of another thread: if an interrupt came before it was queued, it never begins."""
+        if not self.queued and self._begun.acquire(blocking=False):
             self._work = None
         return self.wait(seconds)
 
@@ -68,15 +80,21 @@ class Callers:
         self._idle: list[_Caller] = []
         self._all: set[_Caller] = set()
 
-    def begin(self, call: Call[Any]) -> Callable[[], None]:
-        """Let a thread make the call; what this returns gives the thread back when the call has ended."""
+    def begin(self, call: Call[Any]) -> None:
+        """Let a thread make the call."""
         try:
             caller = self._idle.pop()
         except IndexError:
             caller = _Caller()
             self._all.add(caller)
+        call.caller = caller
         caller.calls.put(call)
-        return lambda: self._idle.append(caller)
+        call.queued = True
+
+    def give_back(self, call: Call[Any]) -> None:
+        """Let the thread of a call that has ended make others."""
+        if call.caller is not None:
+            self._idle.append(call.caller)
 
     def stop(self, seconds: float) -> None:
         """Let the threads end, and wait for those that are within calls, together up to ``seconds``."""

@@ -163,9 +163,9 @@ def initialize(
 
     All processes call this, with the same address and number of processes, before they compile the first program.
     Process 0 listens at the address, and refuses whoever does not know the token in its environment variable
-    ``PULLBACK_JOB_TOKEN``, which ``python -m pullback launch`` sets; without the variable, anybody can join. Afterwards :func:`pullback.devices` lists the devices of all processes. If a
-    process ends, crashes or is cut off, the others raise a ``ProcessLostError`` that names it when they compute
-    together.
+    ``PULLBACK_JOB_TOKEN``, which ``python -m pullback launch`` sets. Afterwards :func:`pullback.devices` lists the
+    devices of all processes. If a process ends, crashes, stops or is cut off, the others raise a ``ProcessLostError``
+    that names it when they compute together.
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable

@@ -182,9 +182,7 @@ class Coordinator(_End):
       DistributedError: the process cannot listen at the address.
     """
 
-    def __init__(
-        self, host: str, port: int, processes: int, timeout: float, heartbeat: float, token: str = ""
-    ) -> None:
+    def __init__(self, host: str, port: int, processes: int, timeout: float, heartbeat: float, token: str = "") -> None:
         self.processes = processes
         self.token = token
         self.timeout = timeout
@@ -574,7 +572,13 @@ class Link(_End):
           ProcessLostError: a process is gone (a RuntimeError).
           DistributedTimeoutError: the call takes too long (a TimeoutError).
         """
-        return self.finish(Call(work), what, of, grace, seconds)
+        call = Call(work)
+        self.begin(call)
+        return self.finish(call, what, of, grace, seconds)
+
+    def begin(self, call: Call[Any]) -> None:
+        """Begin a ``call``, whose result :meth:`finish` returns."""
+        self._callers.begin(call)
 
     def finish(
         self,
@@ -584,10 +588,9 @@ class Link(_End):
         grace: float = SHORT_GRACE,
         seconds: float = math.inf,
     ) -> T:
-        """Make a ``call`` as :meth:`result` does, and return its result."""
-        give_back = self._callers.begin(call)
+        """Wait for a ``call`` that has begun, as :meth:`result` does, and return its result."""
         self.wait(call.wait, what, of, grace, seconds)
-        give_back()
+        self._callers.give_back(call)
         return call.result()
 
     def wait(
