@@ -93,9 +93,8 @@ class Run:
     def do(self) -> str:
         """Make the run; what came of it, in a word."""
         command = [sys.executable, "-m", "pullback", "launch", "--processes", str(self.count), "--grace", "30"]
-        output = open(self.folder / "output", "wb")
         with (
-            output,
+            (self.folder / "output").open("wb") as output,
             subprocess.Popen([*command, str(self.program), str(self.folder)], stdout=output, stderr=output) as p,
         ):
             try:
