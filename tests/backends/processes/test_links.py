@@ -12,7 +12,7 @@ import pytest
 
 import pullback
 from pullback import __main__ as command
-from pullback.backends.processes.links import Coordinator, Link, _hello, address
+from pullback.backends.processes.links import Coordinator, Link, _hello, _send, address
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,
@@ -98,6 +98,23 @@ def test_a_process_that_does_not_come(port):
             (error,) = them.errors[i]
             assert isinstance(error, DistributedTimeoutError)
             assert f"process {i} waited 0.3 seconds for process 1, of num_processes=3" in str(error)
+
+
+def test_a_process_that_comes_when_the_time_is_over(port):
+    with Together(port, 2, timeout=0.2) as them:
+        until(lambda: them.coordinator._late)
+        them.join(0).join()
+        assert "process 0 waited 0.2 seconds for process 1, of num_processes=2" in str(them.errors[0][0])
+
+
+def test_process_0_was_stopped_and_goes_on(port):
+    """A process that had given it up says so: process 0 and the others know that process 0 was lost."""
+    with Together(port, 3) as them:
+        them.join_all()
+        lost = _send(them.links[2].writer, lost="it gave no sign of life")
+        them.links[2].loop.do(lost)
+        until(lambda: them.links[0].gone and them.links[1].gone)
+        assert them.links[0].gone == them.links[1].gone == {0: "it gave no sign of life"}
 
 
 def test_one_that_comes_while_others_wait_and_goes(port):

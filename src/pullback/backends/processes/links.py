@@ -192,6 +192,7 @@ class Coordinator(_End):
         self.departed: set[int] = set()
         self.sockets = set()
         self._complete = False
+        self._late = False
         self._tasks: list[Any] = []
         self._changed = threading.Condition()
         try:
@@ -215,10 +216,14 @@ class Coordinator(_End):
         return await asyncio.start_server(self._accept, sock=self.listener, limit=_LIMIT, backlog=_BACKLOG)
 
     def _too_late(self) -> None:
+        self._late = True
+        for member in self.members.values():
+            self._tasks.append(asyncio.ensure_future(self._say_missing(member)))
+
+    async def _say_missing(self, member: _Member) -> None:
         missing = [i for i in range(self.processes) if i not in self.members]
         if missing and not self._complete:
-            for member in self.members.values():
-                self._tasks.append(asyncio.ensure_future(_send(member.writer, missing=missing)))
+            await _send(member.writer, missing=missing)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.sockets.add(writer)
@@ -284,32 +289,40 @@ class Coordinator(_End):
             self._complete = True
             for member in list(self.members.values()):
                 await _send(member.writer, complete=True, proof=_proof(self.token, member.nonce, "coordinator"))
-        said_bye, why = await self._until_gone(number, reader)
+        elif self._late:
+            await self._say_missing(self.members[number])
+        gone, why = await self._until_gone(number, reader)
+        said_bye = gone is None
         if self._complete:
             self.departed.add(number)
             for other, member in list(self.members.items()):
                 if other != number or not said_bye:  # a process that was stopped may go on later
-                    await _send(member.writer, gone=number, why=why)
+                    await _send(member.writer, gone=number if gone is None else gone, why=why)
         if said_bye:
             await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
         del self.members[number]
         with self._changed:
             self._changed.notify_all()
 
-    async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[bool, str]:
-        """Wait until process ``number`` is gone; return whether it said goodbye, and the reason why it is gone."""
+    async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[int | None, str]:
+        """Wait until a process is gone, and return its number and the reason.
+
+        The number is ``number``, or None if this process said goodbye, or 0 if it found that process 0 was gone.
+        """
         pings = asyncio.ensure_future(self._ping(self.members[number].writer))
         try:
             while True:
                 message = await _received(reader, self.heartbeat)
                 if message is None:
-                    return False, _ENDED
+                    return number, _ENDED
                 if "bye" in message:
-                    return True, str(message["bye"])
+                    return None, str(message["bye"])
+                if "lost" in message:
+                    return 0, str(message["lost"])
         except TimeoutError:
-            return False, f"it gave no sign of life for {self.heartbeat:g} seconds"
+            return number, f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
-            return False, "what it sent makes no sense"
+            return number, "what it sent makes no sense"
         finally:
             pings.cancel()
 
@@ -475,7 +488,7 @@ class Link(_End):
         self.connected = False
         if not self._leaving:
             self._note(0, why)
-            await _send(self.writer, bye=f"of process 0 it found: {why}")  # if process 0 goes on, it has to know
+            await _send(self.writer, lost=why)  # process 0 was stopped, perhaps, and goes on later
             self.writer.close()
 
     def _note(self, process: int, why: str) -> None:
