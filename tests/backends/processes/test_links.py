@@ -168,6 +168,7 @@ def test_process_0_is_spoken_to_by_something_else(port, said, caplog):
         ({"pullback": 1}, "another version"),
         ({"proof": "0"}, "it does not know the token of process 0"),
         ({"proof": None}, "token"),
+        ({"proof": "\ud800", "nonce": "\udfff"}, "token"),
         ({"nonce": 7}, "token"),
         ({"role": "relay"}, "token"),
         ({"role": None}, "token"),

@@ -47,7 +47,8 @@ SHORT_GRACE = 0.5
 
 def _proof(token: str, nonce: str, role: str) -> str:
     """What only those can compute who know the token; ``role`` is what they say by it."""
-    return hmac.digest(token.encode(), f"{role} {nonce}".encode(), "sha256").hex()
+    key, text = (text.encode(errors="surrogatepass") for text in (token, f"{role} {nonce}"))
+    return hmac.digest(key, text, "sha256").hex()
 
 
 def _hello(token: str, role: str, **more: Any) -> dict[str, Any]:
@@ -61,7 +62,8 @@ def _proves(message: dict[str, Any], token: str, nonce: Any, role: Any) -> bool:
     proof = message.get("proof")
     if not all(isinstance(text, str) for text in (proof, nonce, role)):
         return False
-    return hmac.compare_digest(proof.encode(), _proof(token, nonce, role).encode())  # type: ignore[union-attr]
+    right = _proof(token, nonce, role).encode()
+    return hmac.compare_digest(proof.encode(errors="surrogatepass"), right)  # type: ignore[union-attr]
 
 
 class _Loop:
@@ -299,7 +301,8 @@ class Coordinator(_End):
                 if other != number or not said_bye:  # a process that was stopped may go on later
                     await _send(member.writer, gone=number if gone is None else gone, why=why)
         if said_bye:
-            await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
+            with contextlib.suppress(OSError, ValueError):
+                await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
         del self.members[number]
         with self._changed:
             self._changed.notify_all()
