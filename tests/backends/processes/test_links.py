@@ -265,6 +265,8 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
         assert caught.value.processes == (2,)
         until(lambda: them.links[2].gone)  # if it goes on, it knows why the others do not
         assert them.links[2].gone == {2: "it gave no sign of life for 1 seconds"}
+        with pytest.raises(ProcessLostError, match="process 2 is gone"):
+            them.links[2].result(lambda: time.sleep(30), "waiting", (0, 1))
         again = pickle.loads(pickle.dumps(caught.value))
         assert (str(again), again.processes) == (str(caught.value), (2,))
         assert them.links[0].result(lambda: 3, "a sum") == 3

@@ -630,7 +630,7 @@ class Link(_End):
         """
         begin = time.monotonic()
         while not ready(0.05):
-            since = [t for i, t in list(self._since.items()) if of is None or i in of]
+            since = [t for i, t in list(self._since.items()) if self._takes_part(i, of)]
             now = time.monotonic()
             if since and now > max(begin, min(since)) + grace and not ready(0):
                 raise self.lost(what)
@@ -640,13 +640,17 @@ class Link(_End):
                     "initialize? initialization_timeout is how long to wait."
                 )
 
+    def _takes_part(self, process: int, of: Collection[int] | None) -> bool:
+        """Whether an operation of the processes ``of``, or all, needs ``process``: this one, which others gave up, too."""
+        return of is None or process in of or process == self.process
+
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
 
         ``of`` are the processes that take part; None for all.
         """
         end = time.monotonic() + GRACE  # the message may still be on its way
-        while not any(of is None or i in of for i in self.gone):
+        while not any(self._takes_part(i, of) for i in self.gone):
             if time.monotonic() > end:
                 return error
             time.sleep(0.01)
