@@ -641,7 +641,7 @@ class Link(_End):
                 )
 
     def _takes_part(self, process: int, of: Collection[int] | None) -> bool:
-        """Whether an operation of the processes ``of``, or all, needs ``process``: this one, which others gave up, too."""
+        """Whether an operation of the processes ``of``, all if None, needs ``process``. It needs this one anyway."""
         return of is None or process in of or process == self.process
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
