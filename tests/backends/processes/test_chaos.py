@@ -175,7 +175,7 @@ class Run:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 4, 5, 16])
 def test_processes_that_are_killed_stopped_and_continued(tmp_path, seed):
     Run(seed, tmp_path).do()
 
