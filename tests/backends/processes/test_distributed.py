@@ -408,6 +408,37 @@ def test_interrupts_while_a_process_is_stopped(tmp_path, place):
     assert (code, said[0][-1:]) == (137, ["interrupted (1,)"]), said
 
 
+def test_programs_that_call_python(tmp_path):
+    """The call returns when the function has been called, and raises what it raises."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        started()
+        mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+        x = pullback.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones((1, 4), np.float32))
+        seen = []
+
+        def called(x):
+            pullback.debug.callback(seen.append, x.sum())
+            return x.mean()
+
+        assert float(pullback.jit(called)(x)) == 1
+        seen = utils.process_allgather(np.float32(sum(map(float, seen))))
+        assert seen.sum() == 8, seen  # one of the processes calls it
+
+        def failing(x):
+            pullback.debug.callback(lambda v: 1 / 0, x.sum())
+            return x.mean()
+
+        error = caught(lambda: pullback.jit(failing)(x))
+        print("ZeroDivisionError" in str(error))
+        """,
+        2,
+        start="from pullback import NamedSharding, P\n" + START,
+    )
+    assert (status, sorted(lines[-1] for lines in said)) == (0, ["False", "True"]), said
+
+
 def test_a_program_goes_on_after_an_interrupt(tmp_path):
     """The program that the interrupt left has its share in all processes, and the next ones are right."""
     status, said, _ = run(
