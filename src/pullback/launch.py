@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import secrets
 import signal
 import socket
 import subprocess
@@ -26,7 +27,8 @@ def launch(
 ) -> int:
     """Start several processes of a program on this machine, and wait for them.
 
-    Their environment has the settings of :func:`pullback.distributed.initialize`. Each line of their output is prefixed
+    Their environment has the settings of :func:`pullback.distributed.initialize`, and a random token, without which
+    nobody else can take part. Each line of their output is prefixed
     with the number of the process. If one fails, the others have some seconds to notice it and to save their state;
     then they are ended. Ctrl-C ends all.
 
@@ -52,12 +54,13 @@ def launch(
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise ArgumentError(f"there is no program {program[0]!r} to launch")
     port = _free_port() if port is None else port
+    token = secrets.token_hex(16)
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     before = {s: signal.signal(s, lambda number, _: events.put(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     started: list[_Process] = []
     try:
         for number in range(processes):
-            started.append(_Process(program, number, processes, devices, port, events))
+            started.append(_Process(program, number, processes, devices, port, token, events))
         return _watch(started, events, grace)
     finally:
         _end(started)
@@ -75,13 +78,21 @@ class _Process:
     """A started process, with the threads that forward its output."""
 
     def __init__(
-        self, program: Sequence[str], number: int, processes: int, devices: int | None, port: int, events: Any
+        self,
+        program: Sequence[str],
+        number: int,
+        processes: int,
+        devices: int | None,
+        port: int,
+        token: str,
+        events: Any,
     ) -> None:
         environment = {
             **os.environ,
             "PULLBACK_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
             "PULLBACK_NUM_PROCESSES": str(processes),
             "PULLBACK_PROCESS_ID": str(number),
+            "PULLBACK_JOB_TOKEN": token,
             "PYTHONUNBUFFERED": "1",
         }
         if devices is not None:

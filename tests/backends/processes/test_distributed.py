@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -38,10 +39,16 @@ def run(tmp_path, program, processes, *options, start=START):
     path = tmp_path / "program.py"
     path.write_text(start + textwrap.dedent(program))
     command = [sys.executable, "-m", "pullback", "launch", "--processes", str(processes), *options, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    lines = (done.stdout + done.stderr).splitlines()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+        try:
+            output, errors = launcher.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            launcher.terminate()  # it ends its processes, those that are stopped too
+            output, errors = launcher.communicate(timeout=25)
+            pytest.fail(f"the processes did not end: {output}\n{errors}")
+    lines = (output + errors).splitlines()
     said = [[line[4:] for line in lines if line.startswith(f"[{i}] ")] for i in range(processes)]
-    return done.returncode, said, [line for line in lines if not re.match(r"\[\d+\] ", line)]
+    return launcher.returncode, said, [line for line in lines if not re.match(r"\[\d+\] ", line)]
 
 
 def test_devices_values_and_second_calls(tmp_path):
@@ -289,6 +296,173 @@ def test_a_process_is_killed_while_training(tmp_path, victim):
         assert np.isfinite(saved["out"]).all()
 
 
+def test_a_process_stops_while_others_join(tmp_path):
+    """They have the error in time, and are not ended when the time to join runs out."""
+    code, said, _ = run(
+        tmp_path,
+        """
+        from pullback.backends.compiler import client
+        i = int(os.environ["PULLBACK_PROCESS_ID"])
+        if i == 2:
+            with open(sys.argv[0] + ".pid", "w") as file:
+                file.write(str(os.getpid()))
+            client.join = lambda group: os.kill(os.getpid(), signal.SIGSTOP)
+        begin = time.monotonic()
+        error = caught(lambda: started(heartbeat_timeout_seconds=2, initialization_timeout=5))
+        assert isinstance(error, errors.ProcessLostError) and 2 in error.processes, error
+        assert float(pullback.jit(lambda x: x + 1)(1.0)) == 2
+        while time.monotonic() < begin + 12:
+            time.sleep(0.1)
+        print("fine")
+        if i == 0:
+            os.kill(int(open(sys.argv[0] + ".pid").read()), signal.SIGKILL)
+        """,
+        3,
+    )
+    assert (code, said[:2]) == (137, [["fine"], ["fine"]]), said
+
+
+STOPPED = """
+import threading
+from pullback import NamedSharding, P
+
+i = started(heartbeat_timeout_seconds=3)
+pids = utils.process_allgather(os.getpid())
+mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+rows = NamedSharding(mesh, P("data"))
+
+def put(n):
+    return pullback.make_array_from_process_local_data(rows, np.ones((pullback.local_device_count(), n), np.float32))
+
+def called(x):
+    pullback.debug.callback(lambda v: None, x.sum())
+    return pnp.sin(x).mean()
+
+small, large, mean = put(4), put(500_000), pullback.jit(lambda x: pnp.sin(x).mean())
+called = pullback.jit(called)
+PLACES = {
+    "small": lambda k: float(mean(small)),
+    "large": lambda k: float(mean(large)),
+    "callback": lambda k: float(called(small)),
+    "compile": lambda k: float(pullback.jit(lambda x: (x * k).mean())(small)),
+    "barrier": lambda k: utils.sync_global_devices(str(k)),
+}
+place = PLACES["PLACE"]
+for k in range(3):
+    place(k)
+if i == VICTIM:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "victim"), [("small", 1), ("small", 0), ("large", 1), ("callback", 0), ("compile", 1), ("barrier", 0)]
+)
+def test_a_stopped_process(tmp_path, place, victim):
+    """The others have an error that names it within the heartbeat and five seconds, wherever they are."""
+    code, said, _ = run(
+        tmp_path,
+        """
+        while True:
+            k += 1
+            before = time.monotonic()
+            try:
+                place(k)
+            except errors.ProcessLostError as error:
+                print(error.processes, error)
+                assert time.monotonic() - before < 3 + 5 + 5  # five for a busy machine
+                assert float(pullback.jit(lambda x: x + 1)(1.0)) == 2
+                os.kill(pids[VICTIM], signal.SIGKILL)
+                break
+        """.replace("VICTIM", str(victim)),
+        2,
+        start=START + STOPPED.replace('PLACE"', f'{place}"').replace("VICTIM", str(victim)),
+    )
+    assert code == 137, said
+    assert said[1 - victim][-1].startswith(f"({victim},)"), said
+    assert f"process {victim} is gone: it gave no sign of life for 3 seconds" in said[1 - victim][-1]
+
+
+@pytest.mark.parametrize("place", ["small", "large", "barrier"])
+def test_interrupts_while_a_process_is_stopped(tmp_path, place):
+    """Ctrl-C ends the wait at once, and what comes next waits for the program that was left."""
+    code, said, _ = run(
+        tmp_path,
+        """
+        if i == 0:
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        while True:
+            k += 1
+            before = time.monotonic()
+            try:
+                place(k)
+            except KeyboardInterrupt:
+                error = caught(lambda: place(k))
+                print("interrupted", getattr(error, "processes", error))
+                os.kill(pids[1], signal.SIGKILL)
+                break
+        """,
+        2,
+        start=START + STOPPED.replace('PLACE"', f'{place}"').replace("VICTIM", "1"),
+    )
+    assert (code, said[0][-1:]) == (137, ["interrupted (1,)"]), said
+
+
+def test_programs_that_call_python(tmp_path):
+    """The call returns when the function has been called, and raises what it raises."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        started()
+        mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+        x = pullback.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones((1, 4), np.float32))
+        seen = []
+
+        def called(x):
+            pullback.debug.callback(seen.append, x.sum())
+            return x.mean()
+
+        assert float(pullback.jit(called)(x)) == 1
+        seen = utils.process_allgather(np.float32(sum(map(float, seen))))
+        assert seen.sum() == 8, seen  # one of the processes calls it
+
+        def failing(x):
+            pullback.debug.callback(lambda v: 1 / 0, x.sum())
+            return x.mean()
+
+        error = caught(lambda: pullback.jit(failing)(x))
+        print("ZeroDivisionError" in str(error))
+        """,
+        2,
+        start="from pullback import NamedSharding, P\n" + START,
+    )
+    assert (status, sorted(lines[-1] for lines in said)) == (0, ["False", "True"]), said
+
+
+def test_a_program_goes_on_after_an_interrupt(tmp_path):
+    """The program that the interrupt left has its share in all processes, and the next ones are right."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        twos = 2 * small
+        utils.sync_global_devices("begin")
+        if i == 1:
+            time.sleep(2)
+            print(round(float(mean(small)), 4), round(float(mean(twos)), 4))
+        else:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                mean(small)
+            except KeyboardInterrupt:
+                print("interrupted", round(float(mean(twos)), 4))
+        """,
+        2,
+        start=START + STOPPED.replace('PLACE"', 'small"').replace("VICTIM", "None"),
+    )
+    assert status == 0, said
+    assert [lines[-1] for lines in said] == ["interrupted 0.9093", "0.8415 0.9093"]
+
+
 def test_initialize_fails_and_succeeds(tmp_path):
     status, said, _ = run(
         tmp_path,
@@ -312,6 +486,59 @@ def test_initialize_fails_and_succeeds(tmp_path):
         1,
     )
     assert (status, said) == (0, [["fine"]])
+
+
+def test_two_jobs_on_one_port(tmp_path):
+    """One of them computes, and the other has an error: they do not compute together."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    program = """
+        job, lost = sys.argv[1], sys.argv[0] + ".lost"
+        try:
+            started(initialization_timeout=15)
+            print("together:", set(utils.process_allgather(np.frombuffer(job.encode(), np.uint8)).ravel().tolist()))
+            while not os.path.exists(lost):
+                time.sleep(0.05)
+        except errors.DistributedError as error:
+            print(error)
+            if os.environ["PULLBACK_PROCESS_ID"] == "0":
+                open(lost, "w").close()
+            sys.exit(1)
+    """
+    path = tmp_path / "program.py"
+    path.write_text(START + textwrap.dedent(program))
+    command = [sys.executable, "-m", "pullback", "launch", "--processes", "2", "--port", port, str(path)]
+    jobs = [
+        subprocess.Popen([*command, job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for job in "AB"
+    ]
+    said = [job.communicate(timeout=90)[0] for job in jobs]
+    failed = [job.returncode for job in jobs]
+    assert failed in ([0, 1], [1, 0]), said
+    winner = failed.index(0)
+    assert said[winner].count(f"together: {{{ord('AB'[winner])}}}") == 2, said
+    assert f"cannot listen at 127.0.0.1:{port}: Address already in use" in said[1 - winner], said
+    assert "Traceback" not in said[1 - winner]
+
+
+def test_programs_that_a_process_starts_inherit_no_socket(tmp_path):
+    """Else a child that outlives its parent would keep the parent's connections open."""
+    status, said, _ = run(
+        tmp_path,
+        """
+        started()
+        mesh = pullback.make_mesh((pullback.device_count(),), ("data",))
+        x = pullback.make_array_from_process_local_data(NamedSharding(mesh, P("data")), np.ones(2, np.float32))
+        assert float(pullback.jit(lambda x: x.sum())(x)) == 4
+        print(subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True, close_fds=False).stdout)
+        """,
+        2,
+        "--devices",
+        "2",
+        start="import subprocess\nfrom pullback import NamedSharding, P\n" + START,
+    )
+    assert status == 0, said
+    assert not [line for lines in said for line in lines if "socket:" in line]
 
 
 # The launcher ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import socket
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 import pullback
 from pullback import __main__ as command
-from pullback.backends.processes.links import Coordinator, Link, address
+from pullback.backends.processes.links import Coordinator, Link, _hello, _send, address
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,
@@ -31,9 +32,10 @@ def port():
 class Together:
     """Process 0, and others, all of them in this process."""
 
-    def __init__(self, port, processes, timeout=20.0, heartbeat=20.0):
+    def __init__(self, port, processes, timeout=20.0, heartbeat=20.0, token=""):
+        self.token = token
         self.port, self.processes, self.timeout, self.heartbeat = port, processes, timeout, heartbeat
-        self.coordinator = Coordinator("127.0.0.1", port, processes, timeout, heartbeat)
+        self.coordinator = Coordinator("127.0.0.1", port, processes, timeout, heartbeat, token)
         self.links = {}
         self.errors = {}
 
@@ -42,7 +44,7 @@ class Together:
             try:
                 count = processes or self.processes
                 self.links[process] = Link(
-                    "127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat
+                    "127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat, self.token
                 )
             except Exception as error:
                 self.errors.setdefault(process, []).append(error)
@@ -98,25 +100,125 @@ def test_a_process_that_does_not_come(port):
             assert f"process {i} waited 0.3 seconds for process 1, of num_processes=3" in str(error)
 
 
+def test_a_process_that_comes_when_the_time_is_over(port):
+    with Together(port, 2, timeout=0.2) as them:
+        until(lambda: them.coordinator._late)
+        them.join(0).join()
+        assert "process 0 waited 0.2 seconds for process 1, of num_processes=2" in str(them.errors[0][0])
+
+
+def test_process_0_was_stopped_and_goes_on(port):
+    """A process that had given it up says so: process 0 and the others know that process 0 was lost."""
+    with Together(port, 3) as them:
+        them.join_all()
+        lost = _send(them.links[2].writer, lost="it gave no sign of life")
+        them.links[2].loop.do(lost)
+        until(lambda: them.links[0].gone and them.links[1].gone)
+        assert them.links[0].gone == them.links[1].gone == {0: "it gave no sign of life"}
+
+
 def test_one_that_comes_while_others_wait_and_goes(port):
     with Together(port, 2) as them:
         with socket.create_connection(("127.0.0.1", port)) as other:
-            other.sendall(b'{"pullback": 1, "process": 1, "processes": 2}\n')
+            other.sendall(line(_hello("", "member", process=1, processes=2)))
             until(lambda: 1 in them.coordinator.members)
         until(lambda: 1 not in them.coordinator.members)
         them.join_all()  # its number is free again
         assert sorted(them.links) == [0, 1]
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"{]\n", b"\x00" * 100_000, b"null\n"])
-def test_process_0_is_spoken_to_by_something_else(port, said):
+def line(message):
+    return json.dumps(message).encode() + b"\n"
+
+
+def answer(port, said):
+    """What process 0 answers to bytes: all of it, until it ends the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as other:
+        other.sendall(said)
+        other.shutdown(socket.SHUT_WR)
+        return other.makefile("rb").read()
+
+
+MALFORMED = [
+    b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"{]\n", b"null\n", b"\xff\xfe\n", b"\x00" * 100_000, b"[" * 60_000 + b"\n",
+    b'{"a": "' + b"x" * 1_000_000 + b'"}\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", MALFORMED, ids=range(len(MALFORMED)))
+def test_process_0_is_spoken_to_by_something_else(port, said, caplog):
     with Together(port, 1) as them:
-        with socket.create_connection(("127.0.0.1", port)) as other:
-            other.sendall(said)
-            other.shutdown(socket.SHUT_WR)
-            assert other.recv(100) == b""
+        assert answer(port, said) == b'{"refused": "what it sent is no message of a process of Pullback"}\n'
+        assert answer(port, b"") == b""
         them.join_all()
         assert sorted(them.links) == [0]
+    assert caplog.records == []  # asyncio logs the errors of its tasks
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"process": -3}, "process_id must be an integer from 0 to 1, got -3"),
+        ({"process": 2}, "got 2"),
+        ({"process": None}, "got None"),
+        ({"process": True}, "got True"),
+        ({"process": "1"}, "got '1'"),
+        ({"process": {}}, "got {}"),
+        ({"processes": None}, "num_processes is None here, and 2 in process 0"),
+        ({"pullback": 1}, "another version"),
+        ({"proof": "0"}, "it does not know the token of process 0"),
+        ({"proof": None}, "token"),
+        ({"proof": "\ud800", "nonce": "\udfff"}, "token"),
+        ({"nonce": 7}, "token"),
+        ({"role": "relay"}, "token"),
+        ({"role": None}, "token"),
+    ],
+)
+def test_members_that_are_refused(port, changed, why, caplog):
+    with Together(port, 2) as them:
+        hello = {**_hello("", "member", process=1, processes=2), **changed}
+        (refused,) = answer(port, line(hello)).splitlines()
+        assert why in json.loads(refused)["refused"]
+        them.join_all()
+        assert sorted(them.links) == [0, 1]
+    assert caplog.records == []
+
+
+def test_tokens(port):
+    """Neither a process nor a relay of another job takes part, whether it has another token or none."""
+    with Together(port, 2, token="ours") as them:
+        for other in ("theirs", ""):
+            with pytest.raises(DistributedError, match="another job, which uses the same port"):
+                Link("127.0.0.1", port, 1, 2, 5.0, 5.0, other)
+            assert b"another job" in answer(port, line(_hello(other, "relay")))
+        hello = _hello("ours", "member", process=1, processes=2)
+        assert "ours" not in str(hello)
+        assert b"another job" in answer(port, line({**hello, "role": "relay"}))  # a proof is of one role only
+        them.join_all()
+        assert sorted(them.links) == [0, 1]
+
+
+def test_something_that_does_not_know_the_token_listens():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def say_complete():
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b'{"complete": true}\n')
+                connection.recv(1000)
+
+        threading.Thread(target=say_complete).start()
+        with pytest.raises(DistributedError, match="what listens there does not know the token of this job"):
+            Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0, "ours")
+
+
+def test_a_second_process_0(port):
+    with (
+        Together(port, 1),
+        pytest.raises(DistributedError, match=r"cannot listen at 127\.0\.0\.1:\d+: Address already in use"),
+    ):
+        Coordinator("127.0.0.1", port, 1, 5.0, 5.0)
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400\r\n\r\n", b"", b"[]\n", b"{]\n"])
@@ -125,13 +227,13 @@ def test_something_else_listens(said):
         other.bind(("127.0.0.1", 0))
         other.listen()
 
-        def answer():
+        def refuse():
             connection, _ = other.accept()
             connection.recv(1000)
             connection.sendall(said)
             connection.close()
 
-        threading.Thread(target=answer).start()
+        threading.Thread(target=refuse).start()
         with pytest.raises(DistributedError, match="something else"):
             Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0)
 
@@ -154,13 +256,17 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
     """A call in C++ is left behind, and the error names the process; a call that is done has its result."""
     with Together(port, 3, heartbeat=1.0) as them:
         them.join_all()
-        for task in them.links[2]._tasks:
-            them.links[2].loop.loop.call_soon_threadsafe(task.cancel)
+        pings = them.links[2]._tasks[0]
+        them.links[2].loop.loop.call_soon_threadsafe(pings.cancel)
         with pytest.raises(
             ProcessLostError, match=r"waiting needs all .* process 2 is gone: it gave no sign of life"
         ) as caught:
             them.links[1].result(lambda: time.sleep(30), "waiting")
         assert caught.value.processes == (2,)
+        until(lambda: them.links[2].gone)  # if it goes on, it knows why the others do not
+        assert them.links[2].gone == {2: "it gave no sign of life for 1 seconds"}
+        with pytest.raises(ProcessLostError, match="process 2 is gone"):
+            them.links[2].result(lambda: time.sleep(30), "waiting", (0, 1))
         again = pickle.loads(pickle.dumps(caught.value))
         assert (str(again), again.processes) == (str(caught.value), (2,))
         assert them.links[0].result(lambda: 3, "a sum") == 3

@@ -74,8 +74,8 @@ class Service(Protocol):
 
     port: int
 
-    def stop(self) -> None:
-        """Stop the service."""
+    def stop(self, client_ended: bool) -> None:
+        """Stop the service, or leave it to the end of the process if this process's client has not ended."""
 
 
 GRACE = 3.0
@@ -355,12 +355,11 @@ class Backend(Protocol):
 
     # Processes
 
-    def serve(self, processes: int, seconds: float) -> Service:
+    def serve(self, processes: int) -> Service:
         """Start the coordination service on the loopback interface.
 
         Args:
           processes: the number of processes that will join.
-          seconds: how long the service waits for them.
         """
 
     def join(self, group: Group) -> Store:

@@ -17,10 +17,9 @@ import math
 import os
 import re
 import socket
-import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +36,8 @@ from pullback.backends.hlo.builder import PARTITIONED
 from pullback.backends.host.calls import HostCall, check_platform, original
 from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
+from pullback.backends.processes.calls import Call
+from pullback.backends.processes.descriptors import not_inherited
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
@@ -315,7 +316,8 @@ def _cpu_client() -> Any:
     if _joined is None:
         return make(num_devices=cpu_count())
     group, common = _joined
-    collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    with not_inherited():
+        collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
     together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
     minutes = max(1, math.ceil(group.seconds / 60))
     limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
@@ -553,26 +555,28 @@ def fetch_ahead(buffer: Buffer) -> None:
 # Processes -----------------------------------------------------------------------------------------------------------
 
 _FOR_EVER = 10**8
-"""Seconds before a heartbeat of the runtime fails, which ends the process; ``processes/links.py`` has its own."""
+"""Seconds before the runtime's own time runs out, which ends the process; ``processes/links.py`` looks at the time."""
 _joined: tuple[Group, Any] | None = None
 
 
 class _Service:
-    def __init__(self, processes: int, seconds: float) -> None:
+    def __init__(self, processes: int) -> None:
         lib = library().jax
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
-        limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "recoverable": True}
+        limits = {"heartbeat_timeout": _FOR_EVER, "cluster_register_timeout": _FOR_EVER, "shutdown_timeout": 5}
         self.service = lib.get_distributed_runtime_service(
             f"127.0.0.1:{self.port}",
             processes,
-            cluster_register_timeout=math.ceil(seconds),
-            **_known(lib.get_distributed_runtime_service, limits),
+            **_known(lib.get_distributed_runtime_service, {**limits, "recoverable": True}),
         )
 
-    def stop(self) -> None:
-        self.service.shutdown()
+    def stop(self, client_ended: bool) -> None:
+        if client_ended:
+            self.service.shutdown()
+        else:  # the service would wait for the calls of the client, which ends the process if they fail
+            _leak(self.service)
 
 
 def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -633,20 +637,20 @@ def join(group: Group) -> Store:
     """Connect this process to the others of a group, and return the key-value store that they share.
 
     Raises:
-      DistributedError: the coordination service refuses this process (a RuntimeError).
+      ProcessLostError: a process is gone (a RuntimeError).
+      DistributedTimeoutError: other processes did not connect in time (a TimeoutError).
     """
     global _joined
     lib = library().jax
-    limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "shutdown_on_destruction": False}
+    limits = {"heartbeat_timeout": _FOR_EVER, "init_timeout": _FOR_EVER, "shutdown_timeout": 5}
     common = lib.get_distributed_runtime_client(
         f"127.0.0.1:{group.port}",
         group.process,
-        init_timeout=math.ceil(group.seconds),
-        **_known(lib.get_distributed_runtime_client, limits),
+        **_known(lib.get_distributed_runtime_client, {**limits, "shutdown_on_destruction": False}),
     )
     _leak(common)  # freeing it would wake waiting threads while the interpreter ends
     store = _Store(common, group)
-    store._do(common.connect, "connecting to the coordination service")
+    group.link.result(common.connect, "connecting to the coordination service", seconds=group.seconds)
     _joined = group, common
     return store
 
@@ -705,8 +709,8 @@ class Executable:
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:
-            together = _MultiProcessRun(loaded, device, collect)
-            self.execute, self.collect = execute, collect = together.execute, together.collect
+            self.execute = execute = _MultiProcessRun(loaded, device).execute
+            calls_python = False  # it is waited for, and raises their exceptions, in any case
         elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
             self.execute = execute = _CollectiveLock(loaded).execute
         elif may_not_end and device.platform == "cpu":
@@ -778,7 +782,8 @@ class _CollectiveLock:
     """
 
     __slots__ = ("loaded",)
-    last: Any = None
+    ended: Callable[[], None] | None = None
+    """Waits for the end of the previous program."""
 
     def __init__(self, loaded: Any) -> None:
         self.loaded = loaded
@@ -787,80 +792,68 @@ class _CollectiveLock:
         return _CollectiveLock.start(self.loaded, buffers)[0]
 
     @staticmethod
+    def wait_for_last() -> None:
+        if _CollectiveLock.ended is not None:
+            with suppress(RuntimeError):  # its own results report the error
+                _CollectiveLock.ended()
+
+    @staticmethod
     def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
         """Start a program. Return the runtime's results, and a token that becomes ready when the program has ended."""
         with _turn:
-            last = _CollectiveLock.last
-            if last is not None:
-                with suppress(RuntimeError):  # its own results report the error
-                    last.block_until_ready()
+            _CollectiveLock.wait_for_last()
             results = loaded.execute_sharded(buffers, with_tokens=True)
-            token = _CollectiveLock.last = results.consume_token()
+            token = results.consume_token()
+            _CollectiveLock.ended = token.block_until_ready
         return results, token
 
 
 class _MultiProcessRun:
-    """Runs a program over the devices of several processes, and waits for the results.
+    """Runs a program over the devices of several processes, and waits for its end, on another thread.
 
-    Since it waits, the call raises the error of a failed run. If a process is lost, the program may never end in the
-    other processes: their calls raise an error, and leave the program running.
+    The runtime runs small programs on the thread that starts them, which then waits for the other processes in C++. If
+    a process is lost, the program may never end in the others: their calls raise an error, and leave it running.
     """
 
-    __slots__ = ("collect_all", "loaded", "processes")
+    __slots__ = ("loaded", "processes", "ran")
 
-    def __init__(self, loaded: Any, devices: DeviceAssignment, collect: Any) -> None:
+    def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
         self.loaded = loaded
+        self.ran = False
         self.processes = frozenset(d.process_index for d in devices.devices)
-        self.collect_all = collect
 
     def execute(self, buffers: list[Buffer]) -> Any:
         if _joined is None:
             raise DistributedError(f"{_TOGETHER} cannot run after distributed.shutdown")
         link = _joined[0].link
-        if not self.processes.isdisjoint(link.gone):
-            raise link.lost(_TOGETHER)
+        call = Call(lambda: self._run(buffers))
         try:
-            results, token = _CollectiveLock.start(self.loaded, buffers)
+            with _turn:
+                _CollectiveLock.wait_for_last()
+                if not self.processes.isdisjoint(link.gone):
+                    raise link.lost(_TOGETHER)
+                _CollectiveLock.ended = lambda: link.wait(call.wait_or_prevent, _TOGETHER, self.processes)
+                link.begin(call)
+            return link.finish(call, _TOGETHER, self.processes, GRACE)
         except library().jax.JaxRuntimeError as error:
-            raise link.explained(failure(error), _TOGETHER, self.processes) from None
-        return results, token, buffers
-
-    def collect(self, started: Any, handlers: Any) -> list[Buffer]:
-        results, token, buffers = started
-        outs: list[Buffer] = self.collect_all(results, handlers)
-        if _joined is None:
-            raise DistributedError(f"{_TOGETHER} was left by distributed.shutdown")
-        link = _joined[0].link
-        try:
-            if outs:
-                link.wait(lambda seconds: _all_ready(outs, seconds), _TOGETHER, self.processes)
-                for out in outs:
-                    out.block_until_ready()
-            else:
-                link.result(token.block_until_ready, _TOGETHER, self.processes, GRACE)
-        except library().jax.JaxRuntimeError as error:
-            raise link.explained(failure(error), _TOGETHER, self.processes) from None
-        except DistributedError:
-            for never_freed in (_CollectiveLock.last, token, results, outs, self.loaded, buffers, *_clients.values()):
-                _leak(never_freed)  # the program never ends, and freeing its objects would wait for its end
-            _CollectiveLock.last = None
+            found = original(error) or link.explained(failure(error), _TOGETHER, self.processes)
+        except BaseException as error:
+            if isinstance(error, DistributedError):
+                _CollectiveLock.ended = None  # the program may never end, and nobody is to wait for it again
+            for made in _clients.values():
+                _leak(made)  # freeing it would wait for the end of the program
             raise
-        return outs
+        raise found
+
+    def _run(self, buffers: list[Buffer]) -> Any:
+        with nullcontext() if self.ran else not_inherited():  # the first run may connect to the other processes
+            results = self.loaded.execute_sharded(buffers, with_tokens=True)
+            results.consume_token().block_until_ready()
+        self.ran = True
+        return results
 
 
 _TOGETHER = "a program over the devices of several processes"
-
-
-def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
-    """Wait up to ``seconds`` until all buffers are computed, and return whether they are."""
-    end = time.monotonic() + seconds
-    pause = 2e-5
-    while not all(buffer.is_ready() for buffer in buffers):
-        if time.monotonic() > end:
-            return False
-        time.sleep(pause)
-        pause = min(2 * pause, 1e-3)
-    return True
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:

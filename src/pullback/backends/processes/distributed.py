@@ -14,7 +14,7 @@ from typing import Any
 from pullback.backends.compiler.backend import Group, Service, Store, backend
 from pullback.backends.devices import devices
 from pullback.backends.processes import forks
-from pullback.backends.processes.links import Coordinator, Link, address, name_processes
+from pullback.backends.processes.links import TOKEN, Coordinator, Link, address, name_processes
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,
@@ -162,9 +162,10 @@ def initialize(
     """Join this process to a group that computes together.
 
     All processes call this, with the same address and number of processes, before they compile the first program.
-    Process 0 listens at the address. Afterwards :func:`pullback.devices` lists the devices of all processes. If a
-    process ends, crashes or is cut off, the others raise a ``ProcessLostError`` that names it when they compute
-    together.
+    Process 0 listens at the address, and refuses whoever does not know the token in its environment variable
+    ``PULLBACK_JOB_TOKEN``, which ``python -m pullback launch`` sets. Afterwards :func:`pullback.devices` lists the
+    devices of all processes. If a process ends, crashes, stops or is cut off, the others raise a ``ProcessLostError``
+    that names it when they compute together.
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable
@@ -231,13 +232,14 @@ def _join(
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
-    coordinator = service = link = None
+    token = os.environ.get(TOKEN, "")
+    coordinator = service = link = group = None
     try:
         if process == 0:
-            coordinator = Coordinator(*bind, count, timeout, heartbeat)
-            service = backend().serve(count, timeout)
+            coordinator = Coordinator(*bind, count, timeout, heartbeat, token)
+            service = backend().serve(count)
             coordinator.service_port = service.port
-        link = Link(*where, process, count, timeout, heartbeat)
+        link = Link(*where, process, count, timeout, heartbeat, token)
         port = service.port if service is not None else link.relay_port
         group = Group(process, count, port, link.address, timeout, visible, link)
         forks.used.append("distributed")
@@ -249,7 +251,7 @@ def _join(
         if coordinator is not None:
             coordinator.stop()
         if service is not None:
-            service.stop()
+            service.stop(client_ended=group is None)
         raise
 
 
@@ -392,11 +394,12 @@ def _leave(why: str) -> list[int]:
     stragglers: list[int] = []
     if member.coordinator is not None:
         stragglers = member.coordinator.wait_for_the_others(member.patience)
-    member.link.stop(client_ended=member.store.close(member.coordinator is not None or member.link.connected))
+    ended = member.store.close(member.coordinator is not None or member.link.connected)
+    member.link.stop(client_ended=ended)
     if member.coordinator is not None:
         member.coordinator.stop()
     if member.service is not None:
-        member.service.stop()
+        member.service.stop(client_ended=ended)
     return stragglers
 
 

@@ -10,31 +10,60 @@ on the loopback interface of process 0, and the others reach it through a relay:
 own process, which forwards the bytes to process 0, and from there to the service. If process 0 is gone, the relay keeps
 the client's connection open, and the client waits instead of aborting the process.
 
-Messages are lines of JSON.
+Messages are lines of JSON. The first one on each connection proves that its process knows the token of the job, and so
+does the answer of process 0: other jobs, and other users of the machine, take no part. The token itself is not sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import json
+import math
 import os
+import secrets
 import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pullback.backends.compiler.backend import GRACE, SLICE
+from pullback.backends.processes.calls import Call, Callers
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
 
 T = TypeVar("T")
-_RELAY = b"pullback relay\n"
-_HELLO = "pullback"
+TOKEN = "PULLBACK_JOB_TOKEN"
+"""The environment variable with the token of the job."""
+_VERSION = 2
+"""The version of the messages, in the first one on each connection."""
 _LIMIT = 1 << 16
+_BACKLOG = 1024
 _ENDED = "its connection ended: it crashed, or was killed"
 SHORT_GRACE = 0.5
 """The ``GRACE`` of a call of the coordination service, in seconds."""
+
+
+def _proof(token: str, nonce: str, role: str) -> str:
+    """What only those can compute who know the token; ``role`` is what they say by it."""
+    key, text = (text.encode(errors="surrogatepass") for text in (token, f"{role} {nonce}"))
+    return hmac.digest(key, text, "sha256").hex()
+
+
+def _hello(token: str, role: str, **more: Any) -> dict[str, Any]:
+    """The first message on a connection, from a process as a ``member`` or for a ``relay``."""
+    nonce = secrets.token_hex(16)
+    return {"pullback": _VERSION, "role": role, "nonce": nonce, "proof": _proof(token, nonce, role), **more}
+
+
+def _proves(message: dict[str, Any], token: str, nonce: Any, role: Any) -> bool:
+    """Whether the sender of a message knows the token."""
+    proof = message.get("proof")
+    if not all(isinstance(text, str) for text in (proof, nonce, role)):
+        return False
+    right = _proof(token, nonce, role).encode()
+    return hmac.compare_digest(proof.encode(errors="surrogatepass"), right)  # type: ignore[union-attr]
 
 
 class _Loop:
@@ -64,6 +93,8 @@ class _Loop:
 
 
 async def _send(writer: asyncio.StreamWriter, **message: Any) -> None:
+    if writer.is_closing():  # asyncio would log a warning
+        return
     try:
         writer.write(json.dumps(message).encode() + b"\n")
         await writer.drain()
@@ -89,7 +120,10 @@ async def _received(reader: asyncio.StreamReader, seconds: float) -> dict[str, A
             return None
     if not line.endswith(b"\n"):
         return None
-    message = json.loads(line)
+    try:
+        message = json.loads(line)
+    except RecursionError:
+        raise ValueError from None
     if not isinstance(message, dict):
         raise ValueError
     return message
@@ -126,6 +160,14 @@ class _End:
                 os.close(writer.get_extra_info("socket").fileno())
 
 
+class _Member(NamedTuple):
+    """A process that has joined: its connection, its name for messages, and the nonce of its first message."""
+
+    writer: asyncio.StreamWriter
+    name: str
+    nonce: str
+
+
 class Coordinator(_End):
     """The end at process 0 of the links of all processes.
 
@@ -136,20 +178,23 @@ class Coordinator(_End):
       processes: how many processes there are.
       timeout: seconds to wait for all processes to join.
       heartbeat: seconds of silence after which a process counts as gone.
+      token: what all processes of the job know, and no other.
 
     Raises:
       DistributedError: the process cannot listen at the address.
     """
 
-    def __init__(self, host: str, port: int, processes: int, timeout: float, heartbeat: float) -> None:
+    def __init__(self, host: str, port: int, processes: int, timeout: float, heartbeat: float, token: str = "") -> None:
         self.processes = processes
+        self.token = token
         self.timeout = timeout
         self.heartbeat = heartbeat
         self.service_port = 0
-        self.members: dict[int, tuple[asyncio.StreamWriter, str]] = {}
+        self.members: dict[int, _Member] = {}
         self.departed: set[int] = set()
         self.sockets = set()
         self._complete = False
+        self._late = False
         self._tasks: list[Any] = []
         self._changed = threading.Condition()
         try:
@@ -157,6 +202,7 @@ class Coordinator(_End):
             self.listener = socket.socket(family[0], socket.SOCK_STREAM)
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self.listener.bind(family[4])
+            self.listener.listen(_BACKLOG)
         except OSError as error:
             if hasattr(self, "listener"):
                 self.listener.close()
@@ -169,23 +215,36 @@ class Coordinator(_End):
 
     async def _listen(self) -> asyncio.Server:
         asyncio.get_running_loop().call_later(self.timeout, self._too_late)
-        return await asyncio.start_server(self._accept, sock=self.listener, limit=_LIMIT, backlog=1024)
+        return await asyncio.start_server(self._accept, sock=self.listener, limit=_LIMIT, backlog=_BACKLOG)
 
     def _too_late(self) -> None:
+        self._late = True
+        for member in self.members.values():
+            self._tasks.append(asyncio.ensure_future(self._say_missing(member)))
+
+    async def _say_missing(self, member: _Member) -> None:
         missing = [i for i in range(self.processes) if i not in self.members]
         if missing and not self._complete:
-            for writer, _ in self.members.values():
-                self._tasks.append(asyncio.ensure_future(_send(writer, missing=missing)))
+            await _send(member.writer, missing=missing)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.sockets.add(writer)
         try:
-            first = await asyncio.wait_for(reader.readline(), 30)
-            if first == _RELAY:
+            hello = await _received(reader, 30)
+            if hello is None:
+                return
+            objection = self._objection(hello)
+            if objection:
+                await _send(writer, refused=objection)
+            elif hello["role"] == "relay":
                 await self._relay(reader, writer)
-            elif first.startswith(b"{"):
-                await self._member(json.loads(first), reader, writer)
-        except (OSError, ValueError):
+            else:
+                await self._member(hello, reader, writer)
+        except ValueError:
+            await _send(writer, refused="what it sent is no message of a process of Pullback")
+            with contextlib.suppress(OSError):  # closing the connection at once would take the answer back
+                await asyncio.wait_for(_discard(reader), 1)
+        except OSError:
             pass
         finally:
             self.sockets.discard(writer)
@@ -202,56 +261,71 @@ class Coordinator(_End):
 
     def _objection(self, hello: dict[str, Any]) -> str | None:
         """The reason to refuse the process that sent the first message ``hello``; None to let the process join."""
-        number, count = hello.get("process"), hello.get("processes")
-        if hello.get(_HELLO) != 1:
+        number, count, role = hello.get("process"), hello.get("processes"), hello.get("role")
+        if hello.get("pullback") != _VERSION:
             return "it speaks another version of Pullback's protocol: the processes must run the same release"
+        if role not in ("member", "relay") or not _proves(hello, self.token, hello.get("nonce"), role):
+            return (
+                "it does not know the token of process 0: it is of another job, which uses the same port, or "
+                f"{TOKEN} is not the same in all processes"
+            )
+        if role == "relay":
+            return None
         if count != self.processes:
             return f"num_processes is {count} here, and {self.processes} in process 0: it must be the same in all"
+        if type(number) is not int or not 0 <= number < self.processes:
+            return f"process_id must be an integer from 0 to {self.processes - 1}, got {number!r}"
         if number in self.members:
             return (
-                f"process_id {number} is taken by {self.members[number][1]}: each process must have a number of its own"
+                f"process_id {number} is taken by {self.members[number].name}: each process must have a number of its "
+                "own"
             )
         if number in self.departed or self._complete:
             return f"all {self.processes} processes have been there already, so that no other can take part"
         return None
 
     async def _member(self, hello: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        objection = self._objection(hello)
-        if objection:
-            await _send(writer, refused=objection)
-            return
-        number = int(hello["process"])
-        self.members[number] = writer, f"process {hello.get('pid')} on {hello.get('host')}"
+        number = hello["process"]
+        self.members[number] = _Member(writer, f"process {hello.get('pid')} on {hello.get('host')}", hello["nonce"])
         if len(self.members) == self.processes:
             self._complete = True
-            for member, _ in self.members.values():
-                await _send(member, complete=True)
-        said_bye, why = await self._until_gone(number, reader)
+            for member in list(self.members.values()):
+                await _send(member.writer, complete=True, proof=_proof(self.token, member.nonce, "coordinator"))
+        elif self._late:
+            await self._say_missing(self.members[number])
+        gone, why = await self._until_gone(number, reader)
+        said_bye = gone is None
         if self._complete:
             self.departed.add(number)
-            for other, (member, _) in list(self.members.items()):
-                if other != number:
-                    await _send(member, gone=number, why=why)
+            for other, member in list(self.members.items()):
+                if other != number or not said_bye:  # a process that was stopped may go on later
+                    await _send(member.writer, gone=number if gone is None else gone, why=why)
         if said_bye:
-            await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
+            with contextlib.suppress(OSError, ValueError):
+                await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
         del self.members[number]
         with self._changed:
             self._changed.notify_all()
 
-    async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[bool, str]:
-        """Wait until process ``number`` is gone; return whether it said goodbye, and the reason why it is gone."""
-        pings = asyncio.ensure_future(self._ping(self.members[number][0]))
+    async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[int | None, str]:
+        """Wait until a process is gone, and return its number and the reason.
+
+        The number is ``number``, or None if this process said goodbye, or 0 if it found that process 0 was gone.
+        """
+        pings = asyncio.ensure_future(self._ping(self.members[number].writer))
         try:
             while True:
                 message = await _received(reader, self.heartbeat)
                 if message is None:
-                    return False, _ENDED
+                    return number, _ENDED
                 if "bye" in message:
-                    return True, str(message["bye"])
+                    return None, str(message["bye"])
+                if "lost" in message:
+                    return 0, str(message["lost"])
         except TimeoutError:
-            return False, f"it gave no sign of life for {self.heartbeat:g} seconds"
+            return number, f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
-            return False, "what it sent makes no sense"
+            return number, "what it sent makes no sense"
         finally:
             pings.cancel()
 
@@ -288,6 +362,7 @@ class Link(_End):
       processes: how many processes there are.
       timeout: seconds to try to reach process 0, and to wait for the others.
       heartbeat: seconds of silence after which process 0 counts as gone.
+      token: what all processes of the job know, and no other.
 
     Attributes:
       gone: the processes that are gone, with the reasons.
@@ -300,13 +375,16 @@ class Link(_End):
       DistributedError: process 0 refuses this process (a RuntimeError).
     """
 
-    def __init__(self, host: str, port: int, process: int, processes: int, timeout: float, heartbeat: float) -> None:
+    def __init__(
+        self, host: str, port: int, process: int, processes: int, timeout: float, heartbeat: float, token: str = ""
+    ) -> None:
         self.host, self.port = host, port
+        self.token = token
         self.process, self.processes = process, processes
         self.heartbeat = heartbeat
         self.gone: dict[int, str] = {}
         self._since: dict[int, float] = {}
-        self.left_behind: list[threading.Thread] = []
+        self._callers = Callers()
         self.connected = True
         self.sockets = set()
         self._leaving = False
@@ -349,17 +427,20 @@ class Link(_End):
         self.sockets.add(writer)
         self.address = str(writer.get_extra_info("sockname")[0])
         names = {"host": socket.gethostname(), "pid": os.getpid()}
-        await _send(writer, **{_HELLO: 1}, process=self.process, processes=self.processes, **names)
+        hello = _hello(self.token, "member", process=self.process, processes=self.processes, **names)
+        await _send(writer, **hello)
         self._tasks = [asyncio.ensure_future(self._ping())]
         try:
-            await self._complete(reader, where, deadline, timeout)
+            await self._complete(reader, hello["nonce"], where, deadline, timeout)
         except BaseException:
             writer.close()
             raise
         self._tasks.append(asyncio.ensure_future(self._listen(reader)))
 
-    async def _complete(self, reader: asyncio.StreamReader, where: str, deadline: float, timeout: float) -> None:
-        """Wait until all processes have joined."""
+    async def _complete(
+        self, reader: asyncio.StreamReader, nonce: str, where: str, deadline: float, timeout: float
+    ) -> None:
+        """Wait until all processes have joined. ``nonce`` is of this process's first message."""
         while True:
             try:
                 left = deadline + 5 - time.monotonic()  # process 0 names the missing processes if it waits as long
@@ -387,6 +468,11 @@ class Link(_End):
                     "wait longer (initialization_timeout)."
                 )
             if "complete" in message:
+                if not _proves(message, self.token, nonce, "coordinator"):
+                    raise DistributedError(
+                        f"process {self.process} reached {where}, the coordinator_address, and what listens there does "
+                        f"not know the token of this job ({TOKEN}): it is something else, or of another job."
+                    )
                 return
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
@@ -395,6 +481,9 @@ class Link(_End):
             while (message := await _received(reader, self.heartbeat)) is not None:
                 if "gone" in message:
                     self._note(int(message["gone"]), str(message["why"]))
+                    if message["gone"] == self.process:
+                        self.connected = False
+                        return
         except TimeoutError:
             why = f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
@@ -402,6 +491,8 @@ class Link(_End):
         self.connected = False
         if not self._leaving:
             self._note(0, why)
+            await _send(self.writer, lost=why)  # process 0 was stopped, perhaps, and goes on later
+            self.writer.close()
 
     def _note(self, process: int, why: str) -> None:
         if process not in self.gone:
@@ -431,7 +522,7 @@ class Link(_End):
             await _discard(reader)
         else:
             self.sockets.add(forth)
-            forth.write(_RELAY)
+            await _send(forth, **_hello(self.token, "relay"))
             answers = asyncio.ensure_future(_pump(back, writer))
             await _pump(reader, forth)
             await _discard(reader)
@@ -464,9 +555,7 @@ class Link(_End):
             await asyncio.sleep(0)
 
         self._leaving = True
-        end = time.monotonic() + 2 * SLICE
-        for thread in self.left_behind:  # if it returned from C++ while the interpreter ends, it would abort
-            thread.join(max(0.0, end - time.monotonic()))
+        self._callers.stop(2 * SLICE)  # a thread that returned from C++ while the interpreter ends would abort
         self.loop.do(close(), 5)
         self.loop.stop()
 
@@ -477,7 +566,12 @@ class Link(_End):
         return ProcessLostError(what, self.gone)
 
     def result(
-        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
+        self,
+        work: Callable[[], T],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = SHORT_GRACE,
+        seconds: float = math.inf,
     ) -> T:
         """Call ``work``, which waits for other processes in C++, and return its result.
 
@@ -488,49 +582,67 @@ class Link(_End):
           what: the name of the operation, for errors.
           of: the processes involved; None for all.
           grace: seconds to wait for the result after a process is gone: it may have done its share of the work before.
+          seconds: the time that the call may take.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
+          DistributedTimeoutError: the call takes too long (a TimeoutError).
         """
-        outcome: list[tuple[T | None, BaseException | None]] = []
-        done = threading.Event()
+        call = Call(work)
+        self.begin(call)
+        return self.finish(call, what, of, grace, seconds)
 
-        def run() -> None:
-            try:
-                outcome.append((work(), None))
-            except BaseException as error:
-                outcome.append((None, error))
-            done.set()
+    def begin(self, call: Call[Any]) -> None:
+        """Begin a ``call``, whose result :meth:`finish` returns."""
+        self._callers.begin(call)
 
-        thread = threading.Thread(target=run, name=f"pullback-{what}", daemon=True)
-        self.left_behind.append(thread)
-        thread.start()
-        self.wait(done.wait, what, of, grace)
-        self.left_behind.remove(thread)
-        value, error = outcome.pop()
-        if error is not None:
-            raise error
-        return value  # type: ignore[return-value]
+    def finish(
+        self,
+        call: Call[T],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = SHORT_GRACE,
+        seconds: float = math.inf,
+    ) -> T:
+        """Wait for a ``call`` that has begun, as :meth:`result` does, and return its result."""
+        self.wait(call.wait, what, of, grace, seconds)
+        self._callers.give_back(call)
+        return call.result()
 
     def wait(
-        self, ready: Callable[[float], Any], what: str, of: Collection[int] | None = None, grace: float = GRACE
+        self,
+        ready: Callable[[float], Any],
+        what: str,
+        of: Collection[int] | None = None,
+        grace: float = GRACE,
+        seconds: float = math.inf,
     ) -> None:
         """Wait for an operation of several processes.
 
         Args:
           ready: ``ready(seconds)`` waits at most ``seconds``, and returns whether the operation is done.
-          what: the name of the operation, for the error.
-          of: the processes involved; None for all.
+          what, of, seconds: as for :meth:`result`.
           grace: seconds to wait after a process is gone.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
+          DistributedTimeoutError: the operation takes too long (a TimeoutError).
         """
         begin = time.monotonic()
         while not ready(0.05):
-            since = [t for i, t in list(self._since.items()) if of is None or i in of]
-            if since and time.monotonic() > max(begin, min(since)) + grace and not ready(0):
+            since = [t for i, t in list(self._since.items()) if self._takes_part(i, of)]
+            now = time.monotonic()
+            if since and now > max(begin, min(since)) + grace and not ready(0):
                 raise self.lost(what)
+            if now > begin + seconds:
+                raise DistributedTimeoutError(
+                    f"{what} took longer than {seconds:g} seconds: another process does not go on. Have all called "
+                    "initialize? initialization_timeout is how long to wait."
+                )
+
+    def _takes_part(self, process: int, of: Collection[int] | None) -> bool:
+        """Whether an operation of the processes ``of``, all if None, needs ``process``. It needs this one anyway."""
+        return of is None or process in of or process == self.process
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
@@ -538,7 +650,7 @@ class Link(_End):
         ``of`` are the processes that take part; None for all.
         """
         end = time.monotonic() + GRACE  # the message may still be on its way
-        while not any(of is None or i in of for i in self.gone):
+        while not any(self._takes_part(i, of) for i in self.gone):
             if time.monotonic() > end:
                 return error
             time.sleep(0.01)
