@@ -9,7 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pullback.backends.devices.devices import devices, process_count, process_index
+from pullback.core.arguments import flag, quote
 from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import BackendError
 
 _LIBRARIES = ("pullback", "jaxlib", "numpy", "scipy", "ml_dtypes", "optree", "opt_einsum")
 
@@ -28,7 +30,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     rows.append(("devices", f"{len(names)} in {process_count()} process(es): {', '.join(names[:8])}"))
     rows += [("process_index", str(process_index())), ("platform", machine.platform())]
     text = "\n".join(f"{name}: {value}" for name, value in rows)
-    if return_string:
+    if flag("print_environment_info", "return_string", return_string):
         return text
     print(text)
     return None
@@ -57,4 +59,6 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     found: list[Any] = [x for x in gc.get_objects() if isinstance(x, ArrayImpl)]
     if platform is None:
         return found
+    if not isinstance(platform, str):
+        raise BackendError(f"live_arrays: expected the name of a platform, got {quote(platform)}")
     return [x for x in found if any(device.platform == platform for device in x.devices())]

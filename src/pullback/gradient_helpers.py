@@ -13,6 +13,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.control.solves import NOTHING, Solver
 from pullback.core import dtypes, source, tree
+from pullback.core.arguments import require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import named
@@ -67,6 +68,7 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
     >>> print(grad(lambda x: safe_where(x > 0, pnp.sqrt, x))(0.0))
     0.0
     """
+    require_function("safe_where", "fun", fun)
     leaves, treedef = tree.flatten(x)
     instead = tree.broadcast_prefix(safe, x)
     given = [pnp.where(condition, leaf, s) for leaf, s in zip(leaves, instead, strict=True)]

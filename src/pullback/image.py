@@ -13,6 +13,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import PrecisionLike, ShapeLike
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
@@ -94,6 +95,7 @@ def resize(
     >>> print(resize(pnp.array([0.0, 1.0]), (4,), "linear"))
     [0.   0.25 0.75 1.  ]
     """
+    antialias = flag("resize", "antialias", antialias)
     method = _method(method)
     convert = operand if method is ResizeMethod.NEAREST else inexact_operand
     x = strong(convert("image.resize", image))
@@ -146,6 +148,7 @@ def scale_and_translate(
     >>> print(scale_and_translate(pnp.array([1.0, 2.0, 3.0]), (3,), (0,), pnp.ones(1), pnp.array([1.0]), "linear"))
     [0. 1. 2.]
     """
+    antialias = flag("scale_and_translate", "antialias", antialias)
     name = "image.scale_and_translate"
     method = _method(method)
     if method is ResizeMethod.NEAREST:

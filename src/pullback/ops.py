@@ -14,6 +14,7 @@ import pullback.numpy as pnp
 from pullback.backends.devices.shardings import OutSharding
 from pullback.control.scan import scan
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.faces import face
@@ -66,6 +67,8 @@ def segment_sum(
     >>> print(segment_sum(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 7]), num_segments=3))
     [4 0 2]
     """
+    unique_indices = flag("segment_sum", "unique_indices", unique_indices)
+    indices_are_sorted = flag("segment_sum", "indices_are_sorted", indices_are_sorted)
     options = (indices_are_sorted, unique_indices, mode, out_sharding)
     return _segments("segment_sum", data, segment_ids, num_segments, bucket_size, *options)
 
@@ -91,6 +94,8 @@ def segment_prod(
     >>> print(segment_prod(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 2])))
     [3 1 8]
     """
+    unique_indices = flag("segment_prod", "unique_indices", unique_indices)
+    indices_are_sorted = flag("segment_prod", "indices_are_sorted", indices_are_sorted)
     options = (indices_are_sorted, unique_indices, mode, out_sharding)
     return _segments("segment_prod", data, segment_ids, num_segments, bucket_size, *options)
 
@@ -116,6 +121,8 @@ def segment_max(
     >>> print(segment_max(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
     [  3. -inf   4.]
     """
+    unique_indices = flag("segment_max", "unique_indices", unique_indices)
+    indices_are_sorted = flag("segment_max", "indices_are_sorted", indices_are_sorted)
     options = (indices_are_sorted, unique_indices, mode, out_sharding)
     return _segments("segment_max", data, segment_ids, num_segments, bucket_size, *options)
 
@@ -141,6 +148,8 @@ def segment_min(
     >>> print(segment_min(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
     [ 1. inf  2.]
     """
+    unique_indices = flag("segment_min", "unique_indices", unique_indices)
+    indices_are_sorted = flag("segment_min", "indices_are_sorted", indices_are_sorted)
     options = (indices_are_sorted, unique_indices, mode, out_sharding)
     return _segments("segment_min", data, segment_ids, num_segments, bucket_size, *options)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, tree
+from pullback.core.arguments import is_listed, quote
 from pullback.core.array import as_array
 from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
@@ -69,12 +70,12 @@ def check_grads(
     >>> import pullback.numpy as pnp
     >>> check_grads(lambda x: pnp.sin(x) * pnp.exp(x), (1.0,), order=2)
     """
-    modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    if not modes or not set(modes) <= {"fwd", "rev"}:
+    selected = tuple(modes) if isinstance(modes, (list, tuple)) else (modes,)
+    if not selected or not all(is_listed(mode, ("fwd", "rev")) for mode in selected):
         raise ArgumentError(f'check_grads: modes must be some of "fwd" and "rev", got {modes!r}')
     if not isinstance(order, int) or order < 1:
         raise ArgumentError(f"check_grads: order must be an int from 1 on, got {order!r}")
-    _check_orders(f, tuple(args), order, modes, (atol, rtol, eps), f"{describe_function(f)}")
+    _check_orders(f, args, order, selected, (atol, rtol, eps), f"{describe_function(f)}")
 
 
 def check_jvp(
@@ -101,7 +102,7 @@ def check_jvp(
     >>> import pullback.numpy as pnp
     >>> check_jvp(pnp.sin, lambda xs, ts: (pnp.sin(xs[0]), ts[0] * pnp.cos(xs[0])), (1.0,))
     """
-    _check_mode(f, f_jvp, tuple(args), True, (atol, rtol, eps), err_msg or f"jvp of {describe_function(f)}")
+    _check_mode(f, f_jvp, args, True, (atol, rtol, eps), str(err_msg) or f"jvp of {describe_function(f)}")
 
 
 def check_vjp(
@@ -129,7 +130,7 @@ def check_vjp(
     >>> import pullback.numpy as pnp
     >>> check_vjp(pnp.sin, lambda x: (pnp.sin(x), lambda ct: (ct * pnp.cos(x),)), (1.0,))
     """
-    _check_mode(f, f_vjp, tuple(args), False, (atol, rtol, eps), err_msg or f"vjp of {describe_function(f)}")
+    _check_mode(f, f_vjp, args, False, (atol, rtol, eps), str(err_msg) or f"vjp of {describe_function(f)}")
 
 
 # Orders and modes --------------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ _Settings = tuple[float | None, float | None, float | None]
 
 
 def _check_orders(
-    f: Any, args: tuple[Any, ...], order: int, modes: Sequence[str], settings: _Settings, name: str
+    f: Any, args: Sequence[Any], order: int, modes: Sequence[Any], settings: _Settings, name: str
 ) -> None:
     for mode in modes:
         if mode == "fwd":
@@ -146,6 +147,7 @@ def _check_orders(
         else:
             _check_mode(f, partial(vjp, f), args, False, settings, f"vjp of {name}")
         if order > 1:
+            args = tuple(args)
             derivative, what = (_tangent_of, "jvp") if mode == "fwd" else (_cotangent_of, "vjp")
             _check_orders(derivative(f, args), args, order - 1, modes, settings, f"{what} of {name}")
 
@@ -249,7 +251,7 @@ def _badness(m: _Mismatch) -> float:
     return off / m.allowed if m.allowed and np.isfinite(off) else np.inf
 
 
-def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
+def _check_mode(f: Any, derivative: Any, args: Sequence[Any], forward: bool, settings: _Settings, what: str) -> None:
     """Check a ``jvp`` or ``vjp`` of a function.
 
     First compare the derivative in float64 with numerical differences. Then compare the derivative in the dtype of the
@@ -265,6 +267,13 @@ def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, s
       what: the name of the check, for errors.
     """
     atol, rtol, eps = settings
+    if not callable(f) or not callable(derivative):
+        raise ArgumentError(f"the check of {what} takes functions, got {quote(f)} and {quote(derivative)}")
+    if not isinstance(args, (list, tuple)):
+        raise ArgumentError(f"the check of {what} takes a tuple of arguments, got {quote(args)}")
+    if eps is not None and not isinstance(eps, (int, float)):
+        raise ArgumentError(f"the check of {what}: eps must be a number, got {quote(eps)}")
+    args = tuple(args)
     with double_precision():
         precise = precise_point(f, args, eps)
         if precise is not None:

@@ -1002,8 +1002,8 @@ MUTANTS = (
     Mutant(
         "a recall of zero",
         "lax/reductions.py",
-        "if not 0 < recall_target <= 1:",
-        "if not 0 <= recall_target <= 1:",
+        "or not 0 < recall_target <= 1:",
+        "or not 0 <= recall_target <= 1:",
         ["tests/lax/test_operations.py::test_what_does_not_fit_is_refused"],
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import (
+    checkpoint,
+    debug,
     eval_shape,
     extend,
     grad,
@@ -23,9 +26,12 @@ from pullback import (
     jacrev,
     jit,
     jvp,
+    lax,
     linear_transpose,
     linearize,
     make_jaxpr,
+    pure_callback,
+    tree,
     value_and_grad,
     vjp,
     vmap,
@@ -275,3 +281,123 @@ def test_a_product_in_a_program_is_called_what_the_user_wrote() -> None:
         for g in (f, jit(f), grad(lambda a, b, f=f: f(a, b).sum())):
             with pytest.raises(ShapeError, match=f"^{name} requires"):
                 g(jnp.ones(3), jnp.ones(4))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: tree.map(f, [x3]), lambda f: lax.map(f, x3), lambda f: lax.scan(lambda c, x: f(x), 0.0, x3),
+        lambda f: checkpoint(f)(x3), lambda f: pure_callback(f, x3, x3), lambda f: debug.callback(f, x3),
+        lambda f: lax.cond(True, f, f, x3),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_users_passes_without_our_frames(call: Callable[..., Any]) -> None:
+    """Where it is caught too, as IPython and pytest do."""
+    with pytest.raises(ValueError, match="on purpose") as caught:
+        call(fails)
+    assert own(caught.value)[-2:] == ["fails", "deeper"]
+    assert internal(caught.value) == []
+
+
+def test_the_cause_of_an_error_is_shown_in_the_same_way() -> None:
+    def host(x: Any) -> Any:
+        raise ArithmeticError("on the host")
+
+    with pytest.raises(ArithmeticError) as caught:
+        jit(lambda x: pure_callback(host, x, x))(x3)
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert [f.name for f in frames(cause)] == ["host"]
+
+
+# Frequent mistakes ---------------------------------------------------------------------------------------------------
+
+FREQUENT = {
+    "x @ y": "matmul requires contracting dimensions",
+    "jnp.matmul(x, y)": "matmul requires contracting dimensions",
+    "jnp.dot(x, y)": "dot requires contracting dimensions",
+    "x + y": "add got incompatible shapes",
+    "x < y": "less got incompatible shapes",
+    "x + 'a'": "unsupported operand for +",
+    "jnp.where(x > 0, x, y)": "where got incompatible shapes",
+    "x.reshape(2, 2)": "cannot reshape an array of shape (3,)",
+    "jnp.concatenate([x, m])": "concatenate: shapes must agree",
+    "jnp.stack([x, y])": "stack: all arrays must have the same shape",
+    "x.sum(axis=3)": "sum: axis 3 is out of bounds",
+    "m.transpose(0, 0)": "transpose: (0, 0) is not a permutation",
+    "m[0, 0, 0]": "too many indices",
+    "x[1.5]": "an index must be an int",
+    "x[0] = 1.0": "arrays are immutable",
+    "jnp.einsum('ij,jk', m, m)": "einsum: the sizes of the index 'j'",
+    "jnp.sin('a')": "sin: expected an array or a number",
+    "jnp.array([[1, 2], [3]])": "array: the nested lists",
+    "jnp.zeros(3, 'flot')": "there is no dtype 'flot'",
+    "jnp.linalg.inv(m)": "linalg.inv takes square matrices",
+    "float(x)": "float() takes an array without axes",
+    "1 if x > 0 else 2": "the truth value of an array",
+    "jnp.angle(x, 'no')": "angle: deg must be True or False",
+    "lax.cumsum(x, 'a')": "lax.cumsum: an axis must be an int",
+    "random.normal(0.5, (3,))": "normal: expected a random key",
+    "nn.softmax(x, axis=2)": "softmax: axis 2 is out of bounds",
+    "grad(lambda v: v)(x)": "gradients are for scalar outputs",
+    "grad(lambda v: (v @ y).sum())(x)": "matmul requires contracting dimensions",
+    "jit(lambda v: v @ y)(x)": "matmul requires contracting dimensions",
+    "vmap(jnp.add)(x, y)": "has size 4 along axis 0",
+    "pullback.tree.map(lambda a: a @ y, [x])": "matmul requires contracting dimensions",
+    "pullback.tree.map(lambda a, b: a, [1, 2], [1])": "the trees disagree: at the root",
+    "pullback.checkpoint(lambda a: a @ y)(x)": "matmul requires contracting dimensions",
+    "pullback.pure_callback(lambda a: 1 / 0, x, x)": "division by zero",
+    "pullback.debug.callback(lambda a: 1 / 0, x)": "division by zero",
+    "jit(lambda v: pullback.pure_callback(lambda a: 1 / 0, v, v))(x)": "pure_callback of <lambda> raised an error",
+    "lax.scan(lambda c, a: (c @ y, a), x, x)": "matmul requires contracting dimensions",
+    "lax.cond(True, lambda v: v, lambda v: v @ y, x)": "matmul requires contracting dimensions",
+    "jnp.apply_along_axis(lambda a: a @ y, 0, m)": "matmul requires contracting dimensions",
+}
+"""What people write, and what the last line of the traceback says."""
+
+FRAME = 3
+"""The lines of a frame: the file, the line, and the marks under its part."""
+
+
+def test_frequent_mistakes_show_the_users_lines_and_the_message(tmp_path: Path) -> None:
+    """They run in one process, each in a file of its own, as a program that it ends."""
+    driver = tmp_path / "driver.py"
+    driver.write_text(
+        "import contextlib, io, json, sys\n"
+        "said = []\n"
+        "for path in json.loads(sys.argv[1]):\n"
+        "    text = io.StringIO()\n"
+        "    try:\n"
+        "        exec(compile(open(path).read(), path, 'exec'), {})\n"
+        "    except Exception as error:\n"
+        "        error.__traceback__ = error.__traceback__.tb_next\n"
+        "        with contextlib.redirect_stderr(text):\n"
+        "            sys.excepthook(type(error), error, error.__traceback__)\n"
+        "    said.append(text.getvalue())\n"
+        "print(json.dumps(said))\n"
+    )
+    programs = [tmp_path / f"program{i}.py" for i in range(len(FREQUENT))]
+    for program, text in zip(programs, FREQUENT, strict=True):
+        program.write_text(
+            "import pullback, pullback.numpy as jnp\n"
+            "from pullback import grad, jit, lax, nn, random, vmap\n\n"
+            "x, y, m = jnp.ones(3), jnp.ones(4), jnp.ones((2, 3))\n\n"
+            f"def main():\n    {text}\n\nmain()\n"
+        )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", driver, json.dumps(list(map(str, programs)))],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    long = []
+    for (text, words), shown in zip(FREQUENT.items(), json.loads(done.stdout), strict=True):
+        lines = shown.splitlines()
+        users = shown.count(f'File "{tmp_path}')
+        own_functions = text.count("lambda")
+        assert words in shown, shown
+        assert f"{os.sep}src{os.sep}pullback{os.sep}" not in shown, shown
+        if len(lines) > 5 + FRAME * users + 2 * own_functions or users > 2 + 2 * own_functions:
+            long.append(f"{text}: {len(lines)} lines\n{shown}")
+        if not own_functions:
+            assert len(lines) <= 8, shown
+    assert not long, "\n".join(long)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pullback.control.common import ARGUMENT_AND_RESULT, aval_difference, leaf_names, leaves_of, tree_difference
 from pullback.core import tree
+from pullback.core.arguments import flag
 from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.arrays.shapes import reshape
@@ -44,6 +45,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
     >>> print(associative_scan(pnp.maximum, pnp.array([1.0, 3.0, 2.0, 5.0])))
     [1. 3. 3. 5.]
     """
+    reverse = flag("lax.associative_scan", "reverse", reverse)
     check_callable(fn, "associative_scan")
     leaves, treedef = leaves_of(elems, "associative_scan", "elems")
     if not leaves:

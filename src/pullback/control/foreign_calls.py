@@ -9,6 +9,7 @@ from pullback.backends.compiler.one_operation import evaluate
 from pullback.backends.hlo import foreign
 from pullback.control.scan import map as map_examples
 from pullback.core import tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import as_array
 from pullback.core.errors import ForeignCallError
 from pullback.core.trace import Primitive
@@ -196,7 +197,7 @@ def ffi_call(
     """
     if not isinstance(target_name, str):
         raise ForeignCallError(f"ffi_call: target_name must be a str, got {target_name!r}")
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+    if vmap_method is not None and not is_listed(vmap_method, VMAP_METHODS):
         raise ForeignCallError(
             f"ffi_call: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
         )

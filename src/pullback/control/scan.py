@@ -24,6 +24,7 @@ from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
@@ -92,6 +93,8 @@ def scan(
     >>> print(total, sums)
     10.0 [ 1.  3.  6. 10.]
     """
+    _split_transpose = flag("lax.scan", "_split_transpose", _split_transpose)
+    reverse = flag("lax.scan", "reverse", reverse)
     check_callable(f, "scan")
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
@@ -308,11 +311,11 @@ def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: 
     return value, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
 
 
-@api_boundary
 @overload
 def map(f: Callable[..., ArrayLike], xs: PyTree, *, batch_size: int | None = None) -> Array: ...
 @overload
 def map(f: Callable[..., R], xs: PyTree, *, batch_size: int | None = None) -> R: ...
+@api_boundary
 def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element of the leading axis of arrays, one after the other, or in batches.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
 from pullback.core.jaxpr import jaxpr_as_fun
@@ -100,7 +101,10 @@ def custom_linear_solve(
     >>> print(f(2.0, 3.0), *grad(f, (0, 1))(2.0, 3.0))
     1.5 -0.75 0.5
     """
-    for function, name in ((matvec, "matvec"), (solve, "solve"), (transpose_solve or solve, "transpose_solve")):
+    has_aux = flag("lax.custom_linear_solve", "has_aux", has_aux)
+    symmetric = flag("lax.custom_linear_solve", "symmetric", symmetric)
+    transposed = solve if transpose_solve is None else transpose_solve
+    for function, name in ((matvec, "matvec"), (solve, "solve"), (transposed, "transpose_solve")):
         if not callable(function):
             raise ArgumentError(f"custom_linear_solve: {name} must be a function, got {function!r}")
     converted, captured = closure_convert(matvec, b)
@@ -336,6 +340,7 @@ def custom_root(
     >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
     2.0 0.25 -0.03125
     """
+    has_aux = flag("lax.custom_root", "has_aux", has_aux)
     for function in (f, solve, tangent_solve):
         check_callable(function, "custom_root")
     guess = tree.tree_map(stop_gradient, initial_guess)

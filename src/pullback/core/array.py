@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from pullback.core import dtypes, tree
+from pullback.core import dtypes, source, tree
 from pullback.core.annotations import Axes, DTypeLike, Placement, PrecisionLike, ShapeLike, SupportsArray
 from pullback.core.errors import (
     AllocationError,
     DeletedArrayError,
     DtypeError,
     ImmutableArrayError,
+    IntegerRangeError,
     KeyConversionError,
     MaskedArrayError,
     NoneOperandError,
@@ -717,10 +718,12 @@ def from_scalar(x: Any) -> ArrayImpl:
     try:
         return (scalar_array if recorders else ArrayImpl)(dtype.type(x), type(x) is not bool)
     except OverflowError:
-        raise OverflowError(
-            f"Python int {x} is too large for {dtype}, the default integer; enable 64-bit types "
-            "(`with pullback.enable_x64():`), or give it a dtype, as in jnp.float32(...). As a position in a long axis "
-            "it may be a Python int in a compiled function too: static_argnums passes it on as it is"
+        raise IntegerRangeError(
+            source.by_name(
+                f"Python int {x} is too large for {dtype}, the default integer; enable 64-bit types (`with "
+                "pullback.enable_x64():`), or give it a dtype, as in jnp.float32(...). As a position in a long axis it "
+                "may be a Python int in a compiled function too: static_argnums passes it on as it is"
+            )
         ) from None
 
 

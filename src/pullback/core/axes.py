@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from pullback.core.arguments import quote
 from pullback.core.errors import ArgumentError, UnboundAxisNameError
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis
@@ -62,7 +63,13 @@ def axis_names(axis_name: Any, what: str) -> tuple[Any, ...]:
       UnboundAxisNameError: a name is not in scope (a NameError).
     """
     names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    if len(set(names)) < len(names):
+    try:
+        distinct = len(set(names))
+    except TypeError:
+        raise ArgumentError(
+            f"{what}: axis_name must be a hashable name or a tuple of names, got {quote(axis_name)}"
+        ) from None
+    if distinct < len(names):
         raise ArgumentError(f"{what}: axis_name={axis_name!r} has a name twice")
     for name in names:
         axis_in_scope(name)

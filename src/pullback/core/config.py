@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import Any
 
+from pullback.core.arguments import flag, is_listed
 from pullback.core.errors import ArgumentError, UnsupportedSwitchError
 from pullback.core.switches import REFUSED, WITHOUT_EFFECT
 
@@ -261,7 +262,7 @@ def _checked(name: str, value: Any = None) -> str:
         raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {effective}")
     if key in REFUSED and value not in (None, REFUSED[key][0]):
         raise UnsupportedSwitchError(f"{name} {REFUSED[key][1]}: it can only be {REFUSED[key][0]!r}, got {value!r}")
-    if value is not None and key in _CHOICES and value not in _CHOICES[key]:
+    if value is not None and key in _CHOICES and not is_listed(value, _CHOICES[key]):
         raise ArgumentError(f"{name} must be one of {_CHOICES[key]}, got {value!r}")
     if value is not None and key in _checks:
         _checks[key](value)
@@ -328,6 +329,11 @@ def override(name: str, value: Any) -> AbstractContextManager[None]:
     return _overridden({_checked(name, value): value})
 
 
+def _switched(name: str, what: str, value: Any) -> AbstractContextManager[None]:
+    """Turn a switch on or off within a block; ``what`` is the name of the argument ``value``, for errors."""
+    return override(name, flag(name, what, value))
+
+
 @contextmanager
 def _overridden(switches: dict[str, Any]) -> Iterator[None]:
     local = vars(config)
@@ -355,7 +361,7 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     ...     pnp.ones(2).dtype
     dtype('float64')
     """
-    return override("enable_x64", bool(new_val))
+    return _switched("enable_x64", "new_val", new_val)
 
 
 def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
@@ -417,7 +423,7 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which random bits are laid out so that each can be computed independently."""
-    return override("threefry_partitionable", bool(new_val))
+    return _switched("threefry_partitionable", "new_val", new_val)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
@@ -429,7 +435,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     ...     print(jit(lambda x: x + 1 if x > 0 else x)(1.0))
     2.0
     """
-    return override("disable_jit", bool(disable))
+    return _switched("disable_jit", "disable", disable)
 
 
 def default_device(new_val: object) -> AbstractContextManager[None]:
@@ -445,12 +451,12 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
-    return override("debug_nans", bool(new_val))
+    return _switched("debug_nans", "new_val", new_val)
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which an operation that returns an infinity raises ``FloatingPointError`` with its name and line."""
-    return override("debug_infs", bool(new_val))
+    return _switched("debug_infs", "new_val", new_val)
 
 
 def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
@@ -472,12 +478,12 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
         ...
     pullback.core.errors.OutOfBoundsError: index 7 is out of bounds for axis 0 with size 4, in x[7] ...
     """
-    return override("check_indices", bool(new_val))
+    return _switched("check_indices", "new_val", new_val)
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which an index out of range is an error if it is a Python constant; see :func:`check_indices`."""
-    return override("check_static_indices", bool(new_val))
+    return _switched("check_static_indices", "new_val", new_val)
 
 
 def masked_zeros(new_val: bool = True) -> Any:
@@ -495,7 +501,7 @@ def masked_zeros(new_val: bool = True) -> Any:
     ...     print(pullback.grad(f)(0.0))
     0.0
     """
-    return override("masked_zeros", bool(new_val))
+    return _switched("masked_zeros", "new_val", new_val)
 
 
 def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
@@ -512,7 +518,7 @@ def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
     ...     print(f(0.0))
     0.0
     """
-    return override("check_custom_rules", bool(new_val))
+    return _switched("check_custom_rules", "new_val", new_val)
 
 
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
@@ -525,7 +531,7 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
     ...     print(pullback.jit(lambda x: x + 1)(1.0))
     2.0
     """
-    return override("enable_checks", bool(new_val))
+    return _switched("enable_checks", "new_val", new_val)
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
@@ -542,7 +548,7 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
         ...
     pullback.core.errors.UnexpectedTracerError: Leaked tracer: ...
     """
-    return override("check_tracer_leaks", bool(new_val))
+    return _switched("check_tracer_leaks", "new_val", new_val)
 
 
 def checking_leaks() -> AbstractContextManager[None]:
@@ -564,7 +570,7 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     pullback.core.errors.KeyReuseError: random.uniform takes a key that was used before, by random.normal, at
     ...
     """
-    return override("debug_key_reuse", bool(new_val))
+    return _switched("debug_key_reuse", "new_val", new_val)
 
 
 def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
@@ -596,7 +602,7 @@ def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
     ...     pullback.dtypes.issubdtype(pullback.random.PRNGKey(0).dtype, pullback.dtypes.prng_key)
     True
     """
-    return override("enable_custom_prng", bool(new_val))
+    return _switched("enable_custom_prng", "new_val", new_val)
 
 
 def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
@@ -658,7 +664,7 @@ def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None
 
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
-    return override("explain_cache_misses", bool(new_val))
+    return _switched("explain_cache_misses", "new_val", new_val)
 
 
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
@@ -671,12 +677,12 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
         ...
     pullback.core.errors.TracingForbiddenError: jit of <lambda> at ... would be traced ...
     """
-    return override("no_tracing", bool(new_val))
+    return _switched("no_tracing", "new_val", new_val)
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which each compilation is logged: how long its phases took, and why the cache had no program."""
-    return override("log_compiles", bool(new_val))
+    return _switched("log_compiles", "new_val", new_val)
 
 
 def tiered(new_val: str) -> AbstractContextManager[None]:
@@ -707,4 +713,4 @@ def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
     ...     config.compile_progress
     False
     """
-    return override("compile_progress", bool(new_val))
+    return _switched("compile_progress", "new_val", new_val)

@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag
 from pullback.core.config import config, observe
 from pullback.core.errors import (
     ArgumentError,
@@ -133,7 +134,10 @@ def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
 
     @wraps(compute)
     def look_up(dtype: Any) -> _T:
-        return table[dtype]
+        try:
+            return table[dtype]
+        except TypeError:
+            return compute(_parse(dtype))  # which says what is wrong with what has no hash
 
     return look_up
 
@@ -316,8 +320,8 @@ def _parse(dtype: Any) -> DType:
         return _parse(own)
     try:
         parsed: DType = np.dtype(dtype)
-    except (TypeError, ValueError) as error:
-        raise DtypeError(f"there is no dtype {dtype!r}; {_VOCABULARY}") from error
+    except (TypeError, ValueError):
+        raise DtypeError(f"there is no dtype {dtype!r}; {_VOCABULARY}") from None
     return parsed
 
 
@@ -653,8 +657,9 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
     >>> result_type(np.ones(3, "int8"), 2), result_type("int8", 2.0, return_weak_type_flag=True)
     (dtype('int8'), (dtype('float32'), True))
     """
+    return_weak_type_flag = flag("result_type", "return_weak_type_flag", return_weak_type_flag)
     if not args:
-        raise ValueError("result_type needs at least one value or dtype, got none")
+        raise ArgumentError("result_type needs at least one value or dtype, got none")
     operands = tuple([_as_operand(argument) for argument in args])
     dtype, weak = _promote(operands, _has_wide() if _ever_allowed else config.enable_x64, config.numpy_dtype_promotion)
     return (dtype, weak) if return_weak_type_flag else dtype

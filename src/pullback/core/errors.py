@@ -21,6 +21,8 @@ PullbackError
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
 │   └── AxisError (IndexError)               an axis that an array does not have
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
+├── ScalarError (TypeError)                  an array with axes where Python wants a number
+├── TruthValueError (ValueError)             the truth value of an array of several elements
 ├── UnboundAxisNameError (NameError)         a named axis that is not in scope
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
@@ -72,6 +74,7 @@ PullbackError
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
+├── IntegerRangeError (OverflowError)        a Python integer that a dtype does not hold
 ├── IndexRangeError (OverflowError, ValueError)     an axis too long for the dtype of indices
 ├── CallbackError (ValueError, NotImplementedError)   an invalid call of a Python function from a program
 ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, under debug_nans or debug_infs
@@ -194,6 +197,14 @@ class ShapeError(PullbackError, TypeError, ValueError):
 
 class AxisError(ShapeError, IndexError):
     """An axis that an array does not have; the array API standard wants an IndexError, and JAX raises a ValueError."""
+
+
+class ScalarError(PullbackError, TypeError):
+    """An array with axes, or of another dtype, where Python wants a number; or one without axes for a sequence."""
+
+
+class TruthValueError(PullbackError, ValueError):
+    """The truth value of an array of several elements, or of none."""
 
 
 class ArgumentError(PullbackError, TypeError, ValueError):
@@ -411,6 +422,10 @@ class TransferGuardError(JaxRuntimeError):
 
 class DeletedArrayError(PullbackError, RuntimeError):
     """An array was used after its memory had been donated or deleted."""
+
+
+class IntegerRangeError(PullbackError, OverflowError):
+    """A Python integer that no integer dtype, or not the wanted one, holds."""
 
 
 class IndexRangeError(PullbackError, OverflowError, ValueError):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.array import resolve_weak_scalars, typeof
-from pullback.core.errors import AllocationError, MissingRuleError, PullbackError
+from pullback.core.errors import AllocationError, IntegerRangeError, MissingRuleError, PullbackError
+from pullback.core.source import called
 
 
 def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> MissingRuleError:
@@ -44,6 +45,8 @@ def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[
             primitive.abstract_eval_rule(*resolve_weak_scalars([typeof(x) for x in args], args), **params)
         except Exception as better:
             return better.with_traceback(None)
+    if isinstance(error, OverflowError):
+        return IntegerRangeError(f"{called() or primitive.name}: {error}")
     return error
 
 

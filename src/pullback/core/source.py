@@ -100,6 +100,44 @@ def here() -> Location | None:
     return None
 
 
+def called() -> str:
+    """Return the name of the library function that the user called, as in ``roll``; empty if it is not known.
+
+    It is for errors of what many functions share, for which the frames on the stack are searched.
+    """
+    name, frame = "", sys._getframe(1).f_back
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith(_FUNCTIONS):
+            own = _name_of_running(frame)
+            name = own if own.isidentifier() and own[0] != "_" else name
+        frame = frame.f_back
+    return name
+
+
+def _name_of_running(frame: FrameType) -> str:
+    """Return the name of the function that a frame runs.
+
+    Functions that others make share their code, and each has its name in the variable ``name``.
+    """
+    own = frame.f_code.co_name
+    found: Any = frame.f_globals.get(own)
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    if getattr(found, "__code__", None) is not frame.f_code:
+        own = frame.f_locals.get("name", "")
+    return own if isinstance(own, str) else ""
+
+
+def by_name(message: str) -> str:
+    """Put the name of the library function that the user called in front of a message."""
+    name = called()
+    return f"{name}: {message}" if name else message
+
+
+_FUNCTIONS = tuple(f"{_ROOT}{room}{os.sep}" for room in ("numpy", "lax", "nn", "random", "scipy"))
+"""Where the library functions are that users call."""
+
+
 def is_formatting() -> bool:
     """Whether the caller's caller evaluates ``text % values``, which converts a number to Python only to print it."""
     frame = sys._getframe(2)
@@ -256,17 +294,26 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def hide_internal_frames(error: Exception) -> None:
+def hide_internal_frames(error: BaseException) -> None:
     """Remove Pullback's own frames from the traceback of an error that propagates to the user.
 
     The traceback of a PullbackError then ends at the user's line. Any other error keeps the innermost frame, where it
-    was raised. All frames stay if the switch ``traceback_filtering`` is ``"off"``.
+    was raised. A cause that no frame of the user's is in, such as NumPy's error, is left out; others are shown in the
+    same way. All frames stay if the switch ``traceback_filtering`` is ``"off"``.
     """
-    if config.traceback_filtering != "off":
-        ours = isinstance(error, PullbackError)
-        error.__traceback__ = _without_internal_frames(error.__traceback__, ours)
-        while ours and error.__context__ is not None and _is_all_internal(error.__context__.__traceback__):
-            error.__context__ = error.__context__.__context__  # NumPy's error, which ours replaces
+    if config.traceback_filtering == "off":
+        return
+    ours = isinstance(error, PullbackError)
+    error.__traceback__ = _without_internal_frames(error.__traceback__, ours)
+    while ours and error.__context__ is not None and _is_all_internal(error.__context__.__traceback__):
+        error.__context__ = error.__context__.__context__  # NumPy's error, which ours replaces
+    cause = error.__cause__
+    if cause is None or cause.__traceback__ is None:
+        return
+    if ours and _is_all_internal(cause.__traceback__):
+        error.__cause__ = None
+    else:
+        cause.__traceback__ = _without_internal_frames(cause.__traceback__, isinstance(cause, PullbackError))
 
 
 @provides

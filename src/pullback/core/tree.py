@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.core import tree_nodes as nodes
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, quote, require_function, typed
 from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
+from pullback.core.source import hide_internal_frames
 from pullback.core.tree_nodes import NAMESPACE, keyed_children, native_flatten, optree
 from pullback.core.tree_nodes import DictKey as DictKey
 from pullback.core.tree_nodes import FlattenedIndexKey as FlattenedIndexKey
@@ -104,7 +106,15 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
             else:
                 keys, treedef = _of_names(tuple(tree))
                 return [tree[key] for key in keys], treedef
-    flat, treedef = native_flatten()(tree, is_leaf, False, NAMESPACE)
+    if is_leaf is not None:
+        require_function("tree.flatten", "is_leaf", is_leaf)
+    try:
+        flat, treedef = native_flatten()(tree, is_leaf, False, NAMESPACE)
+    except RuntimeError as error:
+        if is_leaf is None or "cast" not in str(error):
+            raise
+        decide = is_leaf  # which returned no bool
+        flat, treedef = native_flatten()(tree, lambda node: bool(decide(node)), False, NAMESPACE)
     return flat, _sorted(treedef)
 
 
@@ -183,6 +193,11 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """
     try:
         return treedef.unflatten(leaves)
+    except (AttributeError, TypeError) as error:
+        _require_treedef("tree.unflatten: treedef", treedef)
+        if not hasattr(leaves, "__iter__"):
+            raise ArgumentError(f"tree.unflatten: leaves must be a sequence, got {quote(leaves)}") from error
+        raise
     except ValueError as error:
         if isinstance(leaves, (list, tuple)) and len(leaves) != treedef.num_leaves:
             raise ArgumentError(
@@ -242,13 +257,19 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
     {'a': 11, 'b': (22, 33)}
     """
-    if is_leaf is None and type(tree) in leaf_types:
-        return f(tree, *rest)
-    flat, treedef = flatten(tree, is_leaf)
-    if not rest:
-        return treedef.unflatten([f(leaf) for leaf in flat])
-    columns = [_flatten_up_to(treedef, tree, other, is_leaf, "the trees disagree") for other in rest]
-    return treedef.unflatten([f(*row) for row in zip(flat, *columns)])
+    if not callable(f):
+        require_function("tree.map", "f", f)
+    try:
+        if is_leaf is None and type(tree) in leaf_types:
+            return f(tree, *rest)
+        flat, treedef = flatten(tree, is_leaf)
+        if not rest:
+            return treedef.unflatten([f(leaf) for leaf in flat])
+        columns = [_flatten_up_to(treedef, tree, other, is_leaf, "the trees disagree") for other in rest]
+        return treedef.unflatten([f(*row) for row in zip(flat, *columns)])
+    except Exception as error:
+        hide_internal_frames(error)
+        raise
 
 
 def reduce(
@@ -289,6 +310,7 @@ def reduce_associative(
     >>> reduce_associative(lambda a, b: f"({a}{b})", ["a", "b", "c", "d"])
     '((ab)(cd))'
     """
+    require_function("tree.reduce_associative", "operation", operation)
     flat = leaves(tree, is_leaf)
     if not flat:
         if identity is _MISSING:
@@ -328,6 +350,9 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
     """
+    _require_treedef("tree.transpose: outer_treedef", outer_treedef)
+    if inner_treedef is not None:
+        _require_treedef("tree.transpose: inner_treedef", inner_treedef)
     outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
     subtrees = _flatten_up_to(
         outer_treedef, outline, pytree_to_transpose, None, "the tree does not have the outer structure"
@@ -403,13 +428,13 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
     """
     try:
         return treedef.flatten_up_to(other)
-    except ValueError as error:
+    except ValueError:
         where = _first_disagreement(tree, other, is_leaf, ())
         if where is None:
             raise
         path, expected, got = where
         location = f"at {keystr(path)}" if path else "at the root"
-        raise ArgumentError(f"{message}: {location}, expected {expected}, got {got}") from error
+        raise ArgumentError(f"{message}: {location}, expected {expected}, got {got}") from None
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
@@ -479,6 +504,9 @@ def flatten_with_path(
     >>> flatten_with_path({"a": (1, 2)})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1), ((DictKey(key='a'), SequenceKey(idx=1)), 2)]
     """
+    is_leaf_takes_path = flag("flatten_with_path", "is_leaf_takes_path", is_leaf_takes_path)
+    if is_leaf is not None:
+        require_function("flatten_with_path", "is_leaf", is_leaf)
     found: list[tuple[KeyPath, Any]] = []
     decisions: list[bool] = []
 
@@ -512,6 +540,7 @@ def leaves_with_path(
     >>> leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
     """
+    is_leaf_takes_path = flag("leaves_with_path", "is_leaf_takes_path", is_leaf_takes_path)
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -537,6 +566,7 @@ def map_with_path(
     >>> map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": (1, 2)})
     {'a': ("['a'][0]=1", "['a'][1]=2")}
     """
+    require_function("map_with_path", "f", f)
     found, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     outline = treedef.unflatten([0] * len(found))
     columns = [_flatten_up_to(treedef, outline, other, None, "the trees disagree") for other in rest]
@@ -552,7 +582,14 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
     (True, False)
     """
+    _require_treedef("treedef_is_leaf", treedef)
     return treedef.num_nodes == 1
+
+
+def _require_treedef(what: str, treedef: Any) -> None:
+    """Raise unless an argument is the structure of a tree."""
+    if not hasattr(treedef, "num_leaves"):
+        raise ArgumentError(f"{what} must be the structure of a tree, got {typed(treedef)}")
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -561,6 +598,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     >>> len(treedef_children(structure((1, [2, 3]))))
     2
     """
+    _require_treedef("treedef_children", treedef)
     return treedef.children()
 
 
@@ -570,7 +608,10 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([structure(1), structure([2])]) == structure((1, [2]))
     True
     """
-    treedef: PyTreeDef = optree().treespec_tuple(list(treedefs), namespace=NAMESPACE)
+    found = list(treedefs) if hasattr(treedefs, "__iter__") else [treedefs]
+    for one in found:
+        _require_treedef("treedef_tuple", one)
+    treedef: PyTreeDef = optree().treespec_tuple(found, namespace=NAMESPACE)
     return treedef
 
 

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, quote, typed
+from pullback.core.errors import ArgumentError
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
 from pullback.core.runtime import runtime
@@ -127,6 +129,9 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     >>> keystr(path), keystr(path, simple=True, separator="/")
     ("['a'][0].x", 'a/0/x')
     """
+    simple = flag("keystr", "simple", simple)
+    if not isinstance(separator, str) or not isinstance(keys, (list, tuple)):
+        raise ArgumentError(f"keystr takes a path, and a text as separator, got {quote(keys)} and {quote(separator)}")
     if not simple:
         return separator.join(map(str, keys))
     return separator.join(str(key._value if isinstance(key, _Key) else key) for key in keys)
@@ -260,8 +265,7 @@ def register_pytree_node(
     >>> tree.leaves({"a": Interval(1, 2)})
     [1, 2]
     """
-    if not isinstance(nodetype, type):
-        raise TypeError(f"expected a class to register as a node of trees, got {nodetype!r}")
+    _a_class("register_pytree_node", nodetype)
     with _registry_lock:
         if nodetype in _nodes or nodetype in _BUILTIN_NODES:
             raise ValueError(f"{nodetype.__qualname__} is registered as a node of trees already")
@@ -303,7 +307,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     >>> tree.tree_map(lambda x: 10 * x, Pair(1, 2)).b
     20
     """
-    methods: Any = cls
+    methods = _a_class("register_pytree_node_class", cls)
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), methods.tree_unflatten)
     return cls
 
@@ -340,7 +344,9 @@ def register_pytree_with_keys(
         keyed, aux = flatten_with_keys(node)
         return [child for _, child in keyed], aux
 
-    register_pytree_node(nodetype, flatten_func or flatten_without_keys, unflatten_func, flatten_with_keys)
+    register_pytree_node(
+        nodetype, flatten_without_keys if flatten_func is None else flatten_func, unflatten_func, flatten_with_keys
+    )
 
 
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
@@ -375,7 +381,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """
     flatten_func = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     with_keys = operator.methodcaller("tree_flatten_with_keys")
-    methods: Any = cls
+    methods = _a_class("register_pytree_with_keys_class", cls)
     register_pytree_with_keys(cls, with_keys, methods.tree_unflatten, flatten_func)
     return cls
 
@@ -452,6 +458,13 @@ def register_dataclass(
     return nodetype
 
 
+def _a_class(name: str, cls: Any) -> Any:
+    """Return an argument that is a class; ``name`` is the function that takes it."""
+    if isinstance(cls, type):
+        return cls
+    raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
+
+
 def _attributes(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) == 1:
         return lambda node: (getattr(node, names[0]),)
@@ -470,6 +483,7 @@ def _dataclass_fields(
     """
     import dataclasses
 
+    _a_class("register_dataclass", nodetype)
     name = nodetype.__qualname__
     is_dataclass = dataclasses.is_dataclass(nodetype)
     if (data_fields is None) != (meta_fields is None):
@@ -550,6 +564,7 @@ def is_tree_node(typ: type) -> bool:
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
     """
+    _a_class("is_tree_node", typ)
     return typ in _BUILTIN_NODES or typ in _nodes or bool(optree().is_namedtuple_class(typ))
 
 

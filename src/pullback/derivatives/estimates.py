@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pullback.numpy as pnp
 from pullback import random
 from pullback.control.scan import scan
+from pullback.core.arguments import is_listed
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import quoted
 from pullback.derivatives.products import CurvatureOperator, hessian_operator
@@ -178,7 +179,7 @@ def check_count(name: str, what: str, count: Any, least: int) -> int:
 
 
 def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: str, chunk_size: int | None) -> Estimate:
-    if method not in METHODS:
+    if not is_listed(method, METHODS):
         raise ArgumentError(f"{name}: method must be one of {METHODS}, got {quoted(method)}")
     check_count(name, "samples", samples, 2 if method == "hutchinson" else 4)
     check_chunk_size(chunk_size, name)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from pullback.core import source, tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, PreaccumulationError
@@ -67,7 +68,7 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
     [48, 1]
     """
     check_callable(fun, "preaccumulate")
-    if order not in ORDERS:
+    if not is_listed(order, ORDERS):
         raise ArgumentError(f"preaccumulate of {name_of(fun)}: order must be one of {', '.join(ORDERS)}, got {order!r}")
     maker = partial(preaccumulate, order=order)
     return cast(F, Transformed(fun, lambda args, kwargs: _results(fun, order, args, kwargs), maker))

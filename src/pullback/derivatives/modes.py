@@ -8,6 +8,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.control import scan
 from pullback.core import dtypes, tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.core.naming import quoted
@@ -134,7 +135,7 @@ def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
     """
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
-    if method not in METHODS:
+    if not is_listed(method, METHODS):
         raise ArgumentError(f"{name}: method must be one of {METHODS}, got {quoted(method)}")
     return bool(method == "basis")
 

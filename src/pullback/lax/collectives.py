@@ -15,10 +15,12 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.annotations import AxisName
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.lax.arguments import ints
 from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise
 from pullback.primitives.arrays import shapes
@@ -235,7 +237,8 @@ def all_gather(
     [[1. 3.]
      [1. 3.]]
     """
-    if to != "varying":
+    tiled = flag("lax.all_gather", "tiled", tiled)
+    if not is_listed(to, ("varying",)):
         raise UnsupportedArgumentError(f"lax.all_gather: the result is of the kind to='varying', got to={to!r}")
     names = axis_names(axis_name, "lax.all_gather")
     groups = _groups("all_gather", names, axis_index_groups, True)
@@ -296,6 +299,7 @@ def psum_scatter(
     >>> print(pullback.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [4. 6.]
     """
+    tiled = flag("lax.psum_scatter", "tiled", tiled)
     names = axis_names(axis_name, "lax.psum_scatter")
     groups = _groups("psum_scatter", names, axis_index_groups, True)
 
@@ -451,7 +455,7 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     [2 0 1]
     """
     size = size_of(axis_names(axis_name, "lax.pshuffle"))
-    if sorted(perm) != list(range(size)):
+    if sorted(ints(perm)) != list(range(size)):
         raise ArgumentError(f"lax.pshuffle: perm must be a permutation of 0 to {size - 1}, got {perm!r}")
     return ppermute(x, axis_name, [(source, target) for target, source in enumerate(perm)])
 
@@ -607,6 +611,6 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     >>> print(pullback.vmap(lambda x: pcast(2.0, "i", to="varying") * x, axis_name="i")(pnp.arange(3.0)))
     [0. 2. 4.]
     """
-    if to != "varying":
+    if not is_listed(to, ("varying",)):
         raise ArgumentError(f"lax.pcast: to must be 'varying', got {to!r}: psum or pmean returns what does not vary")
     return pvary(x, axis_name)

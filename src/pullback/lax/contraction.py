@@ -16,6 +16,7 @@ from pullback.lax.precision import DotAlgorithm
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg import contraction
+from pullback.primitives.linalg.contraction import pairs_of_axes
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
 
@@ -52,7 +53,7 @@ def dot_general(
     (2, 3, 5)
     """
     x, y = array_operand("dot_general", lhs), array_operand("dot_general", rhs)
-    (xc, yc), (xb, yb) = dimension_numbers
+    (xc, yc), (xb, yb) = pairs_of_axes("dot_general", dimension_numbers)
     numbers = ((ints(xc), ints(yc)), (ints(xb), ints(yb)))
     algorithm = precisions.algorithm_of("dot_general", precision)
     out = _contracted(x, y, numbers, algorithm, preferred_element_type)
@@ -179,7 +180,7 @@ def scaled_dot(
             )
         batch = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
-    (xc, yc), _ = dimension_numbers
+    (xc, yc), _ = pairs_of_axes("scaled_dot", dimension_numbers)
     total = dtypes.requested_dtype(
         "bfloat16" if preferred_element_type is None else preferred_element_type, "scaled_dot"
     )

@@ -10,6 +10,7 @@ from typing import Any
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.config import PRECISIONS
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
@@ -57,6 +58,7 @@ def conv_dimension_numbers(
     >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 5), ("NHWC", "HWIO", "NHWC"))
     ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
+    lhs_shape, rhs_shape = ints(lhs_shape), ints(rhs_shape)
     rank = len(lhs_shape)
     if rank < 2 or len(rhs_shape) != rank:
         raise ShapeError(
@@ -391,8 +393,7 @@ def conv_transpose(
     >>> lax.conv_transpose(pnp.ones((1, 4, 4, 2)), pnp.ones((3, 3, 2, 5)), (2, 2), "SAME").shape
     (1, 8, 8, 5)
     """
-    name = "conv_transpose"
-    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    x, y = array_operand(name := "conv_transpose", lhs), array_operand(name, rhs)
     rank = len(x.shape)
     if dimension_numbers is None:
         if not 2 <= rank <= 5:
@@ -404,8 +405,9 @@ def conv_transpose(
     specs = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     window = [y.shape[a] for a in specs.rhs_spec[2:]]
     strides, step = ints(strides), _spatial(rhs_dilation, len(window))
-    pairs = _padding_of_transpose(window, strides, step, padding, use_consistent_padding)
-    if transpose_kernel:
+    consistent = flag(name, "use_consistent_padding", use_consistent_padding)
+    pairs = _padding_of_transpose(window, strides, step, padding, consistent)
+    if flag(name, "transpose_kernel", transpose_kernel):
         o, i, *space_axes = specs.rhs_spec
         order = list(range(rank))
         order[o], order[i] = i, o

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.lax.arguments import ints, whole
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
@@ -101,8 +102,8 @@ def _range(name: str, subset: Any, size: int) -> tuple[int, int]:
     if subset is None:
         return 0, size
     try:
-        first, end = (operator.index(i) for i in subset)
-    except (TypeError, ValueError):
+        first, end = ints(subset)
+    except ValueError:
         raise ArgumentError(f"linalg.{name}: subset_by_index must be two integers, got {subset!r}") from None
     if not 0 <= first <= end <= size:
         raise ArgumentError(
@@ -161,6 +162,9 @@ def eigh(
     >>> print(w.round(4))
     [1. 3.]
     """
+    sort_eigenvalues = flag("lax.linalg.eigh", "sort_eigenvalues", sort_eigenvalues)
+    symmetrize_input = flag("lax.linalg.eigh", "symmetrize_input", symmetrize_input)
+    lower = flag("lax.linalg.eigh", "lower", lower)
     _choice("eigh", "implementation", EighImplementation, implementation, (EighImplementation.QR,))
     x = array_operand("linalg.eigh", x)
     eigh_p.abstract_eval_rule(linalg.typeof(x), vectors=True)  # type: ignore[misc]
@@ -214,8 +218,10 @@ def eig(
     >>> print(w)
     [1.+0.j 2.+0.j]
     """
+    enable_eigvec_derivs = flag("lax.linalg.eig", "enable_eigvec_derivs", enable_eigvec_derivs)
     _choice("eig", "implementation", EigImplementation, implementation, (EigImplementation.LAPACK,))
-    left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
+    left = flag("lax.linalg.eig", "compute_left_eigenvectors", compute_left_eigenvectors)
+    right = flag("lax.linalg.eig", "compute_right_eigenvectors", compute_right_eigenvectors)
     out: list[Any] = bind(eig_p, array_operand("linalg.eig", x), left=left, right=right)
     return out
 
@@ -292,7 +298,8 @@ def svd(
     kind = SvdAlgorithm
     method = _choice("svd", "algorithm", kind, algorithm, (kind.DEFAULT, kind.DIVIDE_AND_CONQUER, kind.QR))
     x = array_operand("linalg.svd", x)
-    full, vectors = bool(full_matrices) and bool(compute_uv), bool(compute_uv)
+    vectors = flag("lax.linalg.svd", "compute_uv", compute_uv)
+    full = flag("lax.linalg.svd", "full_matrices", full_matrices) and vectors
     params = {"full_matrices": full, "vectors": vectors, "by_qr": method is kind.QR}
     svd_p.abstract_eval_rule(linalg.typeof(x), **params)  # type: ignore[misc]
     size = min(x.shape[-2:])
@@ -345,11 +352,12 @@ def qdwh(
      [1. 0.]] [[1. 0.]
      [0. 2.]]
     """
+    is_hermitian = flag("lax.linalg.qdwh", "is_hermitian", is_hermitian)
     x = array_operand("linalg.qdwh", x)
     if len(x.shape) != 2:
         raise ShapeError(f"linalg.qdwh takes a matrix, got shape {x.shape}")
     m, n = x.shape
-    rows, columns = (m, n) if dynamic_shape is None else (operator.index(i) for i in dynamic_shape)
+    rows, columns = (m, n) if dynamic_shape is None else (*ints(dynamic_shape), -1, -1)[:2]
     if not (0 <= rows <= m and 0 <= columns <= n):
         raise ArgumentError(f"linalg.qdwh: dynamic_shape must be at most the shape {x.shape}, got {dynamic_shape!r}")
     inner = upper_left(x, rows, columns)
@@ -401,8 +409,10 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
     [[5. 7.]
      [0. 1.]]
     """
+    pivoting = flag("lax.linalg.qr", "pivoting", pivoting)
+    full_matrices = flag("lax.linalg.qr", "full_matrices", full_matrices)
     x = array_operand("linalg.qr", x)
-    return tuple(bind(qr_p, x, full_matrices=bool(full_matrices), pivoting=bool(pivoting)))
+    return tuple(bind(qr_p, x, full_matrices=full_matrices, pivoting=pivoting))
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -453,9 +463,9 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     [[-3.]
      [ 4.]]
     """
+    transpose = flag("lax.linalg.ormqr", "transpose", transpose)
     a, taus, c = (array_operand("linalg.ormqr", x) for x in (a, taus, c))
-    transpose = bool(transpose)
-    if left:
+    if flag("lax.linalg.ormqr", "left", left):
         return bind(ormqr_p, a, taus, c, transpose=transpose)
     # C Q is the adjoint of Q* C*.
     turned = linalg.adjoint(c) if len(c.shape) > 1 else c
@@ -496,12 +506,13 @@ def schur(
     [[1. 2.]
      [0. 3.]]
     """
-    if sort_eig_vals or select_callable is not None:
+    if flag("lax.linalg.schur", "sort_eig_vals", sort_eig_vals) or select_callable is not None:
         raise UnsupportedArgumentError(
             "linalg.schur: eigenvalues are not sorted by a function of Python, which compiled code could not call; "
             "leave out sort_eig_vals and select_callable"
         )
-    return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=bool(compute_schur_vectors)))
+    vectors = flag("lax.linalg.schur", "compute_schur_vectors", compute_schur_vectors)
+    return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=vectors))
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
@@ -551,7 +562,8 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     >>> print(d, e)
     [2. 3.] [1.]
     """
-    reflections, d, e, taus = bind(tridiagonal_p, array_operand("linalg.tridiagonal", a), lower=bool(lower))
+    lower = flag("lax.linalg.tridiagonal", "lower", lower)
+    reflections, d, e, taus = bind(tridiagonal_p, array_operand("linalg.tridiagonal", a), lower=lower)
     return reflections, d, e, taus
 
 
@@ -583,7 +595,7 @@ def tridiagonal_solve(
      [1.]]
     """
     operands = [array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)]
-    if perturb_singular:
+    if flag("lax.linalg.tridiagonal_solve", "perturb_singular", perturb_singular):
         from pullback.lax import perturbed_tridiagonal
 
         eval_shape(lambda *xs: bind(tridiagonal_solve_p, *xs), *operands)  # checks the operands
@@ -641,6 +653,7 @@ def symmetric_product(
     [[3. 4.]
      [4. 9.]]
     """
+    symmetrize_output = flag("lax.linalg.symmetric_product", "symmetrize_output", symmetrize_output)
     a, c = (array_operand("linalg.symmetric_product", x) for x in (a_matrix, c_matrix))
     linalg.same_dtype("symmetric_product", [linalg.typeof(a), linalg.typeof(c)])
     check_dtype("lax.linalg.symmetric_product", INEXACT, a.dtype)
@@ -684,6 +697,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     [[2. 0.]
      [1. 2.]]
     """
+    symmetrize_input = flag("lax.linalg.cholesky", "symmetrize_input", symmetrize_input)
     return linalg.factor(array_operand("linalg.cholesky", x), symmetrize_input)
 
 
@@ -722,14 +736,14 @@ def triangular_solve(
     >>> print(lax.linalg.triangular_solve(a, pnp.array([2.0, 3.0]), left_side=True, lower=True))
     [1. 2.]
     """
+    flags = {
+        "left_side": left_side, "lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a,
+        "unit_diagonal": unit_diagonal,
+    }  # fmt: skip
     return linalg.solve_triangular(
         array_operand("linalg.triangular_solve", a),
         array_operand("linalg.triangular_solve", b),
-        left_side=left_side,
-        lower=lower,
-        transpose_a=transpose_a,
-        conjugate_a=conjugate_a,
-        unit_diagonal=unit_diagonal,
+        **{what: flag("lax.linalg.triangular_solve", what, value) for what, value in flags.items()},
     )
 
 
@@ -782,5 +796,5 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     [2 0 1]
     """
     name = "linalg.lu_pivots_to_permutation"
-    size = operator.index(permutation_size)
+    size = whole(name, "permutation_size", permutation_size)
     return bind(lu_pivots_to_permutation_p, array_operand(name, pivots), permutation_size=size)

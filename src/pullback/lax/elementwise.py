@@ -15,11 +15,13 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import is_listed, typed
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, typeof
 from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
+from pullback.lax.arguments import whole
 from pullback.numpy.views import view
 from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
@@ -259,6 +261,8 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     """
     x = array_operand("round", x)
     check_dtype("round", FLOAT, x.dtype)
+    if not is_listed(rounding_method, (*RoundingMethod, *(method.value for method in RoundingMethod))):
+        raise ArgumentError(f"lax.round: rounding_method must be a RoundingMethod, got {typed(rounding_method)}")
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return bind(ops.round_p, x)
     size = ops.abs(x)
@@ -425,6 +429,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     >>> print(lax.reduce_precision(3.14159, exponent_bits=5, mantissa_bits=4))
     3.125
     """
-    counts = [operator.index(n) for n in (exponent_bits, mantissa_bits)]
+    bit_counts = (("exponent_bits", exponent_bits), ("mantissa_bits", mantissa_bits))
+    counts = [whole("reduce_precision", what, n) for what, n in bit_counts]
     x = array_operand("reduce_precision", operand)
     return bind(bits.reduce_precision_p, x, exponent_bits=counts[0], mantissa_bits=counts[1])

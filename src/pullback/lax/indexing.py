@@ -10,12 +10,13 @@ import numpy as np
 
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
+from pullback.core.arguments import flag, quote
 from pullback.core.array import Array, ArrayImpl, ArrayLike, scalar_array
 from pullback.core.docs import describe
-from pullback.core.errors import ShapeError
+from pullback.core.errors import IntegerRangeError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
-from pullback.lax.arguments import axis_position, ints
+from pullback.lax.arguments import axis_position, ints, whole
 from pullback.lax.reductions import reduce_max
 from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
@@ -47,7 +48,9 @@ def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence
         raise ShapeError(
             f"lax.{name} of an array of shape {x.shape} needs {len(x.shape)} start indices, got {len(start_indices)}"
         )
-    may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else list(from_the_end)
+    may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else from_the_end
+    if not isinstance(may, (list, tuple)):
+        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {quote(may)}")
     if len(may) != len(x.shape):
         raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {from_the_end!r}")
     return [_from_the_end(name, i, n, wrap) for i, n, wrap in zip(start_indices, x.shape, may, strict=True)]
@@ -65,6 +68,8 @@ def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
         if index >= 0 and isinstance(i, Array) and i.dtype == np.int32:
             return i
         index = index + n if index < 0 else index
+        if not -(2**63) <= index < 2**63:
+            raise IntegerRangeError(f"lax.{name}: the start index {index} does not fit in 64 bits")
         return scalar_array(np.int32(index) if -(2**31) <= index < 2**31 else np.int64(index))
     if not may:
         return i
@@ -121,7 +126,7 @@ def dynamic_slice_in_dim(
     axis = axis_position("dynamic_slice_in_dim", axis, len(x.shape))
     starts: list[Any] = [0] * len(x.shape)
     sizes = list(x.shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    starts[axis], sizes[axis] = start_index, whole("dynamic_slice_in_dim", "slice_size", slice_size)
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
@@ -144,6 +149,7 @@ def dynamic_index_in_dim(
     >>> print(lax.dynamic_index_in_dim(pnp.arange(6), 2, keepdims=False))
     2
     """
+    keepdims = flag("lax.dynamic_index_in_dim", "keepdims", keepdims)
     part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
@@ -259,6 +265,8 @@ def gather(
     >>> print(lax.gather(pnp.array([[0, 1], [2, 3]]), pnp.array([[1]]), numbers, (1, 2)))
     [[2 3]]
     """
+    indices_are_sorted = flag("lax.gather", "indices_are_sorted", indices_are_sorted)
+    unique_indices = flag("lax.gather", "unique_indices", unique_indices)
     return indexing.gather(
         array_operand("gather", operand),
         array_operand("gather", start_indices),
@@ -362,6 +370,8 @@ def scatter_sub(
     >>> print(lax.scatter_sub(pnp.zeros(3), pnp.array([[1], [1]]), pnp.array([1.0, 2.0]), numbers))
     [ 0. -3.  0.]
     """
+    unique_indices = flag("lax.scatter_sub", "unique_indices", unique_indices)
+    indices_are_sorted = flag("lax.scatter_sub", "indices_are_sorted", indices_are_sorted)
     x, indices, lost = (array_operand("scatter_sub", a) for a in (operand, scatter_indices, updates))
     return scatter_add(
         x, indices, ops.neg(lost), dimension_numbers,
@@ -401,6 +411,8 @@ def scatter_apply(
     >>> print(lax.scatter_apply(pnp.ones(3), pnp.array([[1], [1]]), lambda x: 2 * x, numbers, update_shape=(2,)))
     [1. 4. 1.]
     """
+    unique_indices = flag("lax.scatter_apply", "unique_indices", unique_indices)
+    indices_are_sorted = flag("lax.scatter_apply", "indices_are_sorted", indices_are_sorted)
     x, indices = array_operand("scatter_apply", operand), array_operand("scatter_apply", scatter_indices)
     once = shapes.full(ints(update_shape), 1, np.dtype(np.int32))
     counts = scatter_add(

@@ -9,6 +9,7 @@ from typing import Any
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
+from pullback.core.arguments import quote
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.lax import precision as precisions
@@ -174,6 +175,10 @@ def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> 
         raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
     if not sizes.shape:
         raise ShapeError("lax.ragged_dot: group_sizes must have an axis, of the groups, got a scalar")
+    if not isinstance(numbers, RaggedDotDimensionNumbers):
+        raise ShapeError(
+            f"lax.ragged_dot_general: the dimension numbers must be RaggedDotDimensionNumbers, got {quote(numbers)}"
+        )
     ((lc, rc), (lb, rb)), where, groups = numbers._all()
     for axes, others in ((lc, rc), (lb, rb)):
         inside = all(0 <= i < len(x.shape) for i in axes) and all(0 <= i < len(y.shape) for i in others)

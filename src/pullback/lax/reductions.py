@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, overload
+
+import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dims import is_symbolic
 from pullback.core.docs import describe
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
-from pullback.lax.arguments import axis_position, ints
+from pullback.lax.arguments import axis_position, ints, whole
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import sorting
@@ -121,8 +123,8 @@ def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] 
         x = array_operand(name, operand)
         along = axis_position(name, axis, len(x.shape))
         if of_complex is not None and dtypes.is_complex(x.dtype):
-            return of_complex(x, along, bool(reverse))
-        return bind(primitive, x, axis=along, reverse=bool(reverse))
+            return of_complex(x, along, flag(name, "reverse", reverse))
+        return bind(primitive, x, axis=along, reverse=flag(name, "reverse", reverse))
 
     return describe(function, name, _OF_CUMULATIVE.format(what=what))
 
@@ -164,7 +166,8 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
     if not xs:
         raise ShapeError("lax.sort needs at least one operand")
     axis = axis_position("sort", dimension, len(xs[0].shape))
-    out = bind(sorting.sort_p, *xs, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
+    stable, keys = flag("sort", "is_stable", is_stable), whole("sort", "num_keys", num_keys)
+    out = bind(sorting.sort_p, *xs, dimension=axis, is_stable=stable, num_keys=keys)
     return tuple(out) if several else out[0]
 
 
@@ -185,6 +188,7 @@ def sort_key_val(
     >>> print(lax.sort_key_val(pnp.array([3, 1, 2]), pnp.array([30, 10, 20]))[1])
     [10 20 30]
     """
+    is_stable = flag("lax.sort_key_val", "is_stable", is_stable)
     ordered, carried = sort((keys, values), dimension, is_stable)
     return ordered, carried
 
@@ -209,7 +213,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a constant: sort all, and slice
         values, positions = bind(sorting.top_k_p, x, k=size, axis=axis)
         return slice_in_dim(values, 0, k, axis), slice_in_dim(positions, 0, k, axis)
-    values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis)
+    values, positions = bind(sorting.top_k_p, x, k=whole("top_k", "k", k), axis=axis)
     return values, positions
 
 
@@ -243,8 +247,9 @@ def approx_max_k(
     >>> print(*lax.approx_max_k(pnp.array([3.0, 1.0, 2.0]), 2))
     [3. 2.] [0 2]
     """
+    aggregate_to_topk = flag("lax.approx_max_k", "aggregate_to_topk", aggregate_to_topk)
     x, axis = _approximable("approx_max_k", operand, reduction_dimension, recall_target)
-    values, indices = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis)
+    values, indices = bind(sorting.top_k_p, x, k=whole("approx_max_k", "k", k), axis=axis)
     return values, indices
 
 
@@ -274,14 +279,15 @@ def approx_min_k(
     >>> print(*lax.approx_min_k(pnp.array([3.0, 1.0, 2.0]), 2))
     [1. 2.] [1 2]
     """
+    aggregate_to_topk = flag("lax.approx_min_k", "aggregate_to_topk", aggregate_to_topk)
     x, axis = _approximable("approx_min_k", operand, reduction_dimension, recall_target)
-    values, indices = bind(sorting.top_k_p, ops.neg(x), k=operator.index(k), axis=axis)
+    values, indices = bind(sorting.top_k_p, ops.neg(x), k=whole("approx_min_k", "k", k), axis=axis)
     return ops.neg(values), indices
 
 
 def _approximable(name: str, operand: Any, axis: int, recall_target: float) -> tuple[Any, int]:
     x = array_operand(name, operand)
     check_dtype(name, FLOAT, x.dtype)
-    if not 0 < recall_target <= 1:
+    if not isinstance(recall_target, (int, float, np.floating)) or not 0 < recall_target <= 1:
         raise ShapeError(f"lax.{name}: recall_target must be above 0 and at most 1, got {recall_target!r}")
     return x, axis_position(name, axis, len(x.shape))

@@ -13,13 +13,13 @@ import numpy as np
 from pullback.backends.devices.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag, quote
 from pullback.core.array import Array, ArrayImpl, ArrayLike, is_on_default_device
-from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
-from pullback.lax.arguments import axis_position, ints
+from pullback.lax.arguments import axis_position, ints, size, whole
 from pullback.lax.elementwise import converted
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
@@ -151,7 +151,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (3,)
     """
     x = array_operand("squeeze", array)
-    axes = tuple(axis_position("squeeze", d, len(x.shape)) for d in dimensions)
+    axes = tuple(axis_position("squeeze", d, len(x.shape)) for d in ints(dimensions))
     return bind(shapes.squeeze_p, x, dimensions=axes) if axes else x
 
 
@@ -164,7 +164,11 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (1, 3)
     """
     x = array_operand("expand_dims", array)
-    rank = len(x.shape) + len(dimensions)
+    try:
+        rank = len(x.shape) + len(dimensions)
+    except TypeError:
+        dimensions = ints(dimensions)
+        rank = len(x.shape) + len(dimensions)
     axes = {axis_position("expand_dims", d, rank) for d in dimensions}
     if len(axes) != len(dimensions):
         raise ShapeError(f"lax.expand_dims: repeated axis in {tuple(dimensions)}")
@@ -185,7 +189,9 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     (6, 4)
     """
     x = array_operand("collapse", operand)
-    start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(len(x.shape))
+    first = whole("collapse", "start_dimension", start_dimension)
+    last = None if stop_dimension is None else whole("collapse", "stop_dimension", stop_dimension)
+    start, stop, _ = builtins.slice(first, last).indices(len(x.shape))
     if stop < start:
         raise ShapeError(f"lax.collapse: axis {stop_dimension} is before axis {start_dimension} in shape {x.shape}")
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
@@ -200,6 +206,12 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     [3 2 1]
     """
     return bind(slicing.rev_p, array_operand("rev", operand), dimensions=ints(dimensions))
+
+
+def _triples(config: Any) -> tuple[Any, ...]:
+    if not hasattr(config, "__iter__"):
+        raise ShapeError(f"lax.pad: padding_config must be a sequence of triples of ints, got {quote(config)}")
+    return tuple(ints(c) for c in config)
 
 
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
@@ -219,7 +231,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     [0 1 0 2]
     """
     x, value = operands("pad", (array_operand("pad", operand), padding_value))
-    return bind(slicing.pad_p, x, value, padding_config=tuple(ints(c) for c in padding_config))
+    return bind(slicing.pad_p, x, value, padding_config=_triples(padding_config))
 
 
 def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
@@ -240,7 +252,7 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     arrays = [array_operand("concatenate", x) for x in operands]
     if not arrays:
         raise ShapeError("lax.concatenate needs at least one operand")
-    return bind(slicing.concatenate_p, *arrays, dimension=operator.index(dimension))
+    return bind(slicing.concatenate_p, *arrays, dimension=whole("concatenate", "dimension", dimension))
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
@@ -334,6 +346,18 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     return shapes.reshape(repeated, [n * c for n, c in zip(x.shape, counts, strict=True)])
 
 
+def _rank(name: str, rank: Any) -> int:
+    """Return a number of axes; raise if it is not an int, or more than any array has."""
+    found = whole(name, "rank", rank)
+    if found > MOST_AXES:
+        raise ShapeError(f"lax.{name}: arrays have at most {MOST_AXES} axes, got {quote(rank)}")
+    return found
+
+
+MOST_AXES = 1 << 16
+"""More axes than any program has."""
+
+
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with axes of size 1 in front, so that it has ``rank`` axes; unchanged if it has as many or more.
 
@@ -343,7 +367,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     (1, 3)
     """
     array = array_operand("broadcast_to_rank", x)
-    return shapes.expand_dims(array, range(operator.index(rank) - len(array.shape)))
+    return shapes.expand_dims(array, range(_rank("broadcast_to_rank", rank) - len(array.shape)))
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
@@ -491,7 +515,7 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
     >>> lax.empty((2, 3), "float32").shape
     (2, 3)
     """
-    sizes = ints(shape) if hasattr(shape, "__iter__") else (operator.index(shape),)
+    sizes = ints(shape) if hasattr(shape, "__iter__") else (whole("empty", "shape", shape),)
     return full(sizes, 0, dtype, sharding=out_sharding)
 
 
@@ -556,12 +580,12 @@ def slice_in_dim(
     rank = len(x.shape)
     axis = axis_position("slice_in_dim", axis, rank)
     n = x.shape[axis]
-    start = 0 if start_index is None else as_size(start_index)
-    limit = n if limit_index is None else as_size(limit_index)
+    start = 0 if start_index is None else size("slice_in_dim", "start_index", start_index)
+    limit = n if limit_index is None else size("slice_in_dim", "limit_index", limit_index)
     starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit
-    steps[axis] = operator.index(stride)
+    steps[axis] = whole("slice_in_dim", "stride", stride)
     return slice(x, starts, limits, steps)
 
 
@@ -579,9 +603,11 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     >>> print(lax.index_in_dim(pnp.arange(6), -1))
     [5]
     """
+    keepdims = flag("lax.index_in_dim", "keepdims", keepdims)
     x = array_operand("index_in_dim", operand)
     axis = axis_position("index_in_dim", axis, len(x.shape))
     n = x.shape[axis]
+    index = whole("index_in_dim", "index", index)
     if not -n <= index < n:
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
     row = slice_in_dim(x, index % n, index % n + 1, axis=axis)

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_scalar, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.jaxpr import Var
@@ -83,6 +84,7 @@ class _Reduction:
 
     def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:
         self.name, self.computation = f"lax.{name}", computation
+        require_function(self.name, "computation", computation)
         leaves, self.treedef = tree.flatten(operands)
         first_leaves, treedef = tree.flatten(starts)
         if treedef != self.treedef:

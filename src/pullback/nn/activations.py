@@ -11,6 +11,7 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
@@ -284,6 +285,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     >>> print(f"{gelu(1.0):.4f} {gelu(1.0, approximate=False):.4f}")
     0.8412 0.8413
     """
+    approximate = flag("gelu", "approximate", approximate)
     x = strong(inexact_operand("gelu", x))
     if not approximate:
         half = ops.mul(0.5, x)

@@ -9,6 +9,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, BackendError, DtypeValueError, ShapeError
 from pullback.nn.blockwise import Blocks, allowed, blockwise, both, largest_negative
@@ -134,6 +135,8 @@ def dot_product_attention(
     [[0.5 0.5 0.5 0.5]
      [0.5 0.5 0.5 0.5]]
     """
+    return_residual = flag("dot_product_attention", "return_residual", return_residual)
+    is_causal = flag("dot_product_attention", "is_causal", is_causal)
     _check_implementation(implementation)
     q, k, v = (strong(pnp.asarray(x)) for x in (query, key, value))
     _check_operands(q, k, v)
@@ -256,7 +259,7 @@ def _in_one_piece(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, 
 def _check_implementation(implementation: Any) -> None:
     if implementation == "cudnn":
         raise BackendError(f"{NAME}: implementation='cudnn' needs an NVIDIA device with cuDNN; leave it out")
-    if implementation not in (None, "xla"):
+    if not is_listed(implementation, (None, "xla")):
         raise ArgumentError(f"{NAME}: implementation must be None, 'xla' or 'cudnn', got {quote(implementation)}")
 
 

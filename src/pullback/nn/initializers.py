@@ -14,6 +14,7 @@ from pullback import random
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, ShapeError
@@ -245,7 +246,7 @@ def variance_scaling(
 
 
 def _check(what: str, got: Any, known: dict[str, Any]) -> None:
-    if got not in known:
+    if not is_listed(got, known):
         raise ArgumentError(f"variance_scaling: {what} must be one of {', '.join(map(repr, known))}, got {got!r}")
 
 

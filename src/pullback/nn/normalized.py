@@ -18,6 +18,7 @@ from pullback.backends.host import native
 from pullback.backends.host import reductions as host_reductions
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import LARGE, Array, ArrayLike
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.numpy.declare import inexact_pair
@@ -116,6 +117,8 @@ def logsumexp(
     >>> print(f"{logsumexp(pnp.array([1000.0, 1000.0])):.4f}")
     1000.6932
     """
+    return_sign = flag("logsumexp", "return_sign", return_sign)
+    keepdims = flag("logsumexp", "keepdims", keepdims)
     x = inexact_operand("logsumexp", a)
     factors = None
     if b is not None:
@@ -161,6 +164,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     >>> print(logmeanexp(pnp.array([1000.0, 1000.0])))
     1000.0
     """
+    keepdims = flag("logmeanexp", "keepdims", keepdims)
     x = inexact_operand("logmeanexp", x)
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     axes = all_axes(axis, len(x.shape), "logmeanexp")
@@ -303,7 +307,7 @@ def standardize(
     >>> print(standardize(pnp.array([1.0, 3.0]), epsilon=0))
     [-1.  1.]
     """
-    if algorithm not in ("fast", "stable"):
+    if not is_listed(algorithm, ("fast", "stable")):
         raise ArgumentError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     x = strong(inexact_operand("standardize", x))
     dtype = x.dtype

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
-from pullback.numpy.promotion import inexact_operand, operand
+from pullback.numpy.promotion import inexact_operand, operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.signals.window_reductions import Windows, reduce_window_extreme, reduce_window_sum, windows_on
@@ -24,19 +25,19 @@ def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any,
       shape: the shape of the operand; there may be any number of batch axes.
       window_shape, strides, padding: the sizes, strides and padding of the windows along the spatial axes.
     """
-    sizes = tuple(window_shape)
+    sizes = shape_tuple(window_shape, f"nn.{name}")
     before = len(shape) - len(sizes) - 1
     if before < 0:
         raise ShapeError(
             f"nn.{name}: windows of {len(sizes)} axes need an operand with these and an axis of features, after any "
             f"number of axes of a batch, got shape {shape}"
         )
-    strides = (1,) * len(sizes) if strides is None else tuple(strides)
+    strides = (1,) * len(sizes) if strides is None else shape_tuple(strides, f"nn.{name}")
     if len(strides) != len(sizes):
         raise ShapeError(f"nn.{name}: strides must be {len(sizes)} integers, one for each axis of space, got {strides}")
     ones = (1,) * before
     if not isinstance(padding, str):
-        pairs = tuple(padding)
+        pairs = tuple(padding) if isinstance(padding, Iterable) else ()
         if len(pairs) != len(sizes):
             raise ShapeError(
                 f"nn.{name}: padding must be {len(sizes)} pairs, one for each axis of space, got {padding}"
@@ -76,7 +77,7 @@ def avg_pool(
     x = inexact_operand("nn.avg_pool", inputs)
     windows = _windows("avg_pool", x.shape, window_shape, strides, padding)
     total = reduce_window_sum(x, windows)
-    if count_include_pad:
+    if flag("nn.avg_pool", "count_include_pad", count_include_pad):
         return ops.div(total, math.prod(windows.sizes))
     space = range(len(x.shape) - 1 - len(tuple(window_shape)), len(x.shape) - 1)
     shape = tuple(n if a in space else 1 for a, n in enumerate(x.shape))

@@ -16,13 +16,14 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import DotDimensionNumbers, DTypeLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
-from pullback.primitives.linalg.contraction import dot_general
+from pullback.primitives.linalg.contraction import dot_general, pairs_of_axes
 from pullback.transforms.custom.custom_rules import custom_vjp
 
 _FLOAT = np.dtype(np.float32)
@@ -65,10 +66,10 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     """
     import ml_dtypes
 
-    if mode == "nvfp4":
+    if is_listed(mode, ("nvfp4",)):
         scale = pnp.ones((1,), _FLOAT) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, scale, False)
-    if mode != "mxfp8":
+    if not is_listed(mode, ("mxfp8",)):
         raise ArgumentError(f"get_scaled_dot_general_config: mode must be 'nvfp4' or 'mxfp8', got {quote(mode)}")
     if global_scale is not None:
         raise ArgumentError("get_scaled_dot_general_config: 'mxfp8' takes no global_scale; leave it out")
@@ -177,11 +178,16 @@ def scaled_dot_general(
         if not dtypes.is_float(v.dtype):
             raise DtypeError(f"scaled_dot_general takes floats, got {dtypes.short_name(v.dtype)} for {name}")
     wanted = dtypes.requested_dtype(preferred_element_type, "scaled_dot_general")
+    pairs_of_axes("scaled_dot_general", dimension_numbers)
     wide = np.dtype(np.float64) if configs is None and _is_wide(x, y) else _FLOAT
     x, y = ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)
     if configs is None:
         return ops.convert_element_type(dot_general(x, y, dimension_numbers), wanted)
-    if len(configs) != 3 or not all(isinstance(c, BlockScaleConfig) for c in configs):
+    if (
+        not isinstance(configs, (list, tuple))
+        or len(configs) != 3
+        or not all(isinstance(c, BlockScaleConfig) for c in configs)
+    ):
         raise ArgumentError(
             "scaled_dot_general: configs must be three results of get_scaled_dot_general_config, for lhs, rhs and "
             f"cotangents, got {quote(configs)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.host import blas, pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import LARGE, Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.host_operands import NUMPY_REFUSES
@@ -26,6 +26,7 @@ from pullback.numpy.promotion import (
     diagonal_number,
     inexact_operands,
     is_sequence,
+    known_int,
     operand,
     promote_all,
     several,
@@ -410,10 +411,11 @@ def tensordot(
 
 def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
     if not is_sequence(axes):
-        n = operator.index(axes)
+        n = known_int("tensordot", "axes", axes)
         if not 0 <= n <= min(p, q):
             raise ShapeError(f"tensordot: axes={n} does not fit operands of {p} and {q} axes")
         return tuple(range(p - n, p)), tuple(range(n))
+    axes = list(axes)
     if len(axes) != 2:
         raise ShapeError(f"tensordot: axes must be an int or a pair of axes or of sequences of axes, got {axes!r}")
     xs, ys = (
@@ -637,7 +639,7 @@ def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Arra
     a, v, dtype = (*inexact_operands(name, a, v), None) if preferred is None else _operands(name, a, v, preferred)
     if len(a.shape) != 1 or len(v.shape) != 1 or not a.shape[0] or not v.shape[0]:
         raise ShapeError(f"{name} takes two vectors that are not empty, got shapes {a.shape} and {v.shape}")
-    if mode not in ("full", "same", "valid"):
+    if not is_listed(mode, ("full", "same", "valid")):
         raise ShapeError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
     return a, v, dtype
 

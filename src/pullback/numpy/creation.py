@@ -18,6 +18,7 @@ from pullback.backends.host import rules as host
 from pullback.backends.host.pending import hold
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
+from pullback.core.arguments import flag, is_listed, require_function, typed
 from pullback.core.array import (
     MOST_HOST_AXES,
     SCALARS,
@@ -37,6 +38,7 @@ from pullback.core.errors import (
     DtypeError,
     DtypeValueError,
     ExchangeError,
+    IntegerRangeError,
     OperandError,
     PullbackError,
     ShapeError,
@@ -50,13 +52,16 @@ from pullback.numpy.promotion import (
     axis_index,
     diagonal_number,
     inexact_operands,
+    known_int,
+    memory_for,
     named,
     operand,
-    quote,
+    sequence_of,
     shape_tuple,
 )
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
 from pullback.primitives.operands import made
 from pullback.transforms.programs.placement import committed_like, constrained
@@ -102,9 +107,11 @@ def array(
     out = _from_object(object, None if dtype is None else dtypes.requested_dtype(dtype, "array"))
     if out is not object:
         out = out if state.trace.eager else made(out)
-    elif copy:
+    elif copy is not None and flag("array", "copy", copy):
         out = _copied(out)
-    missing = ndmin - len(out.shape)
+    if not ndmin:
+        return out
+    missing = known_int("array", "ndmin", ndmin) - len(out.shape)
     return shapes.reshape(out, (1,) * missing + out.shape) if missing > 0 else out
 
 
@@ -167,6 +174,8 @@ def asarray(
     """
     if device is not None or out_sharding is not None:
         return _put(asarray(a, dtype, order, copy=copy), device, out_sharding, "asarray")
+    if copy is not None and copy is not False:
+        copy = flag("asarray", "copy", copy)
     if dtype is None and isinstance(a, Array) and not copy:
         return a
     try:
@@ -184,11 +193,16 @@ def _from_value(x: Any, wanted: Any) -> Any:
     if type(x) in SCALARS and (
         (wanted.kind == "f" and type(x) is not complex) or (type(x) is int and wanted.kind in "iu")
     ):
-        return scalar_array(state.silently(wanted.type, x))
+        try:
+            return scalar_array(state.silently(wanted.type, x))
+        except (OverflowError, TypeError):
+            raise IntegerRangeError(f"array: the Python integer {x} does not fit in {wanted}") from None
     if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
         return scalar_array(_numbers(x, wanted)[()])
     if not isinstance(x, (np.ndarray, np.generic)):
         return convert_element_type(operand("array", x), wanted)
+    if x.dtype.kind in "OSUMm":
+        operand("array", x)
     value = x if x.dtype == wanted else _silently_converted(x, wanted)
     return from_numpy(value)
 
@@ -225,7 +239,7 @@ def _refuse_object(x: Any) -> None:
     for leaf in _leaves(x):
         if isinstance(leaf, int):
             if not -(2**63) <= leaf < 2**64:
-                raise OverflowError(f"array: the Python integer {leaf} does not fit in 64 bits")
+                raise IntegerRangeError(f"array: the Python integer {leaf} does not fit in 64 bits")
         elif type(leaf) not in SCALARS:
             operand("array", leaf)
     raise ShapeError(f"array: the nested lists are not all of one shape: {quoted(x)}")
@@ -235,7 +249,7 @@ _NESTED = (list, tuple, range)
 
 
 def _leaves(x: Any) -> Iterable[Any]:
-    for item in x:
+    for item in x if isinstance(x, _NESTED) else (x,):
         if isinstance(item, _NESTED):
             yield from _leaves(item)
         else:
@@ -298,7 +312,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
         text = f"astype: {target} has no imaginary part, which is lost; take jnp.real(x) or jnp.imag(x) to say which"
         warn(text, ComplexWarning)
     out = convert_element_type(x, target)
-    return _copied(out) if copy and out is x else out
+    return _copied(out) if copy is not None and flag("astype", "copy", copy) and out is x else out
 
 
 @named
@@ -337,8 +351,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise OperandError(
-            "from_dlpack: expected an array with the methods __dlpack__ and __dlpack_device__, got "
-            f"{quote(x)} of type {type(x).__name__}"
+            f"from_dlpack: expected an array with the methods __dlpack__ and __dlpack_device__, got {typed(x)}"
         )
     try:
         kind, number = x.__dlpack_device__()
@@ -378,7 +391,13 @@ def frombuffer(
     >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
     """
-    return made(from_numpy(np.array(np.frombuffer(buffer, dtypes.exact_dtype(dtype), count, offset))))
+    most, first = known_int("frombuffer", "count", count), known_int("frombuffer", "offset", offset)
+    try:
+        return made(from_numpy(np.array(np.frombuffer(buffer, dtypes.exact_dtype(dtype), most, first))))
+    except (TypeError, AttributeError, OverflowError) as error:
+        if isinstance(error, PullbackError):
+            raise
+        raise OperandError(f"frombuffer: expected bytes, got {typed(buffer)} ({error})") from None
 
 
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
@@ -395,11 +414,10 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """
     target = dtypes.requested_dtype(dtype, "fromiter")
     try:
-        return made(ArrayImpl(np.fromiter(iter, target, count)))
-    except (TypeError, ValueError) as error:
+        return made(ArrayImpl(np.fromiter(iter, target, known_int("fromiter", "count", count))))
+    except (TypeError, ValueError, OverflowError) as error:
         raise OperandError(
-            f"fromiter: expected an iterable of numbers for {target}, got {quote(iter)} of type {type(iter).__name__} "
-            f"({error})"
+            f"fromiter: expected an iterable of numbers for {target}, got {typed(iter)} ({error})"
         ) from None
 
 
@@ -446,7 +464,7 @@ def zeros(
     """
     if device is not None or out_sharding is not None:
         return _put(zeros(shape, dtype), device, out_sharding, "zeros")
-    return _filled("zeros", shape, dtypes.requested_dtype(dtype or float, "zeros"), 0)
+    return _filled("zeros", shape, dtypes.requested_dtype(float if dtype is None else dtype, "zeros"), 0)
 
 
 def ones(
@@ -469,7 +487,7 @@ def ones(
     """
     if device is not None or out_sharding is not None:
         return _put(ones(shape, dtype), device, out_sharding, "ones")
-    return _filled("ones", shape, dtypes.requested_dtype(dtype or float, "ones"), 1)
+    return _filled("ones", shape, dtypes.requested_dtype(float if dtype is None else dtype, "ones"), 1)
 
 
 def empty(
@@ -489,7 +507,7 @@ def empty(
     """
     if device is not None or out_sharding is not None:
         return _put(empty(shape, dtype), device, out_sharding, "empty")
-    return _filled("empty", shape, dtypes.requested_dtype(dtype or float, "empty"), 0)
+    return _filled("empty", shape, dtypes.requested_dtype(float if dtype is None else dtype, "empty"), 0)
 
 
 @named
@@ -735,7 +753,7 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
       dtype: the dtype of the result.
     """
     rows, columns = shape_tuple((N, N if M is None else M), name)
-    target = dtypes.requested_dtype(dtype or float, name)
+    target = dtypes.requested_dtype(float if dtype is None else dtype, name)
     if target == dtypes.float0:
         return _filled(name, (rows, columns), target, 0)
     if dtypes.is_key(target):
@@ -744,7 +762,8 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
     if isinstance(k, int):
         k = max(-rows, min(k, columns))
         if state.trace.eager:
-            return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, k, target))
+            make = np.eye if name == "eye" else np.tri
+            return ArrayImpl(memory_for(name, (rows, columns), lambda: make(rows, columns, k, target)))
     elif k.dtype.itemsize < 4:
         k = convert_element_type(k, np.dtype(np.int32))
     counted = np.dtype(np.int32) if isinstance(k, int) else k.dtype
@@ -815,7 +834,7 @@ def arange(
         if target.kind == "V":
             return from_numpy(numpy_range(first, last, stride, np.float32).astype(target))
         return hold(ArrayImpl(numpy_range(first, last, stride, target)))
-    except MemoryError as error:
+    except (MemoryError, ValueError, OverflowError) as error:
         raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
 
 
@@ -842,7 +861,7 @@ def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None
     numbers, limits = range(first, last, step), dtypes.iinfo(dtype)
     for end in (numbers[0], numbers[-1]) if numbers else ():
         if not limits.min <= end <= limits.max:
-            raise OverflowError(
+            raise IntegerRangeError(
                 f"arange: the range from {first} to {last} by {step} has {end}, which is too large for {dtype}; enable "
                 "64-bit types (`with pullback.enable_x64():`), or ask for another dtype, as in "
                 "jnp.arange(..., dtype='float32')"
@@ -926,12 +945,14 @@ def linspace(
     >>> print(pnp.linspace(0, 1, 5))
     [0.   0.25 0.5  0.75 1.  ]
     """
+    retstep = flag("linspace", "retstep", retstep)
+    endpoint = flag("linspace", "endpoint", endpoint)
     if device is not None:
         return device_put(linspace(start, stop, num, endpoint, retstep, dtype, axis), device)
     (count,) = shape_tuple((num,), "linspace")
     first, last = inexact_operands("linspace", start, stop)
     intervals = count - 1 if endpoint else count
-    shape = np.broadcast_shapes(first.shape, last.shape)
+    shape = broadcast_shape("linspace", (first.shape, last.shape))
     position = axis_index(axis, len(shape) + 1, "linspace")
     column = tuple(count if i == position else 1 for i in range(len(shape) + 1))
     s, t = _weights(column, position, intervals, first.dtype)
@@ -958,7 +979,7 @@ def _weights(column: tuple[int, ...], axis: int, intervals: int, dtype: Any) -> 
     if intervals <= 0:
         return shapes.full(column, 1, dtype), shapes.full(column, 0, dtype)
     if state.trace.eager:
-        steps = np.arange(column[axis]).reshape(column)
+        steps = memory_for("linspace", column, lambda: np.arange(column[axis]).reshape(column))
         return ArrayImpl(((intervals - steps) / intervals).astype(dtype)), ArrayImpl((steps / intervals).astype(dtype))
     real = dtypes.to_real(dtype)
     wide = real if real.itemsize >= 4 else np.dtype(np.float32)
@@ -997,6 +1018,7 @@ def logspace(
     >>> print(pnp.logspace(0, 2, 3))
     [  1.  10. 100.]
     """
+    endpoint = flag("logspace", "endpoint", endpoint)
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = inexact_operands("logspace", base, exponents)
     out = ops.pow(base, exponents)
@@ -1019,13 +1041,14 @@ def geomspace(
     >>> print(pnp.geomspace(1, 8, 4))
     [1. 2. 4. 8.]
     """
+    endpoint = flag("geomspace", "endpoint", endpoint)
     first, last = inexact_operands("geomspace", start, stop)
     exponents = linspace(shapes.zeros_like(first), ops.log(ops.div(last, first)), num, endpoint, axis=axis)
     position = axis_index(axis, len(exponents.shape), "geomspace")
     t = linspace(0.0, 1.0, num, endpoint)
     t = shapes.expand_dims(t, [i for i in range(len(exponents.shape)) if i != position])
     first, last = (
-        shapes.expand_dims(shapes.broadcast_to(x, np.broadcast_shapes(first.shape, last.shape)), (position,))
+        shapes.expand_dims(shapes.broadcast_to(x, broadcast_shape("geomspace", (first.shape, last.shape))), (position,))
         for x in (first, last)
     )
     out = ops.where(ops.eq(t, 1), last, ops.mul(first, ops.exp(exponents)))
@@ -1050,7 +1073,8 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     >>> x.shape, y.shape
     ((2, 3), (2, 3))
     """
-    if indexing not in ("xy", "ij"):
+    sparse = flag("meshgrid", "sparse", sparse)
+    if not is_listed(indexing, ("xy", "ij")):
         raise ShapeError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}')
     vectors = [operand("meshgrid", x) for x in xi]
     if any(len(x.shape) > 1 for x in vectors):
@@ -1084,8 +1108,9 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     >>> pnp.indices((2, 3)).shape
     (2, 2, 3)
     """
-    shape = shape_tuple(tuple(dimensions), "indices")
-    target = dtypes.requested_dtype(dtype or int, "indices")
+    sparse = flag("indices", "sparse", sparse)
+    shape = shape_tuple(tuple(sequence_of("indices", "dimensions", dimensions)), "indices")
+    target = dtypes.requested_dtype(int if dtype is None else dtype, "indices")
     if state.trace.eager or not shape:
         found: Any = np.indices(shape, target, sparse=True) if sparse else np.indices(shape, target)
         return tuple(map(ArrayImpl, found)) if sparse else made(ArrayImpl(found))
@@ -1110,9 +1135,13 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
     [[0. 1.]
      [1. 2.]]
     """
+    require_function("fromfunction", "function", function)
     sizes = shape_tuple(shape, "fromfunction")
     target = dtypes.requested_dtype(dtype, "fromfunction")
     return function(*(slicing.iota(target, sizes, axis) for axis in range(len(sizes))), **kwargs)
+
+
+_MOST_POWERS = 1 << 20
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
@@ -1128,10 +1157,13 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     [[4. 2. 1.]
      [9. 3. 1.]]
     """
+    increasing = flag("vander", "increasing", increasing)
     x = numeric("vander", x)
     if len(x.shape) != 1:
         raise ShapeError(f"vander takes a vector, got shape {x.shape}")
     (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")
+    if count > _MOST_POWERS:
+        raise AllocationError(f"vander: a matrix of {count} columns is too large: each is computed by itself")
     powers = range(count) if increasing else range(count - 1, -1, -1)
     row = shapes.expand_dims(x, (0,))
     rows = [ops.integer_pow(row, k) for k in powers]

@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import reductions
-from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, sequence_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import slice_in_dim
@@ -98,6 +99,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     >>> print(w.round(4))
     [1. 3.]
     """
+    symmetrize_input = flag("linalg.eigh", "symmetrize_input", symmetrize_input)
     return EighResult(*eigh_p.bind(hermitian("linalg.eigh", a, UPLO, symmetrize_input), vectors=True))
 
 
@@ -118,6 +120,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
     [1. 3.]
     """
+    symmetrize_input = flag("linalg.eigvalsh", "symmetrize_input", symmetrize_input)
     return eigh_p.bind(hermitian("linalg.eigvalsh", a, UPLO, symmetrize_input), vectors=False)[0]
 
 
@@ -225,6 +228,9 @@ def svd(
     >>> print(s)
     [4. 3.]
     """
+    hermitian = flag("linalg.svd", "hermitian", hermitian)
+    full_matrices = flag("linalg.svd", "full_matrices", full_matrices)
+    compute_uv = flag("linalg.svd", "compute_uv", compute_uv)
     a = inexact_operand("linalg.svd", a)
     full = bool(full_matrices) and not hermitian
     size = min(a.shape[-2:], default=0)
@@ -250,7 +256,8 @@ def svd(
 def _range(requested: Any, size: int) -> tuple[int, int]:
     if requested is None:
         return 0, size
-    first, end = (known_int("linalg.svd", "subset_by_index", i) for i in requested)
+    pair = sequence_of("linalg.svd", "subset_by_index", requested, 2)
+    first, end = (known_int("linalg.svd", "subset_by_index", i) for i in pair)
     if not 0 <= first <= end <= size:
         raise ArgumentError(
             f"linalg.svd: subset_by_index must be a range of the {size} singular values, (first, end) with "
@@ -324,7 +331,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     [[5. 7.]
      [0. 1.]]
     """
-    if mode not in ("reduced", "complete", "r", "raw"):
+    if not is_listed(mode, ("reduced", "complete", "r", "raw")):
         raise ArgumentError(f'linalg.qr: mode must be "reduced", "complete", "r" or "raw", got {mode!r}')
     a = inexact_operand("linalg.qr", a)
     if mode == "raw":
@@ -387,6 +394,7 @@ def pinv(
     [[0.5 0. ]
      [0.  0. ]]
     """
+    hermitian = flag("linalg.pinv", "hermitian", hermitian)
     if rtol is not None and rcond is not None:
         raise ArgumentError("linalg.pinv: rcond is the older name of rtol; pass one of them")
     a = inexact_operand("linalg.pinv", a)
@@ -424,6 +432,7 @@ def matrix_rank(
     >>> print(pnp.linalg.matrix_rank(pnp.ones((3, 2))))
     1
     """
+    hermitian = flag("linalg.matrix_rank", "hermitian", hermitian)
     name = "linalg.matrix_rank"
     if rtol is not None and tol is not None:
         raise ArgumentError(f"{name}: pass rtol, which is relative, or tol, which is not, but not both")
@@ -474,6 +483,7 @@ def lstsq(
     >>> print(x.round(4), left.round(4), rank)
     [2.] [2.] 1
     """
+    numpy_resid = flag("linalg.lstsq", "numpy_resid", numpy_resid)
     name = "linalg.lstsq"
     a, b = inexact_operands(name, a, b)
     if len(a.shape) != 2 or len(b.shape) not in (1, 2) or a.shape[0] != b.shape[0]:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import LARGE, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
-from pullback.numpy.creation import listed
+from pullback.numpy.creation import listed, ones
 from pullback.numpy.index_lowering import read, write
-from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
+from pullback.numpy.promotion import axis_index, known_int, memory_for, operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.scatter import scatter
@@ -60,6 +61,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     if first == second:
         raise ShapeError(f"diagonal: axis1 and axis2 must be different axes, both are axis {first}")
     k = known_int("diagonal", "offset", offset)
+    k = max(-x.shape[first], min(k, x.shape[second])) if not any_symbolic(x.shape) else k
     if isinstance(x, ArrayImpl) and state.trace.quick:
         return ArrayImpl(x._value.diagonal(k, first, second), x.weak_type)
     others = [i for i in range(rank) if i not in (first, second)]
@@ -122,6 +124,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     [[3. 0.]
      [0. 3.]]
     """
+    wrap = flag("fill_diagonal", "wrap", wrap)
+    inplace = flag("fill_diagonal", "inplace", inplace)
     from pullback.numpy.indexing import repeated
 
     if inplace or wrap:
@@ -157,7 +161,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
         offset = np.int32(max(-x.shape[-2], min(k, x.shape[-1])))
         rows, columns = shapes.broadcast_to(ArrayImpl(row[:, None] + offset), x.shape[-2:]), ArrayImpl(column)
         return ops.where((ops.ge_p if lower else ops.le_p).bind(rows, columns), x, zero)
-    mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
+    mask = np.tri(x.shape[-2], x.shape[-1], max(-x.shape[-2] - 1, min(k, x.shape[-1] + 1)) - (not lower), bool)
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
 
 
@@ -213,7 +217,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> print(*tril_indices(2))
     [0 1 1] [0 0 1]
     """
-    return _arrays(np.tril_indices(*_sizes_and_diagonal("tril_indices", n, k, m)))  # type: ignore[return-value]
+    sizes = _sizes_and_diagonal("tril_indices", n, k, m)
+    return _arrays(memory_for("tril_indices", sizes, lambda: np.tril_indices(*sizes)))  # type: ignore[return-value]
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
@@ -227,7 +232,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> print(*triu_indices(2))
     [0 0 1] [0 1 1]
     """
-    return _arrays(np.triu_indices(*_sizes_and_diagonal("triu_indices", n, k, m)))  # type: ignore[return-value]
+    sizes = _sizes_and_diagonal("triu_indices", n, k, m)
+    return _arrays(memory_for("triu_indices", sizes, lambda: np.triu_indices(*sizes)))  # type: ignore[return-value]
 
 
 def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
@@ -269,7 +275,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> print(*diag_indices(2))
     [0 1] [0 1]
     """
-    return _arrays(np.diag_indices(n, ndim))
+    sizes = known_int("diag_indices", "n", n), known_int("diag_indices", "ndim", ndim)
+    return _arrays(memory_for("diag_indices", sizes, lambda: np.diag_indices(*sizes)))
 
 
 def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
@@ -299,4 +306,6 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int
     """
     from pullback.numpy.indexing import nonzero
 
-    return nonzero(mask_func(ArrayImpl(np.ones((n, n), np.int32)), k), size=size)
+    require_function("mask_indices", "mask_func", mask_func)
+    rows = known_int("mask_indices", "n", n)
+    return nonzero(mask_func(ones((rows, rows), np.int32), k), size=size)

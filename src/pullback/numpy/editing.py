@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, ShapeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike, refuse_masked, typeof
 from pullback.core.errors import DtypeValueError, ShapeError, UnsupportedFunctionError
 from pullback.core.trace import Tracer
@@ -65,7 +66,7 @@ def pad(
         raise ShapeError(f"pad: widths must not be negative, got {pad_width!r}")
     if callable(mode):
         return _pad_by(mode, x, widths, kwargs)
-    known = _KEYWORDS.get(mode)
+    known = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     if known is None:
         raise ShapeError(f"pad: there is no mode {mode!r}; there are: {', '.join(_KEYWORDS)}")
     if unknown := [name for name in kwargs if name != known]:
@@ -160,7 +161,7 @@ def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any
     """
     if option == "odd":
         return _fill_linearly(x, pair, axis, mode, option)
-    if option not in (None, "even"):
+    if not is_listed(option, (None, "even")):
         raise ShapeError(f"pad: reflect_type must be 'even' or 'odd', got {option!r}")
     return take_slices(x, np.pad(np.arange(x.shape[axis]), pair, mode=mode), axis)  # type: ignore[call-overload]
 
@@ -325,6 +326,7 @@ def delete(
     >>> print(pnp.delete(pnp.arange(5), pnp.array([1, 3])))
     [0 2 4]
     """
+    assume_unique_indices = flag("delete", "assume_unique_indices", assume_unique_indices)
     x = operand("delete", arr)
     if axis is None:
         x, axis = ravel(x), 0
@@ -478,8 +480,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     """
     x = operand("trim_zeros", filt)
     rank = len(x.shape)
-    trim = trim.lower()
-    if trim not in ("f", "b", "fb", "bf"):
+    trim = trim.lower() if isinstance(trim, str) else trim
+    if not is_listed(trim, ("f", "b", "fb", "bf")):
         raise ShapeError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
     axes = range(rank) if axis is None else several(axis)
     if not rank:

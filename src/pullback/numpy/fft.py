@@ -13,6 +13,7 @@ from typing import Any
 from pullback.backends.devices.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.arguments import is_listed, typed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.faces import face
@@ -24,7 +25,6 @@ from pullback.numpy.promotion import (
     is_sequence,
     known_int,
     operand,
-    quote,
     several,
 )
 from pullback.primitives import elementwise as ops
@@ -59,7 +59,7 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
       axes: the axes.
       norm: "backward", "ortho", "forward" or None, as in NumPy.
     """
-    if norm not in _OPPOSITE:
+    if norm is not None and not is_listed(norm, _OPPOSITE):
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     if not axes:
         return x
@@ -173,9 +173,7 @@ def _over_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any
 
 def _sequence(name: str, what: str, value: Any) -> list[Any]:
     if not is_sequence(value):
-        raise ShapeError(
-            f"{name}: {what} must be a sequence of ints, got {quote(value)} of type {type(value).__name__}"
-        )
+        raise ShapeError(f"{name}: {what} must be a sequence of ints, got {typed(value)}")
     return list(value)
 
 
@@ -333,7 +331,7 @@ def _opposite(name: str, norm: Any) -> str:
 
     For example, "backward" becomes "forward": neither transform is scaled. ``name`` is the function, for the error.
     """
-    if norm not in _OPPOSITE:
+    if not is_listed(norm, _OPPOSITE):
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     return _OPPOSITE[norm]
 

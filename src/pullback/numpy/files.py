@@ -9,9 +9,11 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import quote, typed
 from pullback.core.array import Array, ArraySource
 from pullback.core.errors import ArgumentError, DtypeError, FileFormatError
 from pullback.numpy.creation import asarray, listed
+from pullback.numpy.promotion import known_int
 
 __all__ = ["fromfile", "fromstring", "load", "save", "savez"]
 
@@ -157,10 +159,13 @@ def fromfile(file: FileLike, dtype: DTypeLike = float, count: int = -1, sep: str
     ...     print(pnp.fromfile(file.name))
     [0. 1. 2.]
     """
-    read = (
-        np.fromfile(file, _in_file(dtype), count, sep) if sep else np.fromfile(file, _in_file(dtype), count, "", offset)
-    )
-    return asarray(read)
+    if not isinstance(file, (str, os.PathLike)) and not hasattr(file, "fileno"):
+        raise ArgumentError(f"fromfile: file must be a path or an open file, got {typed(file)}")
+    if not isinstance(sep, str):
+        raise ArgumentError(f"fromfile: sep must be a string, got {quote(sep)}")
+    most, first = known_int("fromfile", "count", count), known_int("fromfile", "offset", offset)
+    options: Any = {} if sep else {"offset": first}
+    return asarray(np.fromfile(file, _in_file("fromfile", dtype), most, sep, **options))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
@@ -185,9 +190,15 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
             f"fromstring takes a text and the text that separates its numbers, got {type(string).__name__} and sep="
             f"{sep!r}; use frombuffer for bytes"
         )
-    return asarray(np.fromstring(string, _in_file(dtype), count, sep=sep))
+    most = known_int("fromstring", "count", count)
+    return asarray(np.fromstring(string, _in_file("fromstring", dtype), most, sep=sep))
 
 
-def _in_file(dtype: Any) -> np.dtype[Any]:
+def _in_file(name: str, dtype: Any) -> np.dtype[Any]:
     """Convert ``dtype`` to a NumPy dtype for elements in a file, which keeps 64 bits even if ``enable_x64`` is off."""
-    return dtype.dtype if isinstance(getattr(dtype, "dtype", None), np.dtype) else np.dtype(dtype)
+    if isinstance(getattr(dtype, "dtype", None), np.dtype):
+        return dtype.dtype  # type: ignore[no-any-return]
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(f"{name}: there is no dtype {quote(dtype)}: {error}") from None

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Sequence
-from typing import Any, SupportsIndex, cast
+from typing import Any, cast
 
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.creation import asarray, listed
 from pullback.numpy.joining import stack
-from pullback.numpy.promotion import inexact_operand, inexact_operands, operand
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, operand, sequence_of, size_of
 from pullback.numpy.reductions import max, min, sum
 from pullback.numpy.sorting import positions
 from pullback.numpy.statistics import diff
@@ -57,11 +57,11 @@ def histogram_bin_edges(
     requested = operand("histogram_bin_edges", bins)
     if requested.shape:
         return convert_element_type(requested, x.dtype)
-    count = operator.index(cast(SupportsIndex, bins))
+    count = size_of("histogram_bin_edges", "bins", bins)
     if range is None:
         low, high = min(x), max(x)
     else:
-        low, high = (asarray(r, x.dtype) for r in range)
+        low, high = (asarray(r, x.dtype) for r in sequence_of("histogram_bin_edges", "range", range, 2))
     flat = ops.eq(low, high)
     low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
     fraction = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
@@ -95,6 +95,7 @@ def histogram(
     >>> print(pnp.histogram(pnp.array([0.0, 1.0, 4.0]), bins=2)[0])
     [2. 1.]
     """
+    density = density is not None and flag("histogram", "density", density)
     if weights is None:
         x = inexact_operand("histogram", a)
         w: Any = shapes.full(x.shape, 1, x.dtype)
@@ -188,7 +189,7 @@ def histogramdd(
         raise ShapeError(
             f"histogramdd: bins must be one for each of {d} axes, or one number for all; got {len(per_axis)}"
         )
-    ranges: Any = [None] * d if range is None else list(cast("Sequence[Any]", range))
+    ranges: Any = [None] * d if range is None else sequence_of("histogramdd", "range", range)
     if len(ranges) != d:
         raise ShapeError(f"histogramdd: range must have a pair, or None, for each of {d} axes; got {len(ranges)}")
     w: Any = shapes.full((n,), 1, dtypes.default_int()) if weights is None else operand("histogramdd", weights)
@@ -271,7 +272,10 @@ def bincount(
         raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
     if values.dtype.itemsize < _INT32.itemsize:  # a narrow dtype may not hold the length
         values = convert_element_type(values, _INT32)
-    if length is None:
+    minlength = known_int("bincount", "minlength", minlength)
+    if length is not None:
+        length = size_of("bincount", "length", length)
+    else:
         length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)
     if weights is None and type(values) is ArrayImpl and length:
         counted = _counted(values._value, length)
@@ -314,6 +318,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
     [1 2 3]
     """
+    right = flag("digitize", "right", right)
     values, edges = operand("digitize", x), operand("digitize", bins)
     if dtypes.is_complex(values.dtype) or dtypes.is_complex(edges.dtype):
         raise DtypeError("digitize takes real numbers, got complex ones")

@@ -6,7 +6,6 @@ in JAX, and an array of integers is clipped alike.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from pullback.backends.host.indexing import along_axis
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
@@ -37,6 +37,9 @@ from pullback.numpy.promotion import (
     positions_operand,
     promote_all,
     sequence,
+    sequence_of,
+    shape_tuple,
+    size_of,
 )
 from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
@@ -240,6 +243,8 @@ def take(
     >>> print(take(pnp.array([1.0, 2.0]), pnp.array([1, 0, 5])))
     [ 2.  1. nan]
     """
+    unique_indices = flag("take", "unique_indices", unique_indices)
+    indices_are_sorted = flag("take", "indices_are_sorted", indices_are_sorted)
     if out is not None:
         raise ArgumentError("take: out must be None, for arrays are immutable")
     x, positions = operand("take", a), positions_operand("take", indices)
@@ -337,6 +342,7 @@ def take_along_axis(
     [[1 2 3]
      [4 5 6]]
     """
+    wrap_negative_indices = flag("take_along_axis", "wrap_negative_indices", wrap_negative_indices)
     x, positions, where = _aligned("take_along_axis", arr, indices, axis)
     if (
         type(x) is ArrayImpl
@@ -350,7 +356,7 @@ def take_along_axis(
             return ArrayImpl(out, x.weak_type)
         except IndexError:
             pass
-    if mode == "one_hot":
+    if is_listed(mode, ("one_hot",)):
         return _by_product(_spread(x, positions, where), _spread(positions, x, where), where)
     mode = checked_mode("take_along_axis", positions, x, where, mode, wrap_negative_indices)
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)
@@ -408,6 +414,7 @@ def put_along_axis(
     [[9. 0.]
      [0. 9.]]
     """
+    inplace = flag("put_along_axis", "inplace", inplace)
     _not_in_place("put_along_axis", inplace)
     x, positions, where = _aligned("put_along_axis", arr, indices, axis)
     mode = checked_mode("put_along_axis", positions, x, where, mode)
@@ -422,7 +429,7 @@ def put_along_axis(
 
 
 def _not_in_place(name: str, inplace: bool) -> None:
-    if inplace:
+    if flag(name, "inplace", inplace):
         raise ArgumentError(
             f"{name} cannot change an array in place, for arrays are immutable; with inplace=False it returns a new one"
         )
@@ -446,6 +453,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     >>> print(put(pnp.zeros(4), pnp.array([0, -1]), pnp.array([5.0, 6.0]), inplace=False))
     [5. 0. 0. 6.]
     """
+    inplace = flag("put", "inplace", inplace)
     _not_in_place("put", inplace)
     x, positions = operand("put", a), positions_operand("put", ind)
     value = ops.convert_element_type(operand("put", v), x.dtype)
@@ -493,6 +501,7 @@ def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, i
     >>> print(place(x, x > 1, pnp.array([7, 8]), inplace=False))
     [0 1 7 8]
     """
+    inplace = flag("place", "inplace", inplace)
     _not_in_place("place", inplace)
     x, selected = operand("place", arr), operand("place", np.asarray(mask) if isinstance(mask, (list, tuple)) else mask)
     count = x.aval.size
@@ -558,7 +567,7 @@ def nonzero(
         check_positions("nonzero", max(x.shape) - 1, dtypes.default_int())
         return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", x).nonzero())
     check_positions("nonzero", x.aval.size, _INT32)
-    count = operator.index(size)
+    count = size_of("nonzero", "size", size)
     rank = len(x.shape)
     fills = fill_value if isinstance(fill_value, (tuple, list)) else (0 if fill_value is None else fill_value,) * rank
     if len(fills) != rank:
@@ -613,7 +622,11 @@ def argwhere(
     """
     a = listed("argwhere", a)
     if not a.shape:
-        count = int(bool(_known("argwhere", a))) if size is None else size
+        count = (
+            int(bool(_known("argwhere", number_operand("argwhere", a))))
+            if size is None
+            else size_of("argwhere", "size", size)
+        )
         return ArrayImpl(np.zeros((count, 0), dtypes.default_int()))
     return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
@@ -682,7 +695,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     >>> print(extract(x > 1, x))
     [2 3]
     """
-    return compress(_raveled("extract", condition), arr, size=size, fill_value=fill_value)
+    return compress(number_operand("extract", _raveled("extract", condition)), arr, size=size, fill_value=fill_value)
 
 
 # Positions along several axes --------------------------------------------------------------------------------------
@@ -714,13 +727,14 @@ def ravel_multi_index(
     >>> print(ravel_multi_index((pnp.array([1, 0]), pnp.array([2, 1])), (2, 3)))
     [5 1]
     """
-    sizes = tuple(map(operator.index, dims))
-    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
+    sizes = shape_tuple(dims, "ravel_multi_index")
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else sequence_of("ravel_multi_index", "mode", mode)
+    multi_index = sequence_of("ravel_multi_index", "multi_index", multi_index)
     if len(multi_index) != len(sizes) or len(modes) != len(sizes):
         raise ShapeError(
             f"ravel_multi_index needs an array of positions for each of the axes {sizes}, got {len(multi_index)}"
         )
-    if order not in ("C", "F"):
+    if not is_listed(order, ("C", "F")):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
     if any(each not in ("raise", "clip", "wrap", "ignore") for each in modes):
         raise ArgumentError(f"ravel_multi_index: mode must be 'raise', 'clip', 'wrap' or 'ignore', got {mode!r}")

@@ -135,6 +135,8 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
     if out is not None:
         raise ShapeError("stack: arrays are immutable, so that out must be None")
     arrays = _sequence("stack", arrays)
+    if type(axis) is not int:
+        axis = known_int("stack", "axis", axis)
     if dtype is None and (done := _by_numpy(arrays, _stack_rows if axis == 0 else np.stack, axis)) is not None:
         return done
     xs = _promoted("stack", arrays, dtype)
@@ -296,6 +298,10 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
 
 
+_MOST_EMPTY = 1 << 20
+"""The most parts that an axis is divided into which has fewer elements, so that the others are empty."""
+
+
 def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> list[Any]:
     x = operand(name, ary)
     axis = axis_index(axis, len(x.shape), name)
@@ -309,6 +315,8 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
             raise ShapeError(
                 f"{name}: axis {axis} of an array of shape {x.shape} does not divide into {count} equal parts"
             )
+        if count > max(n, _MOST_EMPTY):
+            raise ShapeError(f"{name}: {count} parts of an axis of {n} elements are more than any program needs")
         size, more = divmod(n, count)
         cuts = [i * size + min(i, more) for i in range(count + 1)]
     return [slicing.slice_in_dim(x, start, max(start, stop), axis) for start, stop in pairwise(cuts)]

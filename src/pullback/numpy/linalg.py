@@ -9,9 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike, PrecisionLike
+from pullback.core.arguments import flag, is_listed, typed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
@@ -77,6 +80,7 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdi
     >>> print(pnp.linalg.norm(pnp.array([3.0, 4.0])))
     5.0
     """
+    keepdims = flag("linalg.norm", "keepdims", keepdims)
     x = inexact_operand("linalg.norm", x)
     rank = len(x.shape)
     if axis is None and ord is None:
@@ -103,6 +107,8 @@ def _root_of_squares(x: Any, axes: Any, keepdims: bool) -> Any:
 def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ShapeError(f"linalg.norm: a vector has no norm of order {ord!r}")
+    if not isinstance(ord, (int, float, np.number)):
+        raise ShapeError(f"linalg.norm: ord must be a number, got {typed(ord)}")
     if ord == 2:
         return _root_of_squares(x, axes, keepdims)
     size = ops.abs(x)
@@ -128,11 +134,11 @@ def _largest(sizes: Any, axes: Any, keepdims: bool) -> Any:
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    if ord is None or ord == "fro":
+    if is_listed(ord, (None, "fro")):
         return _root_of_squares(x, axes, keepdims)
-    if ord in (2, -2, "nuc"):
+    if is_listed(ord, (2, -2, "nuc")):
         return _by_singular_values(x, ord, axes, keepdims)
-    if ord not in (1, -1, _INF, -_INF):
+    if not is_listed(ord, (1, -1, _INF, -_INF)):
         raise ShapeError(f"linalg.norm: a matrix has no norm of order {ord!r}")
     summed, extreme = axes if ord in (1, -1) else axes[::-1]
     sums = reductions.sum(ops.abs(x), summed, keepdims=True)
@@ -165,6 +171,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     >>> print(pnp.linalg.vector_norm(pnp.array([[3.0, 4.0]]), ord=1))
     7.0
     """
+    keepdims = flag("linalg.vector_norm", "keepdims", keepdims)
     x = inexact_operand("linalg.vector_norm", x)
     rank = len(x.shape)
     requested = range(rank) if axis is None else several(axis)
@@ -184,6 +191,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | N
     >>> print(pnp.linalg.matrix_norm(pnp.array([[3.0, 4.0]])))
     5.0
     """
+    keepdims = flag("linalg.matrix_norm", "keepdims", keepdims)
     return norm(x, ord, (-2, -1), keepdims)
 
 
@@ -211,6 +219,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     [[2. 0.]
      [1. 2.]]
     """
+    symmetrize_input = flag("linalg.cholesky", "symmetrize_input", symmetrize_input)
+    upper = flag("linalg.cholesky", "upper", upper)
     a = inexact_operand("linalg.cholesky", a)
     if upper and not symmetrize_input:
         require_square("linalg.cholesky", a)
@@ -368,7 +378,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     >>> print(sign, logabsdet)
     -1.0 0.0
     """
-    if method not in (None, "lu", "qr"):
+    if not is_listed(method, (None, "lu", "qr")):
         raise ArgumentError(f'linalg.slogdet: method must be "lu", "qr" or None, got {method!r}')
     return SlogdetResult(*bind(slogdet_p, inexact_operand("linalg.slogdet", a)))
 
@@ -477,7 +487,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     [0 0 1]
     """
     x1, x2 = operand("linalg.cross", x1), operand("linalg.cross", x2)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    first, second = (axis_index(axis, len(x.shape), "linalg.cross") for x in (x1, x2))
+    if x1.shape[first] != 3 or x2.shape[second] != 3:
         raise ShapeError(f"linalg.cross takes vectors of three components, got shapes {x1.shape} and {x2.shape}")
     return contraction.cross(x1, x2, axis=axis)
 
@@ -656,7 +667,7 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     2.0
     """
     x = inexact_operand("linalg.cond", x)
-    if p in (None, 2, -2):
+    if is_listed(p, (None, 2, -2)):
         if 0 in x.shape:
             raise ShapeError(f"linalg.cond takes matrices with elements, got shape {x.shape}")
         s = svdvals(x)
@@ -718,7 +729,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """
     a, b = inexact_operands("linalg.tensorsolve", a, b)
     if axes is not None:
-        last = [axis_index(i, len(a.shape), "linalg.tensorsolve") for i in axes]
+        last = [axis_index(i, len(a.shape), "linalg.tensorsolve") for i in several(axes)]
         a = shapes.transpose(a, (*[i for i in range(len(a.shape)) if i not in last], *last))
     rest, count = a.shape[len(b.shape) :], math.prod(b.shape)
     if a.shape[: len(b.shape)] != b.shape or math.prod(rest) != count:

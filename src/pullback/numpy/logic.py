@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype
+from pullback.core.arguments import flag
 from pullback.core.array import SCALARS, Array, ArrayLike
 from pullback.core.config import config, numpy_dtype_promotion, numpy_rank_promotion
 from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
@@ -22,6 +23,7 @@ from pullback.numpy.promotion import (
     another,
     inexact_operand,
     named,
+    number_operand,
     operand,
     promote,
     promote_all,
@@ -32,6 +34,7 @@ from pullback.numpy.promotion import (
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import broadcast_shape
 
 _binary = partial(declare.binary, module=__name__)
 _bool = np.dtype(bool)
@@ -133,7 +136,7 @@ greater_equal = _ordering("greater_equal", ops.ge_p, ops.gt_p, ">=", "False")
 def _truth(name: str, x: Any) -> Any:
     """Convert an operand to booleans: True where an element is not zero. ``name`` is the function, for errors."""
     x = operand(name, x)
-    return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
+    return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(number_operand(name, x), 0)
 
 
 def _logical(name: str, primitive: Any, sentence: str, result: str) -> declare.BinaryUfunc:
@@ -311,7 +314,7 @@ def isreal(x: ArrayLike) -> Array:
     >>> print(pnp.isreal(1 + 0j))
     True
     """
-    x = operand("isreal", x)
+    x = number_operand("isreal", x)
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, True)
 
 
@@ -322,7 +325,7 @@ def iscomplex(x: ArrayLike) -> Array:
     >>> print(pnp.iscomplex(1 + 0j))
     False
     """
-    x = operand("iscomplex", x)
+    x = number_operand("iscomplex", x)
     return ops.ne_p.bind(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else _all(x, False)
 
 
@@ -542,6 +545,7 @@ def isclose(
     >>> print(pnp.isclose(1.0, 1.000001))
     True
     """
+    equal_nan = flag("isclose", "equal_nan", equal_nan)
     if any(isinstance(x, Array) and dtypes.is_key(x.dtype) for x in (a, b)):
         return equal(a, b)
     x, y = inexact_pair("isclose", a, b)
@@ -572,6 +576,7 @@ def allclose(
     >>> print(pnp.allclose(pnp.ones(2), 1.0))
     True
     """
+    equal_nan = flag("allclose", "equal_nan", equal_nan)
     return _every(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -593,6 +598,7 @@ def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], eq
     >>> print(pnp.array_equal(pnp.arange(2), pnp.array([0, 1])))
     True
     """
+    equal_nan = flag("array_equal", "equal_nan", equal_nan)
     from pullback.numpy.creation import asarray
 
     x, y = asarray(a1), asarray(a2)
@@ -616,7 +622,7 @@ def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) ->
 
     x, y = asarray(a1), asarray(a2)
     try:
-        np.broadcast_shapes(x.shape, y.shape)
+        broadcast_shape("array_equiv", (x.shape, y.shape))
     except ValueError:
         return shapes.full((), False, _bool)
     with numpy_dtype_promotion("standard"), numpy_rank_promotion("allow"):  # this function is meant to broadcast

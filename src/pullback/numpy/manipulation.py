@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import Axes, ShapeLike
+from pullback.core.arguments import typed
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
 from pullback.core.errors import DtypeError, InconclusiveDimensionOperation, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
@@ -23,9 +24,10 @@ from pullback.numpy.promotion import (
     known_int,
     named,
     operand,
-    quote,
+    sequence_of,
     several,
     shape_tuple,
+    size_of,
 )
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
@@ -68,10 +70,10 @@ def reshape(
     if type(shape) is not tuple or not all([type(n) is int for n in shape]):  # noqa: C419  (the hot path)
         shape = _sizes_and_unknown(shape)
     sizes = _target_shape(have, shape)
+    if type(order) is not str or order not in ("C", "F", "A"):
+        raise ShapeError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
     if order == "F":
         return transpose(shapes.reshape(transpose(x), sizes[::-1]))
-    if order not in ("C", "A"):
-        raise ShapeError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
     return x if sizes == have else state.trace.process(shapes.reshape_p, (x,), {"new_sizes": sizes})
 
 
@@ -119,7 +121,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
         return constrained(ravel(a, order), out_sharding, "ravel")
     x = a if isinstance(a, Array) else operand("ravel", a)
     have = x.shape
-    if order != "C":
+    if type(order) is not str or order != "C":
         return reshape(x, -1, order)
     if len(have) == 1:
         return another(x)
@@ -316,9 +318,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     rank = len(x.shape)
     if axes is None:
         return x if rank < 2 else state.trace.process(shapes.transpose_p, (x,), {"permutation": _REVERSED[rank]})
-    order = tuple([axis_index(i, rank, "transpose") for i in axes])
+    order = tuple([axis_index(i, rank, "transpose") for i in several(axes)])
     if len(order) != rank or len(set(order)) != rank:
-        raise ShapeError(f"transpose: {tuple(axes)} is not a permutation of the axes of an array of shape {x.shape}")
+        raise ShapeError(f"transpose: {axes} is not a permutation of the axes of an array of shape {x.shape}")
     return shapes.transpose(x, order)
 
 
@@ -409,6 +411,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     x = operand("rollaxis", a)
     rank = len(x.shape)
     i = axis_index(axis, rank, "rollaxis")
+    start = known_int("rollaxis", "start", start)
     if not -rank <= start <= rank:
         raise ShapeError(f"rollaxis: start {start} is out of bounds for an array of {rank} axes")
     start = start + rank if start < 0 else start
@@ -480,9 +483,7 @@ def repeat(
             raise
         return _repeat_traced(x, repeats, axis, total_repeat_length)
     if counts.dtype.kind not in "iub" and counts.size:
-        raise DtypeError(
-            f"repeat: repeats must be an int or integers, got {quote(repeats)} of type {type(repeats).__name__}"
-        )
+        raise DtypeError(f"repeat: repeats must be an int or integers, got {typed(repeats)}")
     counts = counts.astype(np.intp)
     if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, n)) or (counts < 0).any():
         raise ShapeError(f"repeat: the counts {counts} do not fit axis {axis} of an array of shape {x.shape}")
@@ -496,7 +497,8 @@ def repeat(
     if n == 0:
         return _repeat_empty(x, axis, total_repeat_length)
     if total_repeat_length is not None:
-        positions = np.append(positions, np.full(total_repeat_length, n - 1))[:total_repeat_length]
+        length = size_of("repeat", "total_repeat_length", total_repeat_length)
+        positions = np.append(positions, np.full(length, n - 1))[:length]
     return take_slices(x, positions, axis)
 
 
@@ -585,10 +587,10 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
      [1 3]]
     """
     x = operand("rot90", m)
-    i, j = (axis_index(axis, len(x.shape), "rot90") for axis in axes)
+    i, j = (axis_index(axis, len(x.shape), "rot90") for axis in sequence_of("rot90", "axes", axes, 2))
     if i == j:
         raise ShapeError(f"rot90 needs two different axes, got {axes} for an array of shape {x.shape}")
-    k %= 4
+    k = known_int("rot90", "k", k) % 4
     if k == 2:
         return slicing.rev(x, (i, j))
     if k == 1:
@@ -612,7 +614,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
     if axis is None:
         return shapes.reshape(roll(ravel(x), shift, 0), x.shape)
     axes, steps = list(several(axis)), list(several(shift))
-    if len(axes) != len(steps) and 1 not in (len(axes), len(steps)):
+    if (len(axes) != len(steps) and 1 not in (len(axes), len(steps))) or not axes or not steps:
         raise ShapeError(f"roll: the shifts {shift!r} do not fit the axes {axis!r}")
     count = max(len(axes), len(steps))
     for step, i in zip(steps * (count // len(steps)), axes * (count // len(axes)), strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes, source
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import is_listed, quote, require_function
 from pullback.core.array import Array, ArrayLike
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ShapeError
@@ -41,6 +42,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     [[1 2]
      [4 6]]
     """
+    require_function("apply_along_axis", "func1d", func1d)
     x = operand("apply_along_axis", arr)
     rank = len(x.shape)
     i = axis_index(axis, rank, "apply_along_axis")
@@ -67,6 +69,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLi
     >>> print(pnp.apply_over_axes(pnp.sum, pnp.ones((2, 3)), (0, 1)))
     [[6.]]
     """
+    require_function("apply_over_axes", "func", func)
     x = operand("apply_over_axes", a)
     rank = len(x.shape)
     for axis in several(axes):
@@ -111,7 +114,7 @@ def vectorize(
     >>> print(pnp.vectorize(pnp.dot, signature="(n),(n)->()")(pnp.ones((2, 3)), pnp.ones(3)))
     [3. 3.]
     """
-    for item in excluded:
+    for item in excluded if isinstance(excluded, (list, tuple, set, frozenset)) else (excluded,):
         if not isinstance(item, (int, str)):
             raise ArgumentError(f"vectorize: excluded holds positions and names of arguments, got {excluded!r}")
         if isinstance(item, int) and item < 0:
@@ -165,6 +168,8 @@ def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str |
 
 
 def _parse(signature: str) -> tuple[list[Core], list[Core]]:
+    if not isinstance(signature, str):
+        raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {quote(signature)}")
     text = signature.replace(" ", "")
     if not re.match(_SIGNATURE, text):
         raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {signature!r}")
@@ -284,7 +289,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def _weights(bitorder: str, name: str) -> Any:
-    if bitorder not in ("big", "little"):
+    if not is_listed(bitorder, ("big", "little")):
         raise ShapeError(f"{name}: bitorder must be 'big' or 'little', got {bitorder!r}")
     order = np.arange(8, dtype=np.uint8)
     return operand(name, order[::-1].copy() if bitorder == "big" else order)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.trace import Tracer
 from pullback.numpy.creation import listed
 from pullback.numpy.indexing import nonzero
-from pullback.numpy.promotion import positions_operand, promote_all, several
+from pullback.numpy.promotion import known_int, positions_operand, promote_all, several
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 
@@ -43,7 +42,7 @@ def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple
         total: Any = functools.reduce(ops.mul, sizes)
         last = ops.sub(total, 1)
     else:
-        sizes = [operator.index(n) for n in sizes]
+        sizes = [known_int("unravel_index", "a size", n) for n in sizes]
         total = math.prod(sizes)
         last = total - 1
         if total == 0:

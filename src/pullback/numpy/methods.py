@@ -14,7 +14,8 @@ import numpy as np
 from pullback.backends.devices import exchange
 from pullback.backends.devices.layouts import Format, row_major
 from pullback.backends.devices.shardings import Sharding
-from pullback.core import dtypes
+from pullback.core import dtypes, source
+from pullback.core.arguments import is_listed
 from pullback.core.array import (
     MOST_HOST_AXES,
     Array,
@@ -32,6 +33,8 @@ from pullback.core.errors import (
     IndexingError,
     KeyConversionError,
     NotDifferentiableError,
+    ScalarError,
+    TruthValueError,
     UnsupportedArgumentError,
 )
 from pullback.core.trace import Tracer
@@ -172,12 +175,12 @@ class Methods:
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise TypeError("len() of an array without axes")
+            raise ScalarError(source.by_name("len() of an array without axes"))
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TypeError("iteration over an array without axes")
+            raise ScalarError(source.by_name("iteration over an array without axes"))
         return iter(_iterate(self))
 
     def __floor__(self) -> int:
@@ -207,7 +210,7 @@ class Methods:
         Raises:
           ArgumentError: the version is not supported (a TypeError and a ValueError).
         """
-        if api_version is not None and api_version not in _API_VERSIONS:
+        if api_version is not None and not is_listed(api_version, _API_VERSIONS):
             raise ArgumentError(
                 f"__array_namespace__: api_version must be one of {', '.join(_API_VERSIONS)}, got {api_version!r}"
             )
@@ -384,10 +387,9 @@ class ConcreteMethods:
         value = self._value
         if value.size != 1:
             if value.size:
-                raise ValueError(
-                    f"the truth value of an array of shape {value.shape} is ambiguous: use x.any() or x.all()"
-                )
-            raise ValueError("the truth value of an empty array is ambiguous: use x.size > 0")
+                message = f"the truth value of an array of shape {value.shape} is ambiguous: use x.any() or x.all()"
+                raise TruthValueError(source.by_name(message))
+            raise TruthValueError(source.by_name("the truth value of an empty array is ambiguous: use x.size > 0"))
         if dtypes.is_key(value.dtype):
             raise KeyConversionError("random keys have no truth value")
         return bool(value)
@@ -404,9 +406,8 @@ class ConcreteMethods:
     def __index__(self) -> int:
         value = self._value
         if value.shape != () or value.dtype.kind not in "iu":
-            raise TypeError(
-                f"only an integer array without axes can be an index in Python, got {self.aval}"  # type: ignore[attr-defined]
-            )
+            message = f"only an integer array without axes can be an index in Python, got {self.aval}"  # type: ignore[attr-defined]
+            raise ScalarError(source.by_name(message))
         return int(value)
 
     def __format__(self, spec: str) -> str:
@@ -451,7 +452,7 @@ class ConcreteMethods:
 
 def _scalar(value: Any, what: str) -> Any:
     if value.shape != ():
-        raise TypeError(f"{what} takes an array without axes, got one of shape {value.shape}")
+        raise ScalarError(source.by_name(f"{what} takes an array without axes, got one of shape {value.shape}"))
     return value
 
 
@@ -496,8 +497,8 @@ def _with_self(function: Any) -> Any:
 def attach() -> None:
     """Add the methods, properties and operators to ``Array`` and ``ArrayImpl``."""
     operators.attach()
-    for source, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
-        for name, attribute in vars(source).items():
+    for group, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
+        for name, attribute in vars(group).items():
             if callable(attribute) or isinstance(attribute, property):
                 setattr(target, name, attribute)
     for name in (*_SAME, *_LIKE):

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.trace import Tracer
@@ -127,6 +128,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     >>> print(pnp.polymul(pnp.array([1.0, 2.0]), pnp.array([1.0, -2.0])))
     [ 1.  0. -4.]
     """
+    trim_leading_zeros = flag("polymul", "trim_leading_zeros", trim_leading_zeros)
     a, b = _coefficients("polymul", a1, a2)
     if trim_leading_zeros:
         a, b = _trimmed("polymul", a), _trimmed("polymul", b)
@@ -156,6 +158,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     >>> print(quotient, rest)
     [ 1. -2.] [0. 0. 1.]
     """
+    trim_leading_zeros = flag("polydiv", "trim_leading_zeros", trim_leading_zeros)
     rest, divisor = _coefficients("polydiv", u, v)
     n, m = rest.shape[0], divisor.shape[0]
     if not n or not m:
@@ -311,6 +314,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     >>> print(pnp.sort(pnp.roots(pnp.array([1.0, 0.0, -4.0])).real))
     [-2.  2.]
     """
+    strip_zeros = flag("roots", "strip_zeros", strip_zeros)
     x = inexact_operand("roots", p)
     x = x if x.shape else shapes.reshape(x, (1,))
     if len(x.shape) != 1:
@@ -451,6 +455,7 @@ def polyfit(
     >>> print(pnp.polyfit(x, 2 * x + 1, 1).round(3))
     [2. 1.]
     """
+    full = flag("polyfit", "full", full)
     order = known_int("polyfit", "deg", deg) + 1
     if order < 1:
         raise ArgumentError(f"polyfit: the degree must not be negative, got {deg}")

@@ -7,13 +7,20 @@ from typing import Any
 
 from numpy import get_printoptions, printoptions, set_printoptions
 
+from pullback.core.arguments import flag
 from pullback.core.array import ArrayLike
 from pullback.numpy.creation import listed
+from pullback.numpy.promotion import known_int
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 def _options(max_line_width: int | None, precision: int | None, suppress_small: bool | None) -> Any:
+    for what, value in (("max_line_width", max_line_width), ("precision", precision)):
+        if value is not None:
+            known_int("array_repr", what, value)
+    if suppress_small is not None:
+        suppress_small = flag("array_repr", "suppress_small", suppress_small)
     requested = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
     return printoptions(**{name: value for name, value in requested.items() if value is not None})  # type: ignore[arg-type]
 

@@ -7,21 +7,26 @@ array's dtype anyway, for the primitives accept it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import quote as quote
+from pullback.core.arguments import typed
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, fresh, from_scalar
 from pullback.core.config import config
 from pullback.core.dims import as_size
 from pullback.core.errors import (
+    AllocationError,
+    ArgumentError,
     AxisError,
     DtypeError,
     DtypeValueError,
     InconclusiveDimensionOperation,
     OperandError,
+    PullbackError,
     ShapeError,
     TracerIntegerConversionError,
     UnsupportedArgumentError,
@@ -31,6 +36,8 @@ from pullback.core.source import warn
 from pullback.core.trace import Tracer, recorders
 from pullback.core.types import Shape
 from pullback.primitives.elementwise import convert_element_type
+
+R = TypeVar("R")
 
 
 def operand(name: str, x: Any) -> Array:
@@ -43,7 +50,7 @@ def operand(name: str, x: Any) -> Array:
         raise type(error)(f"{name}: {error}") from None
 
 
-def number_operand(name: str, x: Any) -> Any:
+def number_operand(name: str, x: Any) -> Array:
     """Convert an operand to an array of numbers; raise for random keys, which have no order and no zero.
 
     Raises:
@@ -65,8 +72,22 @@ def another(x: Any) -> Any:
 def sequence(name: str, xs: Any) -> list[Any]:
     """Convert an argument to a list of arrays; raise unless it is a sequence."""
     if isinstance(xs, (str, bytes, dict, set, frozenset)) or not hasattr(xs, "__iter__"):
-        raise OperandError(f"{name}: expected a sequence of arrays, got {quote(xs)} of type {type(xs).__name__}")
+        raise OperandError(f"{name}: expected a sequence of arrays, got {typed(xs)}")
     return list(xs)
+
+
+def sequence_of(name: str, what: str, value: Any, count: int | None = None) -> list[Any]:
+    """Return an argument that is a sequence as a list; raise unless it has ``count`` items, where this is given.
+
+    Raises:
+      ShapeError: it is no sequence, or has another length (a TypeError and a ValueError).
+    """
+    if is_sequence(value):
+        found = list(value)
+        if count is None or len(found) == count:
+            return found
+    items = "items" if count is None else f"{count} items"
+    raise ShapeError(f"{name}: {what} must be a sequence of {items}, got {typed(value)}")
 
 
 def inexact_operand(name: str, x: Any) -> Array:
@@ -233,13 +254,20 @@ def known_int(name: str, what: str, value: Any) -> int:
             raise
     except TypeError:
         pass
-    raise ShapeError(f"{name}: {what} must be an int, got {quote(value)} of type {type(value).__name__}")
+    raise ShapeError(f"{name}: {what} must be an int, got {typed(value)}")
 
 
-def quote(x: Any) -> str:
-    """Format a value for a message, in one line of at most 60 letters."""
-    text = " ".join(repr(x).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+def size_of(name: str, what: str, n: Any) -> int:
+    """Convert an argument that is a size to an int.
+
+    Raises:
+      ShapeError, ArgumentError: it is no int, or negative (a TypeError and a ValueError).
+      TracerIntegerConversionError: a traced integer.
+    """
+    size = known_int(name, what, n)
+    if size < 0:
+        raise ArgumentError(f"{name}: {what} must not be negative, got {size}")
+    return size
 
 
 def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
@@ -265,12 +293,31 @@ def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
     except InconclusiveDimensionOperation:
         sizes = tuple(map(as_size, shape if isinstance(shape, (tuple, list)) else (shape,)))
     except TypeError as error:
-        if isinstance(shape, Array) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Array) for s in shape)):
+        if isinstance(error, PullbackError):
             raise
         raise ShapeError(f"{name}: a shape must be an int or a sequence of ints, got {shape!r} ({error})") from None
-    if any(n < 0 for n in sizes):
-        raise ShapeError(f"{name}: a shape must not be negative, got {shape!r}")
+    for n in sizes:
+        if n < 0:
+            raise ShapeError(f"{name}: a shape must not be negative, got {shape!r}")
+        if type(n) is int and n > _LONGEST:
+            raise AllocationError(f"{name}: no memory for an array of shape {quote(sizes)}")
     return sizes
+
+
+_LONGEST = 1 << 62
+"""More elements than any memory holds."""
+
+
+def memory_for(name: str, shape: Any, make: Callable[[], R]) -> R:
+    """Return the result of a function of NumPy's that makes an array of ``shape``, for the function ``name``.
+
+    Raises:
+      AllocationError: there is no memory for it (a MemoryError).
+    """
+    try:
+        return make()
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise AllocationError(f"{name}: no memory for an array of shape {quote(shape)}: {error}") from None
 
 
 def concrete(x: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.arguments import flag, typed
 from pullback.core.array import Array, ArrayLike, as_array, scalar_array
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
@@ -111,7 +112,7 @@ def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initi
         if first.shape:
             raise ShapeError(f"{name}: initial must be a scalar, got shape {first.shape}")
         result = combine.bind(result, convert_element_type(first, result.dtype))
-    if keepdims:
+    if keepdims is not False and flag(name, "keepdims", keepdims):
         result = shapes.expand_dims(result, axes)
     return strong(result)
 
@@ -146,6 +147,10 @@ def sum(
     >>> print(pnp.sum(pnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0))
     [4. 6.]
     """
+    if keepdims is not False:
+        keepdims = flag("sum", "keepdims", keepdims)
+    if promote_integers is not True:
+        promote_integers = flag("sum", "promote_integers", promote_integers)
     if dtype is None and where is None and initial is None and out is None and isinstance(a, Array):
         shape = a.shape
         if a.dtype.char in _FAST and not a.weak_type and shape:
@@ -169,6 +174,8 @@ def prod(
     >>> print(pnp.prod(pnp.array([2.0, 3.0, 4.0])))
     24.0
     """
+    if promote_integers is not True:
+        promote_integers = flag("prod", "promote_integers", promote_integers)
     return _total("prod", prims.reduce_prod_p, ops.mul_p, 1, a, axis, dtype, out, keepdims, initial, where,
                   promote_integers)  # fmt: skip
 
@@ -279,6 +286,8 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> print(pnp.ptp(pnp.array([3.0, 1.0, 5.0])))
     4.0
     """
+    if keepdims is not False:
+        keepdims = flag("ptp", "keepdims", keepdims)
     refuse_out("ptp", out)
     x = operand("ptp", a)
     return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
@@ -320,6 +329,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 def _position(name: str, primitive: Primitive, x: Any, axis: int | None, keepdims: bool | None) -> Any:
     check_dtype(name, ORDERED, x.dtype)
+    keepdims = keepdims is not None and flag(name, "keepdims", keepdims)
     rank = len(x.shape)
     if axis is None:
         along, position = shapes.reshape(x, (x.size,)), 0
@@ -373,7 +383,7 @@ def _truth(
     if where is not None:
         x = ops.where(_mask(name, where, x.shape), x, identity)
     result = primitive.bind(x, axes=axes) if axes else another(x)
-    return shapes.expand_dims(result, axes) if keepdims else result
+    return shapes.expand_dims(result, axes) if keepdims is not False and flag(name, "keepdims", keepdims) else result
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -386,6 +396,8 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     >>> print(pnp.count_nonzero(pnp.array([0.0, 1.0, 2.0])))
     2
     """
+    if keepdims is not False:
+        keepdims = flag("count_nonzero", "keepdims", keepdims)
     return sum(_boolean("count_nonzero", a), axis, keepdims=keepdims)
 
 
@@ -406,6 +418,8 @@ def mean(
     >>> print(pnp.mean(pnp.array([[1, 2], [3, 5]]), axis=0))
     [2.  3.5]
     """
+    if keepdims is not False:
+        keepdims = flag("mean", "keepdims", keepdims)
     refuse_out("mean", out)
     x = inexact_operand("mean", a)
     axes = all_axes(axis, len(x.shape), "mean")
@@ -475,10 +489,13 @@ def _var(
     correction: Any,
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
+    keepdims = flag(name, "keepdims", keepdims)
     if correction is not None:
         if ddof:
             raise ArgumentError(f"{name}: give ddof or correction, not both; got {ddof} and {correction}")
         ddof = correction
+    if not isinstance(ddof, (int, float, np.number, Array)):
+        raise ArgumentError(f"{name}: ddof must be a number, got {typed(ddof)}")
     x = inexact_operand(name, a)
     wanted = dtypes.to_real(x.dtype)
     if dtype is not None:
@@ -607,6 +624,8 @@ def cumulative_sum(
     >>> print(pnp.cumulative_sum(pnp.array([1, 2, 3]), include_initial=True))
     [0 1 3 6]
     """
+    if include_initial is not False:
+        include_initial = flag("cumulative_sum", "include_initial", include_initial)
     return _cumulate_from("cumulative_sum", prims.cumsum, x, axis, dtype, include_initial, 0)
 
 
@@ -623,6 +642,8 @@ def cumulative_prod(
     >>> print(pnp.cumulative_prod(pnp.array([1, 2, 3]), include_initial=True))
     [1 1 2 6]
     """
+    if include_initial is not False:
+        include_initial = flag("cumulative_prod", "include_initial", include_initial)
     return _cumulate_from("cumulative_prod", prims.cumprod, x, axis, dtype, include_initial, 1)
 
 
@@ -675,6 +696,8 @@ def nansum(
     >>> print(pnp.nansum(pnp.array([1.0, pnp.nan, 2.0])))
     3.0
     """
+    if keepdims is not False:
+        keepdims = flag("nansum", "keepdims", keepdims)
     x, valid = _numbers("nansum", a, where)
     return sum(x, axis, dtype, out, keepdims, initial, valid)
 
@@ -692,6 +715,8 @@ def nanprod(
     >>> print(pnp.nanprod(pnp.array([3.0, pnp.nan, 2.0])))
     6.0
     """
+    if keepdims is not False:
+        keepdims = flag("nanprod", "keepdims", keepdims)
     x, valid = _numbers("nanprod", a, where)
     return prod(x, axis, dtype, out, keepdims, initial, valid)
 
@@ -709,6 +734,8 @@ def nanmax(
     >>> print(pnp.nanmax(pnp.array([1.0, pnp.nan, 2.0])))
     2.0
     """
+    if keepdims is not False:
+        keepdims = flag("nanmax", "keepdims", keepdims)
     return _nan_extreme("nanmax", max, False, a, axis, out, keepdims, initial, where)
 
 
@@ -725,6 +752,8 @@ def nanmin(
     >>> print(pnp.nanmin(pnp.array([1.0, pnp.nan, 2.0])))
     1.0
     """
+    if keepdims is not False:
+        keepdims = flag("nanmin", "keepdims", keepdims)
     return _nan_extreme("nanmin", min, True, a, axis, out, keepdims, initial, where)
 
 
@@ -791,6 +820,8 @@ def nanmean(
     >>> print(pnp.nanmean(pnp.array([1.0, pnp.nan, 2.0])))
     1.5
     """
+    if keepdims is not False:
+        keepdims = flag("nanmean", "keepdims", keepdims)
     x, valid = _numbers("nanmean", a, where)
     return mean(x, axis, dtype, out, keepdims, where=valid)
 
@@ -808,6 +839,8 @@ def nanvar(
     >>> print(pnp.nanvar(pnp.array([1.0, pnp.nan, 3.0])))
     1.0
     """
+    if keepdims is not False:
+        keepdims = flag("nanvar", "keepdims", keepdims)
     x, valid = _numbers("nanvar", a, where)
     return _var("nanvar", x, axis, dtype, out, ddof, keepdims, valid, mean, None)
 
@@ -825,6 +858,8 @@ def nanstd(
     >>> print(pnp.nanstd(pnp.array([1.0, pnp.nan, 3.0])))
     1.0
     """
+    if keepdims is not False:
+        keepdims = flag("nanstd", "keepdims", keepdims)
     x, valid = _numbers("nanstd", a, where)
     return ops.sqrt(_var("nanstd", x, axis, dtype, out, ddof, keepdims, valid, mean, None))
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from pullback.core import dtypes, source
 from pullback.core.annotations import Axes, DTypeLike, HasShapeAndDtype
+from pullback.core.arguments import typed
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import DtypeError
+from pullback.core.errors import DtypeError, OperandError
 
 pi = np.pi
 e = np.e
@@ -146,7 +147,10 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
         return ()
     from pullback.numpy.creation import type_of
 
-    return tuple(type_of(name, a).shape)
+    shape = type_of(name, a).shape
+    if not isinstance(shape, (tuple, list)):
+        raise OperandError(f"{name}: expected an array, or nested lists, got {typed(a)}")
+    return tuple(shape)
 
 
 def isscalar(element: object) -> builtins.bool:

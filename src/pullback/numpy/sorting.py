@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.numpy.logic import equal
@@ -73,6 +74,10 @@ def sort(
     >>> print(pnp.sort(pnp.array([3.0, 1.0, 2.0])))
     [1. 2. 3.]
     """
+    if stable is not True:
+        stable = flag("sort", "stable", stable)
+    if descending is not False:
+        descending = flag("sort", "descending", descending)
     _refuse("sort", kind, order)
     x, axis = _along("sort", a, axis)
     if not descending:
@@ -94,6 +99,10 @@ def argsort(
     >>> print(pnp.argsort(pnp.array([3.0, 1.0, 2.0])))
     [1 2 0]
     """
+    if stable is not True:
+        stable = flag("argsort", "stable", stable)
+    if descending is not False:
+        descending = flag("argsort", "descending", descending)
     _refuse("argsort", kind, order)
     x, axis = _along("argsort", a, axis)
     index_dtype = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "argsort")
@@ -201,9 +210,9 @@ def searchsorted(
     >>> print(pnp.searchsorted(pnp.array([1.0, 2.0, 2.0, 3.0]), 2.0, side="right"))
     3
     """
-    if side not in ("left", "right"):
+    if not is_listed(side, ("left", "right")):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    if method not in ("compare_all", "scan", "scan_unrolled", "sort"):
+    if not is_listed(method, ("compare_all", "scan", "scan_unrolled", "sort")):
         raise ArgumentError(
             f"searchsorted: method must be 'compare_all', 'scan', 'scan_unrolled' or 'sort', got {method!r}"
         )
@@ -211,6 +220,8 @@ def searchsorted(
     if len(x.shape) != 1:
         raise ShapeError(f"searchsorted takes a sorted array of one axis, got shape {x.shape}")
     if sorter is not None:
+        if np.ndim(sorter) != 1:
+            raise ShapeError(f"searchsorted: sorter must have one axis, got shape {np.shape(sorter)}")
         x = prims.take_along_axis(x, prims.clip_indices(operand("searchsorted", sorter), x.shape[0]), 0)
     return shapes.reshape(positions("searchsorted", x, shapes.reshape(values, (values.size,)), side), values.shape)
 
@@ -305,7 +316,7 @@ def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = No
 
 
 def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    x, y = promote_all(name, (x, y))
+    x, y = promote_all(name, (number_operand(name, x), number_operand(name, y)))
     return shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))
 
 
@@ -369,6 +380,16 @@ def unique(
     >>> print(pnp.unique(pnp.array([3, 1, 3, 2])))
     [1 2 3]
     """
+    if sorted is not True:
+        sorted = flag("unique", "sorted", sorted)
+    if return_inverse is not False:
+        return_inverse = flag("unique", "return_inverse", return_inverse)
+    if return_index is not False:
+        return_index = flag("unique", "return_index", return_index)
+    if return_counts is not False:
+        return_counts = flag("unique", "return_counts", return_counts)
+    if equal_nan is not True:
+        equal_nan = flag("unique", "equal_nan", equal_nan)
     x = number_operand("unique", ar)
     if axis is None:
         rows, shape = shapes.reshape(x, (x.size,)), x.shape
@@ -543,7 +564,11 @@ def isin(
     >>> print(pnp.isin(pnp.array([1, 2, 3]), pnp.array([3, 1])))
     [ True False  True]
     """
-    if method not in ("auto", "compare_all", "binary_search", "sort"):
+    if invert is not False:
+        invert = flag("isin", "invert", invert)
+    if assume_unique is not False:
+        assume_unique = flag("isin", "assume_unique", assume_unique)
+    if not is_listed(method, ("auto", "compare_all", "binary_search", "sort")):
         raise ArgumentError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}")
     x, tests = operand("isin", element), operand("isin", test_elements)
     if tests.weak_type and dtypes.is_inexact(x.dtype) and not dtypes.is_inexact(tests.dtype):
@@ -597,7 +622,9 @@ def setdiff1d(
     >>> print(pnp.setdiff1d(pnp.array([3, 1, 2]), pnp.array([2])))
     [1 3]
     """
-    x, y = [shapes.reshape(v, (v.size,)) for v in (operand("setdiff1d", ar1), operand("setdiff1d", ar2))]
+    if assume_unique is not False:
+        assume_unique = flag("setdiff1d", "assume_unique", assume_unique)
+    x, y = [shapes.reshape(v, (v.size,)) for v in (number_operand("setdiff1d", ar1), number_operand("setdiff1d", ar2))]
     if not assume_unique:
         x = prims.sort([x], 0)[0]
     mask = ops.not_p.bind(_is_member(x, prims.sort([y], 0)[0]))
@@ -672,6 +699,10 @@ def intersect1d(
     >>> print(pnp.intersect1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
     [2 3]
     """
+    if return_indices is not False:
+        return_indices = flag("intersect1d", "return_indices", return_indices)
+    if assume_unique is not False:
+        assume_unique = flag("intersect1d", "assume_unique", assume_unique)
     x, y = _flat_pair("intersect1d", ar1, ar2)
     dtype = dtypes.default_int()
     (x, x_order), (y, y_order) = prims.argsort([x], 0, dtype), prims.argsort([y], 0, dtype)
@@ -710,6 +741,8 @@ def setxor1d(
     >>> print(pnp.setxor1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
     [1 5]
     """
+    if assume_unique is not False:
+        assume_unique = flag("setxor1d", "assume_unique", assume_unique)
     x, y = _flat_pair("setxor1d", ar1, ar2)
     both = prims.sort([concatenate([x, y], 0)], 0)[0]
     shared = ops.and_p.bind(*[_is_member(both, prims.sort([v], 0)[0]) for v in (x, y)])

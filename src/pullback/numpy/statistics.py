@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -13,6 +12,7 @@ import numpy as np
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
+from pullback.core.arguments import flag, is_listed, typed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import state
@@ -24,6 +24,7 @@ from pullback.numpy.promotion import (
     axis_index,
     inexact_operand,
     inexact_operands,
+    known_int,
     named,
     operand,
     promote_all,
@@ -91,6 +92,10 @@ def average(
     >>> print(pnp.average(pnp.array([1.0, 2.0, 3.0]), weights=pnp.array([3.0, 1.0, 0.0])))
     1.25
     """
+    if returned is not False:
+        returned = flag("average", "returned", returned)
+    if keepdims is not False:
+        keepdims = flag("average", "keepdims", keepdims)
     x = inexact_operand("average", a)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
@@ -272,11 +277,12 @@ def _quantile(
     weights: Any, skip_nan: bool,
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
-    if overwrite_input:
+    keepdims = flag(name, "keepdims", keepdims)
+    if flag(name, "overwrite_input", overwrite_input):
         raise UnsupportedArgumentError(
             f"{name}: the argument overwrite_input is not supported, for arrays are immutable"
         )
-    if method not in _METHODS:
+    if not is_listed(method, _METHODS):
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}")
     x = inexact_operand(name, a)
     dtype = x.dtype
@@ -442,6 +448,7 @@ def cov(
     [[ 1. -1.]
      [-1.  1.]]
     """
+    rowvar, bias = flag("cov", "rowvar", rowvar), flag("cov", "bias", bias)
     arrays = inexact_operands("cov", m) if y is None else inexact_operands("cov", m, y)
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "cov")
@@ -456,6 +463,8 @@ def cov(
     w = _observation_weights(n, fweights, aweights, x.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
+    elif not isinstance(ddof, (int, float, np.number, Array)):
+        raise ArgumentError(f"cov: ddof must be a number, got {typed(ddof)}")
     if w is None:
         center = mean(x, 1, keepdims=True)
         freedom: Any = builtins.max(n - ddof, 0)
@@ -512,6 +521,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     [[ 1. -1.]
      [-1.  1.]]
     """
+    if rowvar is not True:
+        rowvar = flag("corrcoef", "rowvar", rowvar)
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.shape:
         return ops.div(c, c)
@@ -549,7 +560,8 @@ def diff(
     [3. 5.]
     """
     x = operand("diff", a)
-    if operator.index(n) < 0:
+    n = known_int("diff", "n", n)
+    if n < 0:
         raise ArgumentError(f"diff: n must not be negative, got {n}")
     if not x.shape:
         raise ShapeError("diff takes an array of at least one axis, got shape ()")

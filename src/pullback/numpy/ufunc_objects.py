@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
+from pullback.core.arguments import require_function
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, IndexingError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
@@ -403,6 +404,9 @@ class ufunc(metaclass=_UfuncMeta):
         if nin < 1 or nout < 1 or nargs not in (None, nin):
             raise ArgumentError(f"ufunc: nin and nout must be positive, and nargs be nin; got {nin}, {nout}, {nargs}")
         overrides = (call, reduce, accumulate, at, reduceat)
+        for override in overrides:
+            if override is not None:
+                require_function("ufunc", "an override", override)
         name = name or getattr(func, "__name__", None) or type(func).__name__
         call = partial(call, self) if call is not None else _numpy("vectorize")(func)
         replaced = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}

@@ -9,13 +9,23 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import SCALARS, Array, ArrayLike, as_array
 from pullback.core.config import config
 from pullback.core.errors import DtypeError, DtypeValueError
 from pullback.core.trace import Tracer, recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
-from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
+from pullback.numpy.promotion import (
+    another,
+    inexact_operand,
+    known_int,
+    number_operand,
+    operand,
+    promote,
+    refuse_out,
+    strong,
+)
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -414,7 +424,7 @@ def _sine_quotient(x: Any) -> Any:
 def _rounding(name: str, primitive: Any, sentence: str, result: str) -> declare.Unary:
     def function(x: Any, /) -> Any:
         x = operand(name, x)
-        return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(x)
+        return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(number_operand(name, x))
 
     return declare.document(function, name, (sentence, "-2.5", result), __name__)
 
@@ -432,7 +442,7 @@ def trunc(x: ArrayLike) -> Array:
     """
     x = operand("trunc", x)
     if not dtypes.is_inexact(x.dtype):
-        return another(x)
+        return another(number_operand("trunc", x))
     return ops.where(ops.lt(x, 0), ops.ceil_p.bind(x), ops.floor_p.bind(x))
 
 
@@ -473,6 +483,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
     if not dtypes.is_inexact(a.dtype):
+        number_operand("round", a)
         return another(a) if digits >= 0 else _round_integers(a, -digits)
     if digits == 0:
         return _round_components(a)
@@ -579,6 +590,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> print(pnp.angle(1j, deg=True))
     90.0
     """
+    deg = flag("angle", "deg", deg)
     z = inexact_operand("angle", z)
     if dtypes.is_complex(z.dtype):
         result = ops.atan2_p.bind(ops.imag(z), ops.real(z))
@@ -597,7 +609,7 @@ def signbit(x: ArrayLike, /) -> Array:
     >>> print(pnp.signbit(-0.0))
     True
     """
-    x = operand("signbit", x)
+    x = number_operand("signbit", x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError("signbit takes real numbers, got complex ones")
     if dtypes.is_float(x.dtype):

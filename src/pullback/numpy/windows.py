@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import AllocationError, DtypeError, ShapeError
 from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -19,10 +19,16 @@ from pullback.primitives.special import bessel
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 
 
+_MOST = 1 << 40
+"""More points than any memory holds."""
+
+
 def _length(name: str, M: Any) -> int:
     n = known_int(name, "M", M)
     if n < 0:
         raise ShapeError(f"{name}: the number of points M must not be negative, got {n}")
+    if n > _MOST:
+        raise AllocationError(f"{name}: no memory for {n} points")
     return n
 
 

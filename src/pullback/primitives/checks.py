@@ -11,6 +11,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
+from pullback.core.source import called
 from pullback.core.types import Shape, ShapedArray
 
 Of = Callable[[np.dtype[Any]], bool]
@@ -119,6 +120,6 @@ def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
             shown = ", ".join(map(str, shapes_))
-            raise ShapeError(f"{name} got incompatible shapes for broadcasting: {shown}.")
+            raise ShapeError(f"{called() or name} got incompatible shapes for broadcasting: {shown}.")
         out.append(wide.pop() if wide else 1)
     return tuple(out)

@@ -10,7 +10,9 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
-from pullback.numpy.promotion import known_int, operand, shape_tuple
+from pullback.numpy.promotion import operand, shape_tuple
+from pullback.numpy.promotion import size_of as size_of
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 
 DType = np.dtype[Any]
@@ -51,25 +53,17 @@ def sample_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
       ShapeError: the parameters do not broadcast to ``shape``.
     """
     try:
-        common = np.broadcast_shapes(*parameters.values())
+        common = broadcast_shape(name, tuple(parameters.values()))
     except ValueError:
         common = None
     if shape is None and common is not None:
         return common
     target = None if shape is None else shape_tuple(shape, name)
     try:
-        fits = common is not None and target is not None and np.broadcast_shapes(target, common) == target
+        fits = common is not None and target is not None and broadcast_shape(name, (target, common)) == target
     except ValueError:
         fits = False
     if not fits or target is None:
         shown = ", ".join(f"{what} of shape {s}" for what, s in parameters.items())
         raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {target or 'not given'}")
     return target
-
-
-def size_of(name: str, what: str, n: Any) -> int:
-    """Return a size as a Python integer; raise unless its value is known and not negative."""
-    size = known_int(name, what, n)
-    if size < 0:
-        raise ArgumentError(f"{name}: {what} must not be negative, got {size}")
-    return size

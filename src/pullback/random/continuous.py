@@ -12,6 +12,7 @@ from typing import Any
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError
 from pullback.core.types import Shape
@@ -268,9 +269,9 @@ def gumbel(
 def gumbel_of(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any:
     info = dtypes.finfo(dtype)
     tiny = float(info.tiny)
-    if mode is None or mode == "low":
+    if is_listed(mode, (None, "low")):
         exponential = ops.neg(ops.log(_above(words, shape, dtype, tiny)))
-    elif mode == "high":
+    elif is_listed(mode, ("high",)):
         coarse, fine = pair(unit(words, (2, *shape), dtype))
         refined = coarse + fine * 2.0**-info.nmant + tiny
         upper = ops.where(ops.ge_p.bind(coarse, 0.5), coarse, refined)

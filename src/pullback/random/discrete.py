@@ -11,8 +11,9 @@ import numpy as np
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray, scalar_array
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, IntegerRangeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
 from pullback.primitives import elementwise as ops
@@ -92,7 +93,7 @@ def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any,
         number = int(x)
         _, default_least, default_most = _limits(dtypes.default_int())
         if not min(least, default_least) <= number <= max(most + 1, default_most):
-            raise OverflowError(f"randint: {what}={number} is out of the range of {dtypes.short_name(dtype)}")
+            raise IntegerRangeError(f"randint: {what}={number} is out of the range of {dtypes.short_name(dtype)}")
         return min(max(number, least), most), number > most
     array = operand(f"randint: {what}", x)
     if not dtypes.is_integer(array.dtype):
@@ -179,7 +180,7 @@ def bernoulli(
     Array([False,  True, False], dtype=bool)
     """
     words = words_of("bernoulli", key)
-    if mode not in ("low", "high"):
+    if not is_listed(mode, ("low", "high")):
         raise ArgumentError(f"bernoulli: mode must be 'low' or 'high', got {mode!r}")
     chance = operand("bernoulli: p", p)
     dtype = chance.dtype
@@ -253,6 +254,7 @@ def permutation(
     >>> random.permutation(random.key(0), 5)
     Array([1, 0, 4, 3, 2], dtype=int32)
     """
+    independent = flag("permutation", "independent", independent)
     words = words_of("permutation", key)
     array = operand("permutation: x", x)
     rank = len(array.shape)
@@ -335,6 +337,7 @@ def choice(
     >>> random.choice(random.key(0), 10, (3,), replace=False)
     Array([2, 7, 9], dtype=int32)
     """
+    replace = flag("choice", "replace", replace)
     words = words_of("choice", key)
     size = shape_tuple(shape, "choice")
     array = operand("choice: a", a)
@@ -419,6 +422,7 @@ def categorical(
     >>> random.categorical(random.key(0), pnp.log(pnp.array([0.1, 0.2, 0.7])), shape=(4,))
     Array([2, 2, 2, 2], dtype=int32)
     """
+    replace = flag("categorical", "replace", replace)
     words = words_of("categorical", key)
     scores = inexact_operand("categorical: logits", logits)
     if not scores.shape:

@@ -24,7 +24,7 @@ from pullback.core.array import (
     scalar_array,
 )
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, OperandError, PullbackError
+from pullback.core.errors import ArgumentError, IntegerRangeError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.elementwise import convert_element_type
@@ -373,7 +373,7 @@ def _default_seeded(name: str, seed: Any) -> Any:
     if number is not None:
         number += offset
         if not -(1 << 63) <= number < 1 << 63:
-            raise OverflowError(f"{name}: the seed {number} does not fit into 64 bits (from -2**63 to 2**63 - 1)")
+            raise IntegerRangeError(f"{name}: the seed {number} does not fit into 64 bits (from -2**63 to 2**63 - 1)")
         high = number >> 32 if dtypes.default_int().itemsize == 8 else 0
         return ArrayImpl(np.array((high & 0xFFFFFFFF, number & 0xFFFFFFFF), _word))
     array = _scalar(name, "the seed", seed)
@@ -387,7 +387,7 @@ def _folded(data: Any) -> Any:
     number = _integer(data)
     if number is not None:
         if not 0 <= number < 1 << 32:
-            raise OverflowError(f"fold_in: data must be from 0 to 2**32 - 1, got {number}")
+            raise IntegerRangeError(f"fold_in: data must be from 0 to 2**32 - 1, got {number}")
         return scalar_array(_word.type(number))
     array = _scalar("fold_in", "data", data)
     if _is_typed(array) or dtypes.is_complex(array.dtype):

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.einstein import einsum
@@ -70,7 +71,7 @@ def multivariate_normal(
     """
     dtype = _common_float(mean, cov) if dtype is None else dtype
     words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
-    if method not in _METHODS:
+    if not is_listed(method, _METHODS):
         raise ArgumentError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}, got {method!r}")
     mean = parameter("multivariate_normal", "mean", mean, found)
     cov = parameter("multivariate_normal", "cov", cov, found)

@@ -13,6 +13,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.faces import face
@@ -42,9 +43,9 @@ def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> A
     """
     sine, inverse = "dst" in name, name.startswith("i")
     x = strong(inexact_operand(name, x))
-    if type not in _INVERSE:
+    if not is_listed(type, _INVERSE):
         raise UnsupportedArgumentError(f"{name}: the type of a transform must be 1, 2, 3 or 4, got {type!r}")
-    if norm not in _NORMS:
+    if not is_listed(norm, _NORMS):
         raise ArgumentError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     scale = _NORMS[norm]
     if inverse:

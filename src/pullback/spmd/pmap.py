@@ -15,6 +15,7 @@ from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, PyTree
+from pullback.core.arguments import quote
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -336,6 +337,8 @@ def pmap(
     check_callable(fun, "pmap")
     if devices is not None and backend is not None:
         raise ArgumentError(f"pmap: give devices or backend, not both; got {devices!r} and {backend!r}")
+    if devices is not None and not isinstance(devices, Iterable):
+        raise ArgumentError(f"pmap: devices must be a sequence of devices, got {quote(devices)}")
     selected = None if devices is None else tuple(devices)
     if config.disable_jit:
         return vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.backends.compiler.backend import backend as compiler
 from pullback.backends.processes import forks
+from pullback.core.arguments import quote, typed
 from pullback.core.array import Signature
 from pullback.core.config import check_value, config
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
@@ -54,6 +55,8 @@ class Device:
     __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
 
     def __init__(self, platform: str, number: int) -> None:
+        if not isinstance(platform, str):
+            raise BackendError(f"Device: expected the name of a platform, got {quote(platform)}")
         self.platform = platform
         self.id = number
         self.process_index = 0
@@ -288,6 +291,8 @@ def devices(backend: str | None = None) -> list[Device]:
 
 def _platform(backend: str | None) -> str:
     platform = config.platforms.partition(",")[0] if backend is None else backend
+    if not isinstance(platform, str):
+        raise BackendError(f"expected the name of a platform, got {typed(backend)}")
     return "cuda" if platform == "gpu" else platform
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices import devices
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import ArrayImpl, read_only
 from pullback.core.errors import ExchangeError
 
@@ -50,7 +51,8 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
             f"from_dlpack: an array of {value.dtype} becomes one of {wanted}, since config.jax_enable_x64 is off, and "
             "copy is False"
         )
-    return ArrayImpl(np.array(value, wanted) if copy else np.asarray(value, wanted))
+    copied = copy is not None and flag("from_dlpack", "copy", copy)
+    return ArrayImpl(np.array(value, wanted) if copied else np.asarray(value, wanted))
 
 
 def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:

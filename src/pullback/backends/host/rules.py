@@ -285,8 +285,7 @@ FLOAT_UFUNCS: dict[Any, np.ufunc] = {
 
 def complex_(x: Any, y: Any) -> Any:
     x, y = _pair(x, y)
-    x, y = np.broadcast_arrays(x, y)
-    out = np.empty(x.shape, np.complex128 if x.dtype == np.float64 else np.complex64)
+    out = np.empty(np.add(x, y).shape, np.complex128 if x.dtype == np.float64 else np.complex64)
     out.real, out.imag = x, y
     return out
 
@@ -369,7 +368,8 @@ def _size_of_both(x: Any, y: Any) -> int:
     have, other = getattr(x, "shape", ()), getattr(y, "shape", ())
     if have == other or not have or not other:
         return max(getattr(x, "size", 1), getattr(y, "size", 1))
-    return np.broadcast(x, y).size
+    rank = max(len(have), len(other))
+    return math.prod(max(pair) for pair in zip(*((1,) * (rank - len(s)) + s for s in (have, other)), strict=True))
 
 
 @_by_quick_loops(np.logaddexp)

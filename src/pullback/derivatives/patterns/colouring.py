@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
+from pullback.core.arguments import is_listed
 from pullback.core.errors import ArgumentError, PatternError
 from pullback.derivatives.patterns import bidirectional, boolean, greedy, symmetric
 from pullback.derivatives.patterns.lattice import regular
@@ -225,7 +226,7 @@ def colour_jacobian(
     >>> colour_jacobian(arrow)
     Colouring(4 x 4, 10 elements, 2 colours of columns and 1 colour of rows)
     """
-    if mode not in MODES:
+    if not is_listed(mode, MODES):
         raise ArgumentError(f"colour_jacobian: mode must be one of {', '.join(MODES)}, got {mode!r}")
     _check_orders(orders, "colour_jacobian")
     pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
@@ -385,7 +386,7 @@ def colour_hessian(
     >>> colour_hessian(tridiagonal, "acyclic").count
     2
     """
-    if method not in METHODS:
+    if not is_listed(method, METHODS):
         raise ArgumentError(f"colour_hessian: method must be one of {', '.join(METHODS)}, got {method!r}")
     _check_orders(orders, "colour_hessian")
     pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)

@@ -10,20 +10,21 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
+from pullback.core.arguments import flag, typed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
 from pullback.experimental.sparse.products import bcoo_dot_general, bcoo_extract, dense_operand
 from pullback.experimental.sparse.structure import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_transpose
-from pullback.numpy.promotion import quote
+from pullback.numpy.promotion import quote, sequence
 from pullback.transforms.autodiff.vmap import vmap
 
 
 def bcsr(name: str, x: Any) -> BCSR:
     """Return an argument, or raise an error unless it is a BCSR."""
     if not isinstance(x, BCSR):
-        raise OperandError(f"{name} takes a BCSR, got {quote(x)} of type {type(x).__name__}")
+        raise OperandError(f"{name} takes a BCSR, got {typed(x)}")
     return x
 
 
@@ -64,7 +65,7 @@ def to_bcoo(mat: Any) -> BCOO:
         major = rows_of(mat.indptr, mat.nse).astype(mat.indices.dtype)
         pair = (major, mat.indices) if isinstance(mat, CSR) else (mat.indices, major)
         return BCOO((mat.data, pnp.stack(pair, axis=1)), shape=mat.shape)
-    raise OperandError(f"a sparse array is needed, got {quote(mat)} of type {type(mat).__name__}")
+    raise OperandError(f"a sparse array is needed, got {typed(mat)}")
 
 
 def from_bcoo(mat: Any) -> BCSR:
@@ -222,7 +223,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     >>> print(sparse.bcsr_concatenate([matrix, matrix], dimension=0).indptr)
     [0 1 2 3 4]
     """
-    mats = [to_bcoo(bcsr("bcsr_concatenate", x)) for x in operands]
+    mats = [to_bcoo(bcsr("bcsr_concatenate", x)) for x in sequence("bcsr_concatenate", operands)]
     return from_bcoo(relaid_to_rows(bcoo_concatenate(mats, dimension=dimension)))
 
 
@@ -297,7 +298,7 @@ def csc_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 def _of(name: str, mat: Any, kind: type) -> BCOO:
     if not isinstance(mat, kind):
-        raise OperandError(f"{name} takes a {kind.__name__}, got {quote(mat)} of type {type(mat).__name__}")
+        raise OperandError(f"{name} takes a {kind.__name__}, got {typed(mat)}")
     return to_bcoo(mat)
 
 
@@ -345,6 +346,7 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     >>> print(sparse.coo_matvec(sparse.coo_fromdense(pnp.eye(2)), pnp.ones(2)))
     [1. 1.]
     """
+    transpose = flag("coo_matvec", "transpose", transpose)
     return _product("coo_matvec", _of("coo_matvec", mat, COO), v, 1, transpose)
 
 
@@ -356,6 +358,7 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     >>> sparse.coo_matmat(sparse.coo_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
     (2, 3)
     """
+    transpose = flag("coo_matmat", "transpose", transpose)
     return _product("coo_matmat", _of("coo_matmat", mat, COO), B, 2, transpose)
 
 
@@ -367,6 +370,7 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     >>> print(sparse.csr_matvec(sparse.csr_fromdense(pnp.eye(2)), pnp.ones(2)))
     [1. 1.]
     """
+    transpose = flag("csr_matvec", "transpose", transpose)
     return _product("csr_matvec", _of("csr_matvec", mat, CSR), v, 1, transpose)
 
 
@@ -378,4 +382,5 @@ def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     >>> sparse.csr_matmat(sparse.csr_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
     (2, 3)
     """
+    transpose = flag("csr_matmat", "transpose", transpose)
     return _product("csr_matmat", _of("csr_matmat", mat, CSR), B, 2, transpose)

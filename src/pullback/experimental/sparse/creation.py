@@ -11,13 +11,14 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag, is_listed, require_function, typed
 from pullback.core.array import KeyArray
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.interrupts import imported
 from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.compressed import as_coo, as_csc, as_csr, from_bcoo
 from pullback.experimental.sparse.formats import BCOO, BCSR, JAXSparse, as_dtype, shape_of
-from pullback.numpy.promotion import known_int, quote
+from pullback.numpy.promotion import known_int, memory_for
 from pullback.primitives.linalg.sparse_products import index_dtype as wide_index
 from pullback.random.continuous import uniform
 from pullback.random.discrete import permutation, randint
@@ -34,7 +35,7 @@ FORMATS: dict[str, Callable[[BCOO], Any]] = {
 
 
 def _in_format(name: str, mat: BCOO, sparse_format: Any, kwds: dict[str, Any]) -> Any:
-    if sparse_format not in FORMATS:
+    if not is_listed(sparse_format, FORMATS):
         raise ArgumentError(
             f"{name}: sparse_format must be one of {', '.join(map(repr, FORMATS))}, got {sparse_format!r}"
         )
@@ -115,7 +116,8 @@ def eye(
     shape = shape_of("sparse.eye", (rows, columns))
     n_batch, n_dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
     layouts.check_layout("sparse.eye", n_batch, n_dense, 2)
-    first = np.arange(max(-diagonal, 0), max(min(rows, columns - diagonal), max(-diagonal, 0)))
+    last = max(min(rows, columns - diagonal), max(-diagonal, 0))
+    first = memory_for("sparse.eye", (rows, columns), lambda: np.arange(max(-diagonal, 0), last))
     kind = layouts.index_type("sparse.eye", index_dtype)
     indices = np.stack([first, first + diagonal], axis=1).astype(kind)
     parts = pnp.ones(len(first), as_dtype(dtype)), pnp.asarray(indices)
@@ -161,7 +163,10 @@ def random_bcoo(
     >>> sparse.random_bcoo(random.key(0), (4, 5), nse=0.5, dtype="float32")
     BCOO(float32[4, 5], nse=10)
     """
+    unique_indices = flag("random_bcoo", "unique_indices", unique_indices)
+    sorted_indices = flag("random_bcoo", "sorted_indices", sorted_indices)
     name = "random_bcoo"
+    require_function(name, "generator", generator)
     sizes = shape_of(name, shape)
     count = layouts.check_layout(name, n_batch, n_dense, len(sizes))
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + count], sizes[n_batch + count :]
@@ -237,7 +242,7 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
             f"{name}: SciPy's arrays have no batch and dense axes, got n_batch={n_batch}, n_dense={n_dense}"
         )
     if not imported("scipy.sparse").issparse(mat):
-        raise OperandError(f"{name} takes a sparse array of SciPy, got {quote(mat)} of type {type(mat).__name__}")
+        raise OperandError(f"{name} takes a sparse array of SciPy, got {typed(mat)}")
     triples = mat.tocoo()
     kind = layouts.index_type(name, np.int32 if index_dtype is None else index_dtype)
     coords = getattr(triples, "coords", None) or (triples.row, triples.col)

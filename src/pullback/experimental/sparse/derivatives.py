@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pullback.numpy as pnp
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.experimental.sparse.formats import BCOO
 from pullback.experimental.sparse.layouts import spread
@@ -111,6 +112,8 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     [3. 4.]
     """
 
+    has_aux = flag("grad", "has_aux", has_aux)
+
     def package(result: Any, chosen: Any, aux: bool) -> Any:
         return (with_data_of(chosen, result[0]), result[1]) if aux else with_data_of(chosen, result)
 
@@ -128,6 +131,7 @@ def value_and_grad(
     >>> print(value, gradient)
     2.0 BCOO(float32[2, 2], nse=2)
     """
+    has_aux = flag("value_and_grad", "has_aux", has_aux)
     package = lambda result, chosen, aux: (result[0], with_data_of(chosen, result[1]))
     return _by_data("sparse.value_and_grad", gradients.value_and_grad, fun, argnums, has_aux, kwargs, package)
 
@@ -205,6 +209,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     >>> sparse.jacfwd(lambda m: m @ pnp.ones(2))(sparse.eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
+    has_aux = flag("jacfwd", "has_aux", has_aux)
     return _jacobian("sparse.jacfwd", jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike, typeof
 from pullback.core.errors import (
     ArgumentError,
@@ -452,7 +453,7 @@ def bcoo_update_layout(
     batch = mat.n_batch if n_batch is None else n_batch
     dense = mat.n_dense if n_dense is None else n_dense
     check_layout(name, batch, dense, mat.ndim)
-    if on_inefficient not in ("error", "warn", None):
+    if not is_listed(on_inefficient, ("error", "warn", None)):
         raise ArgumentError(f"{name}: on_inefficient must be 'error', 'warn' or None, got {on_inefficient!r}")
     for what, new, old in (("n_batch", batch, mat.n_batch), ("n_dense", dense, mat.n_dense)):
         if new > old and on_inefficient is not None:

@@ -15,12 +15,13 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
 from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.formats import BCOO, shape_of
-from pullback.numpy.promotion import quote
+from pullback.numpy.promotion import quote, sequence
 from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode
 from pullback.transforms.autodiff.vmap import vmap
 
@@ -189,7 +190,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     BCOO(float32[4, 2], nse=4)
     """
     name = "bcoo_concatenate"
-    mats = [layouts.bcoo(name, x) for x in operands]
+    mats = [layouts.bcoo(name, x) for x in sequence(name, operands)]
     if not mats:
         raise ArgumentError(f"{name} takes at least one array, got none")
     rank = mats[0].ndim
@@ -592,6 +593,8 @@ def bcoo_gather(
     >>> sparse.bcoo_gather(sparse.eye(3), pnp.array([[2], [0]]), numbers, (1, 3)).shape
     (2, 3)
     """
+    indices_are_sorted = flag("bcoo_gather", "indices_are_sorted", indices_are_sorted)
+    unique_indices = flag("bcoo_gather", "unique_indices", unique_indices)
     name = "bcoo_gather"
     mat = layouts.bcoo(name, operand)
     sizes = shape_of(name, slice_sizes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.backends.host import native
 from pullback.core.array import ArrayImpl
-from pullback.core.errors import ShapeError
+from pullback.core.errors import AllocationError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
@@ -379,7 +379,10 @@ def _rev_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
 def iota(dtype: Any, shape: Shape, dimension: int) -> Any:
     """An array of ``shape`` that counts 0, 1, 2, ... along the axis ``dimension``."""
     if state.trace.quick:
-        return ArrayImpl(_iota_host(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension))
+        try:
+            return ArrayImpl(_iota_host(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension))
+        except (MemoryError, ValueError) as error:
+            raise AllocationError(f"no memory for an array of shape {tuple(shape)}: {error}") from None
     return iota_p.bind(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed, quote
 from pullback.core.array import ArrayImpl
 from pullback.core.check_rules import Failure
-from pullback.core.errors import ArgumentError, DtypeError, IndexCheckError, ShapeError
+from pullback.core.errors import AllocationError, ArgumentError, DtypeError, IndexCheckError, ShapeError
 from pullback.core.trace import state
 from pullback.core.types import Shape
 from pullback.primitives.arrays import shapes
@@ -47,7 +48,7 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(mode, GatherScatterMode):
             return mode
-        if mode in _MODES:
+        if is_listed(mode, _MODES):
             return _MODES[mode]
         names = ", ".join(repr(name) for name in _MODES if name is not None)
         raise ArgumentError(f"the mode for indices out of range must be one of {names}, got {mode!r}")
@@ -130,13 +131,21 @@ def _shifted(axes: Sequence[int], by: int) -> tuple[int, ...]:
 def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
     """Return zeros to scatter into: a new array in eager evaluation, an operation while a program is traced."""
     if shape and state.trace.quick:
-        return ArrayImpl(np.zeros(shape, dtype))
+        try:
+            return ArrayImpl(np.zeros(shape, dtype))
+        except (MemoryError, ValueError) as error:
+            raise AllocationError(f"no memory for an array of shape {shape}: {error}") from None
     zero = shapes.full((), 0, dtype)
     return shapes.broadcast_in_dim(zero, shape, ()) if shape else zero
 
 
 def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -> None:
     """Raise unless the dimension numbers of a gather or scatter are consistent, and fit the shapes."""
+    if not isinstance(numbers, tuple) or len(numbers) != 5:
+        raise ShapeError(
+            f"{name}: dimension_numbers must be a GatherDimensionNumbers or a ScatterDimensionNumbers, got "
+            f"{quote(numbers)}"
+        )
     _, collapsed, indexed, operand_batching, indices_batching = numbers
     if not indices_shape or len(indexed) != indices_shape[-1]:
         raise ShapeError(

@@ -15,6 +15,7 @@ import numpy as np
 
 from pullback.backends.host import blas
 from pullback.core import dtypes
+from pullback.core.arguments import quote
 from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -32,6 +33,22 @@ from pullback.primitives.sums import reduce_sum
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 """The dimension numbers: ((contracted axes of x, of y), (batch axes of x, of y))."""
+
+
+def pairs_of_axes(name: str, dimension_numbers: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the axes of a product: those that are contracted, and those of batches, each of both operands.
+
+    Raises:
+      ShapeError: they do not have this form (a TypeError and a ValueError).
+    """
+    try:
+        (xc, yc), (xb, yb) = dimension_numbers
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"{name}: dimension_numbers must be two pairs of sequences of axes, ((lhs contracted, rhs contracted), "
+            f"(lhs batch, rhs batch)), got {quote(dimension_numbers)}"
+        ) from None
+    return (xc, yc), (xb, yb)
 
 
 def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:

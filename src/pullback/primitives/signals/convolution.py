@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed, quote
 from pullback.core.config import PRECISIONS, config
 from pullback.core.dims import as_size
 from pullback.core.errors import ArgumentError, ShapeError
@@ -120,9 +121,12 @@ def padtype_to_pads(
     [(0, 1), (0, 1)]
     """
     word = padding.upper() if isinstance(padding, str) else padding
+    for what, given in (("in_shape", in_shape), ("window_shape", window_shape), ("window_strides", window_strides)):
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise ArgumentError(f"padtype_to_pads: {what} must be a sequence of ints, got {quote(given)}")
     if word == "VALID":
         return [(0, 0)] * len(in_shape)
-    if word not in ("SAME", "SAME_LOWER"):
+    if not is_listed(word, ("SAME", "SAME_LOWER")):
         raise ArgumentError(f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs, got {padding!r}")
     pairs = []
     sizes = (map(as_size, values) for values in (in_shape, window_shape, window_strides))

@@ -381,7 +381,7 @@ def _host_poch(z: Any, m: Any) -> Any:
     SciPy does so for large numbers, if m is fractional or a gamma function overflows.
     """
     out = _scipy_poch(z, m)
-    wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))
+    wide, change = (np.broadcast_to(np.asarray(x, np.float64), out.shape) for x in (z, m))
     low, high = np.minimum(wide, wide + change), np.maximum(wide, wide + change)
     far = (low >= _FAR) & ((high > 170) | (np.floor(change) != change)) & np.isfinite(high)
     if not np.any(far):

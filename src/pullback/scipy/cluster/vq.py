@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.scan import scan
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.faces import face
@@ -43,6 +44,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     >>> print(code, distance)
     [0 1] [1. 1.]
     """
+    check_finite = flag("vq", "check_finite", check_finite)
     x, book = inexact_operands("vq", obs, code_book)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"vq takes real numbers, got {dtypes.short_name(x.dtype)}")

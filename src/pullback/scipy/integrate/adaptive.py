@@ -17,6 +17,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
+from pullback.core.arguments import flag, typed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.source import warn
@@ -354,13 +355,14 @@ def quad(
     >>> print(f"{grad(lambda k: quad(lambda x: x**k, 0.0, 1.0)[0])(2.0):.5f}")
     -0.11111
     """
+    complex_func = flag("quad", "complex_func", complex_func)
     for name, value in (("weight", weight), ("wvar", wvar), ("wopts", wopts)):
         if value is not None:
             raise UnsupportedArgumentError(
                 f"quad: {name} must be None, got {quote(value)}; multiply the integrand by its weight"
             )
     if not callable(func):
-        raise ArgumentError(f"quad: func must be a function, got {quote(func)} of type {type(func).__name__}")
+        raise ArgumentError(f"quad: func must be a function, got {typed(func)}")
     options = _options(epsabs, epsrel, limit)
     edges = _edges(a, b, points)
     extra = args if isinstance(args, tuple) else (args,)
@@ -391,13 +393,18 @@ def quad(
     return (value, error, info) if full_output else (value, error)
 
 
+def _is_number(value: Any) -> bool:
+    known = not isinstance(value, (Tracer, str, bytes)) and np.ndim(value) == 0
+    return known and np.asarray(value).dtype.kind in "biuf"
+
+
 def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
     most = known_int("quad", "limit", limit)
     if most < 1:
         raise ArgumentError(f"quad: limit must be at least 1, got {limit!r}")
     bounds = []
     for name, value in (("epsabs", epsabs), ("epsrel", epsrel)):
-        if isinstance(value, Tracer) or not 0 <= float(value) < math.inf:
+        if not _is_number(value) or not 0 <= float(value) < math.inf:
             raise ArgumentError(f"quad: {name} must be a known number from 0 to infinity, got {quote(value)}")
         bounds.append(float(value))
     absolute, relative = bounds

@@ -11,6 +11,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import promote_all, sequence
@@ -55,7 +56,7 @@ class RegularGridInterpolator:
         self, points: Sequence[ArrayLike], values: ArrayLike, method: str = "linear", bounds_error: bool = False,
         fill_value: ArrayLike | None = math.nan,
     ) -> None:  # fmt: skip
-        if method not in _METHODS:
+        if not is_listed(method, _METHODS):
             raise ArgumentError(f"{_NAME}: method must be 'linear', 'slinear' or 'nearest', got {method!r}")
         table = floats(_NAME, values)
         axes = [
@@ -101,7 +102,7 @@ class RegularGridInterpolator:
           UnsupportedArgumentError: ``bounds_error`` with traced points (a NotImplementedError).
         """
         method = self.method if method is None else method
-        if method not in _METHODS:
+        if not is_listed(method, _METHODS):
             raise ArgumentError(f"{_NAME}: method must be 'linear', 'slinear' or 'nearest', got {method!r}")
         coordinates = self._coordinates(xi)
         grid = [ops.convert_element_type(p, coordinates[0].dtype) for p in self.grid]

@@ -9,6 +9,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.promotion import axis_index, promote_all
 from pullback.primitives import elementwise as ops
@@ -81,7 +82,7 @@ class interp1d:
     def _set_bounds(self, bounds_error: Any, fill_value: Any) -> None:
         self.extrapolates = isinstance(fill_value, str)
         if self.extrapolates:
-            if fill_value != "extrapolate":
+            if not is_listed(fill_value, ("extrapolate",)):
                 raise ArgumentError(f"interp1d: fill_value must be a number or 'extrapolate', got {fill_value!r}")
             if bounds_error:
                 raise ArgumentError("interp1d: bounds_error=True and fill_value='extrapolate' exclude each other")

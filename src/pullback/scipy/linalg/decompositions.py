@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy import creation, decompositions, diagonals
 from pullback.numpy import linalg as numpy_linalg
-from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, sequence_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -115,6 +117,9 @@ def eigh(
     >>> print(eigh(pnp.array([[2.0, 0.0], [0.0, 1.0]]), 4 * pnp.eye(2), eigvals_only=True))
     [0.25 0.5 ]
     """
+    turbo = flag("eigh", "turbo", turbo)
+    eigvals_only = flag("eigh", "eigvals_only", eigvals_only)
+    lower = flag("eigh", "lower", lower)
     if type not in (1, 2, 3):
         raise ArgumentError(f"eigh: type must be 1, 2 or 3, got {type!r}")
     if b is None:
@@ -136,7 +141,7 @@ def eigh(
         if v is not None:
             v = product(factor, v) if type == 3 else triangular_solve(factor, v, left_side=True, lower=True, **back)
     if eigvals is not None:
-        first, last = (known_int("eigh", "eigvals", i) for i in eigvals)
+        first, last = (known_int("eigh", "eigvals", i) for i in sequence_of("eigh", "eigvals", eigvals, 2))
         if not 0 <= first <= last < w.shape[-1]:
             raise ArgumentError(
                 f"eigh: eigvals must be (first, last) with 0 <= first <= last < {w.shape[-1]}, got {eigvals!r}"
@@ -220,6 +225,7 @@ def eigh_tridiagonal(
     >>> print(eigh_tridiagonal(pnp.array([2.0, 2.0]), pnp.array([1.0]), eigvals_only=True))
     [1. 3.]
     """
+    eigvals_only = flag("eigh_tridiagonal", "eigvals_only", eigvals_only)
     d, e = inexact_operand("eigh_tridiagonal", d), inexact_operand("eigh_tridiagonal", e)
     if d.dtype != e.dtype or dtypes.is_complex(d.dtype):
         raise DtypeError(
@@ -256,7 +262,7 @@ def _index_range(select: Any, select_range: Any, n: int) -> tuple[int, int]:
             "eigh_tridiagonal: select='v' would return a number of eigenvalues that depends on their values; take all "
             "of them, or those of some indices by select='i'"
         )
-    if select != "i":
+    if not is_listed(select, ("i",)):
         raise ArgumentError(f"eigh_tridiagonal: select must be 'a' or 'i', got {select!r}")
     if not isinstance(select_range, (tuple, list)) or len(select_range) != 2:
         raise ArgumentError(f"eigh_tridiagonal: select='i' needs select_range, two indices, got {select_range!r}")
@@ -328,7 +334,9 @@ def svd(
     >>> print(svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
     [4. 3.]
     """
-    if lapack_driver not in ("gesdd", "gesvd"):
+    full_matrices = flag("svd", "full_matrices", full_matrices)
+    compute_uv = flag("svd", "compute_uv", compute_uv)
+    if not is_listed(lapack_driver, ("gesdd", "gesvd")):
         raise ArgumentError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {lapack_driver!r}")
     a = inexact_operand("scipy.linalg.svd", a)
     vectors = bool(compute_uv)
@@ -398,7 +406,8 @@ def qr(
     [[-1.  3.]
      [ 0.  2.]]
     """
-    if mode not in ("full", "economic", "r", "raw"):
+    pivoting = flag("qr", "pivoting", pivoting)
+    if not is_listed(mode, ("full", "economic", "r", "raw")):
         raise ArgumentError(f"qr: mode must be 'full', 'economic', 'r' or 'raw', got {mode!r}")
     a = inexact_operand("scipy.linalg.qr", a)
     if mode == "raw":
@@ -443,16 +452,20 @@ def qr_multiply(
     >>> print(b.shape, r.shape)
     (2,) (2, 2)
     """
-    if mode not in ("right", "left"):
+    conjugate = flag("qr_multiply", "conjugate", conjugate)
+    pivoting = flag("qr_multiply", "pivoting", pivoting)
+    if not is_listed(mode, ("right", "left")):
         raise ArgumentError(f"qr_multiply: mode must be 'right' or 'left', got {mode!r}")
     a, c = inexact_operands("qr_multiply", a, c)
     q, r, *order = qr(a, mode="economic", pivoting=pivoting)
     q = ops.conj(q) if conjugate else q
     vector = len(c.shape) == 1
+    if not c.shape:
+        raise ShapeError("qr_multiply: c must be a vector or a matrix, got shape ()")
     c = (c[:, None] if mode == "left" else c[None, :]) if vector else c
     expected = q.shape[-1] if mode == "left" else q.shape[-2]
     size = c.shape[-2] if mode == "left" else c.shape[-1]
-    if not c.shape or size != expected:
+    if size != expected:
         what = f"{expected} rows, as Q has columns" if mode == "left" else f"{expected} columns, as a has rows"
         raise ShapeError(f"qr_multiply: c must have {what}, for a of shape {a.shape}; got shape {c.shape}")
     out = numpy_linalg.matmul(q, c) if mode == "left" else numpy_linalg.matmul(c, q)
@@ -498,9 +511,9 @@ def polar(
      [1. 0.]] [[3. 0.]
      [0. 2.]]
     """
-    if side not in ("right", "left"):
+    if not is_listed(side, ("right", "left")):
         raise ArgumentError(f"polar: side must be 'right' or 'left', got {side!r}")
-    if method not in ("qdwh", "svd"):
+    if not is_listed(method, ("qdwh", "svd")):
         raise ArgumentError(f"polar: method must be 'qdwh' or 'svd', got {method!r}")
     a = inexact_operand("polar", a)
     wide = len(a.shape) > 1 and a.shape[-2] < a.shape[-1]
@@ -534,7 +547,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     [[1. 2.]
      [0. 3.]]
     """
-    if output not in ("real", "complex"):
+    if not is_listed(output, ("real", "complex")):
         raise ArgumentError(f"schur: output must be 'real' or 'complex', got {output!r}")
     a = inexact_operand("scipy.linalg.schur", a)
     if output == "complex":
@@ -576,9 +589,10 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     if n < 2:
         return t, z
     function: Any = lambda t, z: fori_loop(0, n - 1, lambda i, tz: _rotated(n - 1 - i, *tz), (t, z))
-    for _ in shape[:-2]:
-        function = vmap(function)
-    return function(t, z)  # type: ignore[no-any-return]
+    if len(shape) == 2:
+        return function(t, z)  # type: ignore[no-any-return]
+    factors = vmap(function)(*(shapes.reshape(x, (math.prod(shape[:-2]), *shape[-2:])) for x in (t, z)))
+    return tuple(shapes.reshape(x, shape) for x in factors)  # type: ignore[return-value]
 
 
 def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
@@ -635,6 +649,7 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
      [4. 5. 6.]
      [0. 8. 9.]]
     """
+    calc_q = flag("hessenberg", "calc_q", calc_q)
     a = inexact_operand("scipy.linalg.hessenberg", a)
     factors, taus = bind(hessenberg_p, a)
     h = diagonals.triu(factors, -1)

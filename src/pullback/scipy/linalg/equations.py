@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
@@ -69,7 +70,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     a, b, c = _matrices("solve_sylvester", A, B, C)
     if method == "schur":
         return sylvester(a, b, c, tol)
-    if method != "eigen":
+    if not is_listed(method, ("eigen",)):
         raise ArgumentError(f"solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")
     left, u = eig(a)
     right, v = eig(b)
@@ -129,7 +130,7 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     [[1.3333334 0.       ]
      [0.        1.       ]]
     """
-    if method not in (None, "direct", "bilinear"):
+    if not is_listed(method, (None, "direct", "bilinear")):
         raise ArgumentError(f"solve_discrete_lyapunov: method must be None, 'direct' or 'bilinear', got {method!r}")
     a, q = _matrices("solve_discrete_lyapunov", a, q)
     return stein(a, adjoint(a), ops.neg(q))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
@@ -10,6 +11,7 @@ import numpy as np
 from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy import creation, diagonals
@@ -18,6 +20,7 @@ from pullback.numpy.decompositions import eig
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg.decompositions import diagonal, on_diagonal
 from pullback.primitives.linalg.lapack import adjoint, check_decomposable, product, triangular_solve
 from pullback.primitives.linalg.lu import element, inverse, linear_solve
@@ -66,6 +69,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     [[1. 1.]
      [0. 1.]]
     """
+    upper_triangular = flag("expm", "upper_triangular", upper_triangular)
     a = _square("expm", A)
     squarings = known_int("expm", "max_squarings", max_squarings)
     if squarings < 0:
@@ -76,7 +80,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
         return a
     rank = len(a.shape)
     norm = reductions.reduce_max(reductions.reduce_sum(ops.abs(stop_gradient(a)), (rank - 2,)), (rank - 2,))
-    small = norm <= largest_norm(a.dtype) * 2.0**squarings
+    small = norm <= largest_norm(a.dtype) * 2.0 ** min(squarings, 1000)
     return ops.where(small[..., None, None], expm_p.bind(a), np.nan)
 
 
@@ -112,7 +116,8 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     [[1. 2.]
      [3. 4.]]
     """
-    if method not in (None, "SPS", "blockEnlarge"):
+    compute_expm = flag("expm_frechet", "compute_expm", compute_expm)
+    if not is_listed(method, (None, "SPS", "blockEnlarge")):
         raise ArgumentError(f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}")
     a, e = (_square("expm_frechet", x) for x in inexact_operands("expm_frechet", A, E))
     if a.shape != e.shape:
@@ -201,10 +206,9 @@ def signm(A: ArrayLike) -> Array:
     a = _square("signm", A)
     if 0 in a.shape:
         return a
-    function: Any = _sign_of_one
-    for _ in a.shape[:-2]:
-        function = vmap(function)
-    return function(a)
+    if len(a.shape) == 2:
+        return _sign_of_one(a)
+    return shapes.reshape(vmap(_sign_of_one)(shapes.reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))), a.shape)
 
 
 @custom_jvp
@@ -272,6 +276,7 @@ def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) ->
     [[1.     1.7183]
      [0.     2.7183]]
     """
+    disp = flag("funm", "disp", disp)
     a = _complex(_square("funm", A))
     if len(a.shape) != 2:
         raise ShapeError(f"funm: A must be one square matrix, got shape {a.shape}; map more by vmap")

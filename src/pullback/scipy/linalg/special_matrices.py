@@ -9,8 +9,9 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.errors import AllocationError, ArgumentError, DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy import creation, editing, joining, manipulation
 from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all, strong
@@ -185,7 +186,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
      [2 1]
      [0 2]]
     """
-    if mode not in ("full", "same", "valid"):
+    if not is_listed(mode, ("full", "same", "valid")):
         raise ArgumentError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}")
     a = _vector("convolution_matrix", "a", a, least=1)
     n = known_int("convolution_matrix", "n", n)
@@ -331,9 +332,18 @@ def _size(name: str, n: Any, least: int = 0) -> int:
     return n
 
 
+_LARGE = 1 << 31
+"""So many rows that no memory holds as many columns."""
+
+
 def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
     """Return ``scipy.linalg.name(*args, **options)``, a matrix computed on the host, as an array of ``dtype``."""
-    out = getattr(imported("scipy.linalg"), name)(*args, **options)
+    try:
+        out = getattr(imported("scipy.linalg"), name)(*args, **options)
+    except (MemoryError, OverflowError, ValueError) as error:
+        if args and isinstance(args[0], int) and args[0] >= _LARGE:
+            raise AllocationError(f"{name}: no memory for a matrix of {args[0]} rows: {error}") from None
+        raise
     with np.errstate(all="ignore"):
         return creation.array(np.asarray(out).astype(dtypes.requested_dtype(dtype, name)))
 
@@ -358,7 +368,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
      [ 1. -1.]]
     """
     n = _size("dft", n)
-    if scale not in (None, "sqrtn", "n"):
+    if not is_listed(scale, (None, "sqrtn", "n")):
         raise ArgumentError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
     dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
     if not dtypes.is_complex(dtype):
@@ -408,6 +418,7 @@ def helmert(n: int, full: bool = False) -> Array:
     [[ 0.70710677  0.70710677]
      [ 0.70710677 -0.70710677]]
     """
+    full = flag("helmert", "full", full)
     return _of_host("helmert", float, _size("helmert", n, 1), bool(full))
 
 
@@ -453,7 +464,7 @@ def invhilbert(n: int) -> Array:
 
 def _kind(name: str, kind: Any) -> str:
     kinds: Sequence[str] = ("symmetric", "lower", "upper")
-    if kind is not None and kind not in kinds:
+    if kind is not None and not is_listed(kind, kinds):
         raise ArgumentError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
     return kind or "symmetric"
 

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed, typed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
-from pullback.numpy.promotion import inexact_operand, named, operand, quote
+from pullback.numpy.promotion import inexact_operand, named, operand
 from pullback.primitives.linalg.lapack import adjoint, matrix_transpose
 from pullback.primitives.linalg.lapack import solve_triangular as by_substitution
 from pullback.primitives.linalg.lu import linear_solve, lu_p, lu_pivots_to_permutation_p, unpermuted
@@ -52,7 +53,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     [[2. 1.]
      [0. 2.]]
     """
-    return numpy_linalg.cholesky(a, upper=not lower, symmetrize_input=False)
+    return numpy_linalg.cholesky(a, upper=not flag("cholesky", "lower", lower), symmetrize_input=False)
 
 
 @named
@@ -76,6 +77,7 @@ def cho_factor(
     [[2. 0.]
      [1. 2.]] True
     """
+    lower = flag("cho_factor", "lower", lower)
     return cholesky(a, lower), lower
 
 
@@ -108,7 +110,7 @@ def cho_solve(
 def _pair(name: str, argument: str, x: Any) -> Any:
     """Return ``x``, the value of the argument named ``argument``; raise unless it is a pair."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise OperandError(f"{name}: {argument} must be a pair, got {quote(x)} of type {type(x).__name__}")
+        raise OperandError(f"{name}: {argument} must be a pair, got {typed(x)}")
     return x
 
 
@@ -166,7 +168,7 @@ def solve_triangular(
 
 
 def _operation(name: str, trans: Any) -> dict[str, bool]:
-    if trans not in _OPERATIONS:
+    if not is_listed(trans, _OPERATIONS):
         raise ArgumentError(f"{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
     return _OPERATIONS[trans]
 
@@ -203,6 +205,7 @@ def lu(
     [[2. 4.]
      [0. 1.]]
     """
+    permute_l = flag("lu", "permute_l", permute_l)
     factors, _, permutation = bind(lu_p, inexact_operand("scipy.linalg.lu", a))
     *_, m, n = factors.shape
     size = min(m, n)
@@ -320,7 +323,8 @@ def solve(
     >>> print(solve(pnp.array([[4, 2], [2, 5]]), pnp.array([6, 7]), assume_a="pos"))
     [1. 1.]
     """
-    if assume_a not in _SOLVERS:
+    lower = flag("solve", "lower", lower)
+    if not is_listed(assume_a, _SOLVERS):
         raise ArgumentError(f"solve: assume_a must be one of {', '.join(map(repr, _SOLVERS))}, got {assume_a!r}")
     return numpy_linalg.solve_systems("scipy.linalg.solve", partial(_SOLVERS[assume_a], bool(lower)), (a,), b)
 

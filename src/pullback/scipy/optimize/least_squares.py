@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.control.solves import custom_root
+from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.joining import concatenate
@@ -112,7 +113,7 @@ def least_squares(
     >>> print(found.x.round(3), found.success)
     [3.  0.5] True
     """
-    if method != "lm":
+    if not is_listed(method, ("lm",)):
         raise ArgumentError(f"least_squares: method must be 'lm', got {method!r}")
     settings = options_of("least_squares", options, {"maxiter": None})
     start = start_of("least_squares", fun, x0, args)

@@ -11,6 +11,7 @@ from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_root
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
@@ -101,7 +102,7 @@ def minimize(
     1.0
     """
     name = _NAMES.get(str(method).lower(), str(method).lower())
-    if name not in _OPTIONS:
+    if not is_listed(name, _OPTIONS):
         raise ArgumentError(f"minimize: method must be 'BFGS', 'L-BFGS' or 'Newton-CG', got {method!r}")
     settings = options_of("minimize", options, _OPTIONS[name])
     if tol is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.control.conditional import cond
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_root
+from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives import elementwise as ops
@@ -85,7 +86,7 @@ def root(
     0.7071
     """
     name = {"hybr": "newton", "broyden1": "broyden"}.get(str(method).lower(), str(method).lower())
-    if name not in ("newton", "broyden"):
+    if not is_listed(name, ("newton", "broyden")):
         raise ArgumentError(f"root: method must be 'newton' or 'broyden', got {method!r}")
     settings = options_of("root", options, {"maxiter": 100 if name == "newton" else 200})
     maxiter = count_of("root", "maxiter", settings["maxiter"])

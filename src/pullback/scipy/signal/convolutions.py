@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, PrecisionLike
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
@@ -43,7 +44,7 @@ def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[A
 
 
 def _check_mode(name: str, mode: Any) -> None:
-    if mode not in _MODES:
+    if not is_listed(mode, _MODES):
         raise ArgumentError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
 
 
@@ -118,7 +119,7 @@ def _of_vectors(x: Any, y: Any, mode: str) -> Any:
 def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
     """Convolve two operands of one dtype by a ``method``: "direct", "fft" or "auto"; return the result of ``mode``."""
     _check_mode(name, mode)
-    if method not in ("auto", "direct", "fft"):
+    if not is_listed(method, ("auto", "direct", "fft")):
         raise ArgumentError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}")
     if mode == "valid":
         x, y = _larger_first(name, x, y)
@@ -281,7 +282,7 @@ def _in_two(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: 
         large, small = _larger_first(name, x, y)
         out = _direct(large, small, "valid")
         return ops.conj(out) if conjugate and large is y else out
-    if boundary not in _BOUNDARIES:
+    if not is_listed(boundary, _BOUNDARIES):
         raise ArgumentError(f"{name}: boundary must be 'fill', 'wrap' or 'symm', got {boundary!r}")
     if boundary == "fill" and type(fillvalue) in (int, float) and fillvalue == 0:
         return _direct(x, y, mode, conjugate)

@@ -11,6 +11,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
@@ -228,13 +229,13 @@ def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> An
 
 
 def _check_trend(name: str, trend: Any) -> Any:
-    if trend in (False, None) or callable(trend):
+    if is_listed(trend, (False, None)) or callable(trend):
         return trend
     return _trend(name, trend)
 
 
 def _trend(name: str, type: Any) -> str:
-    if type not in ("linear", "l", "constant", "c"):
+    if not is_listed(type, ("linear", "l", "constant", "c")):
         raise ArgumentError(f"{name}: the type of a trend must be 'linear' or 'constant', got {type!r}")
     return "linear" if type in ("linear", "l") else "constant"
 
@@ -245,7 +246,7 @@ def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
     ``scaling`` is "density" for a spectrum per unit of frequency, or "spectrum" for the power at each frequency. ``fs``
     is the sampling frequency.
     """
-    if scaling == "density":
+    if is_listed(scaling, ("density",)):
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
     if scaling == "spectrum":
         return ops.div(1.0, ops.square(pnp.sum(window)))
@@ -288,8 +289,9 @@ def stft(
     >>> print(frequencies, abs(transforms)[:, 2])
     [0.   0.25 0.5 ] [0.5 0.5 0.5]
     """
+    return_onesided = flag("stft", "return_onesided", return_onesided)
     x = _signal("stft", x)
-    if boundary not in _BOUNDARIES:
+    if not is_listed(boundary, _BOUNDARIES):
         raise ArgumentError(f"stft: boundary must be one of {_BOUNDARIES}, got {boundary!r}")
     fs, trend = _frequency("stft", fs), _check_trend("stft", detrend)
     where, last = axis_index(axis, len(x.shape), "stft"), len(x.shape) - 1
@@ -301,7 +303,7 @@ def stft(
     segments = _segments("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
     if boundary is not None:
         x = _extended(x, segments.size // 2, boundary)
-    if padded:
+    if flag("stft", "padded", padded):
         more = -(x.shape[last] - segments.size) % segments.step % segments.size
         x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
     out = _transforms(x, segments, trend, onesided)
@@ -342,6 +344,7 @@ def csd(
     >>> print(csd(x, 2 * x, nperseg=4)[1].real)
     [1.3333334 2.6666667 1.3333334]
     """
+    return_onesided = flag("csd", "return_onesided", return_onesided)
     return _density_of(
         "csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
@@ -354,7 +357,7 @@ def _density_of(
     fs, trend = _frequency(name, fs), _check_trend(name, detrend)
     alone = y is None or y is x
     xs = [_signal(name, v) for v in (inexact_operands(name, x) if alone else inexact_operands(name, x, y))]
-    if average not in ("mean", "median"):
+    if not is_listed(average, ("mean", "median")):
         raise ArgumentError(f"{name}: average must be 'mean' or 'median', got {average!r}")
     where = axis_index(axis, len(xs[0].shape), name)
     xs = [shapes.moveaxis(v, axis_index(axis, len(v.shape), name), len(v.shape) - 1) for v in xs]
@@ -427,6 +430,7 @@ def welch(
     >>> print(welch(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)[1])
     [0.6666667 1.3333334 0.6666667]
     """
+    return_onesided = flag("welch", "return_onesided", return_onesided)
     return _density_of(
         "welch", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
@@ -468,6 +472,8 @@ def istft(
     >>> print(istft(stft(pnp.array([1.0, 2.0, 3.0, 4.0]), nperseg=2)[2])[1])
     [1. 2. 3. 4.]
     """
+    input_onesided = flag("istft", "input_onesided", input_onesided)
+    boundary = flag("istft", "boundary", boundary)
     z = _signal("istft", Zxx)
     fs, rank = _frequency("istft", fs), len(z.shape)
     if rank < 2:

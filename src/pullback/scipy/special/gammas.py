@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike, as_array
-from pullback.core.errors import ArgumentError, DtypeError, UnsupportedArgumentError
+from pullback.core.errors import AllocationError, ArgumentError, DtypeError, UnsupportedArgumentError
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand, known_int, strong
@@ -313,7 +314,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     >>> print(factorial(5))
     120.0
     """
-    if exact:
+    if flag("factorial", "exact", exact):
         raise UnsupportedArgumentError(
             "factorial: exact=True is not supported, since arrays hold no integers of any size; use exact=False"
         )
@@ -343,12 +344,16 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> print(comb(5, 2), comb(5, 2, repetition=True))
     10.0 15.0
     """
+    repetition = flag("comb", "repetition", repetition)
     n, k = real_operands("comb", N, k)
     if repetition:
         n = ops.where(ops.eq(k, 0), 0, ops.sub(ops.add(n, k), 1))
     valid = ops.and_p.bind(ops.and_p.bind(ops.ge_p.bind(k, 0), ops.ge_p.bind(n, 0)), ops.ge_p.bind(n, k))
     value = primitives.binomial_p.bind(ops.where(valid, n, 1), ops.where(valid, k, 0))
     return ops.where(valid, value, 0)
+
+
+_MOST_NUMBERS = 1 << 24
 
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
@@ -376,6 +381,8 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     d = known_int("multigammaln", "the dimension d", d)
     if d < 1:
         raise ArgumentError(f"multigammaln: the dimension d must be a positive integer, got {d}")
+    if d > _MOST_NUMBERS:
+        raise AllocationError(f"multigammaln: no memory for {d} terms")
     a = real_operand("multigammaln", a)
     shifts = as_array((np.arange(d) * 0.5).reshape(d, *(1 for _ in a.shape)))
     terms = ops.lgamma_p.bind(ops.sub(shapes.expand_dims(a, (0,)), ops.convert_element_type(shifts, a.dtype)))
@@ -403,6 +410,8 @@ def bernoulli(n: ArrayLike) -> Array:
     n = known_int("bernoulli", "the last index n", n)
     if n < 0:
         raise ArgumentError(f"bernoulli: the last index n must not be negative, got {n}")
+    if n > _MOST_NUMBERS:
+        raise AllocationError(f"bernoulli: no time and memory for the numbers up to index {n}")
     with np.errstate(over="ignore"):
         return as_array(np.array(_bernoulli_numbers(n), dtypes.default_float()))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, UnsupportedArgumentError
 from pullback.numpy import declare
@@ -49,7 +50,7 @@ def sph_harm_y(
     >>> print(f"{sph_harm_y(2, 1, 0.3, 0.0).real:.4f}")
     -0.2181
     """
-    if diff_n:
+    if not is_listed(diff_n, (0, None)):
         raise UnsupportedArgumentError(
             f"sph_harm_y: diff_n={diff_n!r} is not supported; differentiate with jacfwd or grad of the parts"
         )

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pullback.numpy as pnp
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
@@ -39,7 +40,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
     >>> print(f"{logpdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
     -1.8379
     """
-    if allow_singular not in (None, True, False):
+    if not is_listed(allow_singular, (None, True, False)):
         raise ArgumentError(f"multivariate_normal: allow_singular must be True or False, got {allow_singular!r}")
     x, mean, cov = real_operands("multivariate_normal.logpdf", x, mean, cov)
     if mean.ndim == 0:

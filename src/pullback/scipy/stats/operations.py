@@ -11,7 +11,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
-from pullback.primitives.checks import FLOAT
+from pullback.primitives.checks import FLOAT, broadcast_shape
 from pullback.primitives.declare import elementwise
 from pullback.primitives.special.quadrature import in_blocks
 from pullback.scipy.special.differentiated import by_forward_mode, derivative
@@ -88,13 +88,13 @@ def _on_host(formula: Formula) -> Formula:
     """
 
     def evaluate(*operands: Any) -> Any:
-        wide = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in operands))
-        flat = [x.ravel() for x in wide]
+        shape = broadcast_shape("the integral", [np.shape(x) for x in operands])
+        flat = [np.broadcast_to(np.asarray(x, np.float64), shape).ravel() for x in operands]
         blocks = [
             formula(*(ArrayImpl(np.array(x[i : i + _BLOCK])) for x in flat))._value
             for i in range(0, max(flat[0].size, 1), _BLOCK)
         ]
-        return np.concatenate(blocks).reshape(wide[0].shape)
+        return np.concatenate(blocks).reshape(shape)
 
     return evaluate
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, operand
@@ -22,7 +23,7 @@ def _checked(name: str, x: Any, policy: str) -> Any:
 
     Under the policy "raise", raise an error if ``x`` holds NaN. ``name`` is the public function, for errors.
     """
-    if policy not in POLICIES:
+    if not is_listed(policy, POLICIES):
         raise ArgumentError(f"{name}: nan_policy must be one of {', '.join(POLICIES)}, got {policy!r}")
     if not dtypes.is_inexact(x.dtype):
         return None
@@ -86,6 +87,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     >>> print(*mode(pnp.array([3, 1, 1, 2])))
     1 2
     """
+    keepdims = flag("mode", "keepdims", keepdims)
     x = operand("mode", a)
     check_dtype("mode", NUMBER, x.dtype)
     missing = _checked("mode", x, nan_policy)
@@ -146,7 +148,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     >>> print(rankdata(pnp.array([0, 2, 3, 2])))
     [1.  2.5 4.  2.5]
     """
-    if method not in METHODS:
+    if not is_listed(method, METHODS):
         raise ArgumentError(f"rankdata: method must be one of {', '.join(METHODS)}, got {method!r}")
     x = operand("rankdata", a)
     check_dtype("rankdata", NUMBER, x.dtype)
@@ -203,6 +205,7 @@ def sem(
     >>> print(f"{sem(pnp.array([1.0, 2.0, 4.0])):.4f}")
     0.8819
     """
+    keepdims = flag("sem", "keepdims", keepdims)
     x = inexact_operand("sem", a)
     ddof = known_int("sem", "ddof", ddof)
     missing = _checked("sem", x, nan_policy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, overload
@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
+from pullback.core.arguments import flag, is_listed, quote
 from pullback.core.array import ArrayLike, CommittedArray
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
@@ -63,7 +64,7 @@ class ShapeDtypeStruct:
         is_ref: bool = False,
     ) -> None:
         for name, value in (("manual_axis_type", manual_axis_type), ("is_ref", is_ref)):
-            if value not in (None, False):
+            if not is_listed(value, (None, False)):
                 raise UnsupportedArgumentError(
                     f"ShapeDtypeStruct: {name}={value!r} is not supported: it stands for an array as it is outside of "
                     "shard_map; leave the argument out"
@@ -71,9 +72,11 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: dtype must be given, got None, which NumPy takes for float64")
         self.sharding = sharding
+        if not isinstance(shape, Iterable):
+            raise ArgumentError(f"ShapeDtypeStruct: shape must be a sequence of ints, got {quote(shape)}")
         self.shape: Shape = tuple(shape)
         self.dtype = dtypes.canonicalize_dtype(dtype)
-        self.weak_type = weak_type
+        self.weak_type = flag("ShapeDtypeStruct", "weak_type", weak_type)
 
     @classmethod
     def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
@@ -204,9 +207,9 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
-    axes = _named_axes(axis_env) if axis_env else {}
-    argnums = () if static_argnums is None or static_argnums == () else static_argnums
-    nums = () if argnums == () else check_argnums(argnums, "make_jaxpr", "static_argnums")
+    axes = _named_axes(axis_env) if not is_listed(axis_env, (None, ())) else {}
+    argnums = () if is_listed(static_argnums, (None, ())) else static_argnums
+    nums = () if is_listed(argnums, ((),)) else check_argnums(argnums, "make_jaxpr", "static_argnums")
     static = (nums,) if isinstance(nums, int) else nums
 
     def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

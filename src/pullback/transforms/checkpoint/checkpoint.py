@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
@@ -121,7 +122,7 @@ def checkpoint(
         checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
         static_argnames=static_argnames,
     )  # fmt: skip
-    if concrete:
+    if flag("checkpoint", "concrete", concrete):
         raise UnsupportedArgumentError("checkpoint: concrete=True is of the past; use static_argnums")
     if fun is None:
         return maker

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pullback.core import tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array, as_array
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
@@ -223,7 +224,7 @@ def save_and_offload_only_these_names(
 def _check_memories(who: str, *memories: str) -> None:
     """Raise unless each of ``memories`` is "device", "pinned_host" or "unpinned_host"; ``who`` is the caller's name."""
     for memory in memories:
-        if memory not in ("device", "pinned_host", "unpinned_host"):
+        if not is_listed(memory, ("device", "pinned_host", "unpinned_host")):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
 
 

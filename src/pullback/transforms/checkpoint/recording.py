@@ -58,9 +58,9 @@ class Recorded:
             return self._again(*operands)
         trace = RecordTrace(state.trace, self._function)
         args = list(map(trace.input, operands, self._active))
-        state.trace = trace
-        recorders.append(trace)
-        try:
+        try:  # an interrupt may come after any call
+            state.trace = trace
+            recorders.append(trace)
             results = [as_array(x) for x in self._run(*args)]
         finally:
             state.trace = trace.parent

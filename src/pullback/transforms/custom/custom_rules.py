@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 import numpy as np
 
 from pullback.core import source, tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ClosedOverError, CustomRuleError, MissingCustomRuleError
@@ -403,7 +404,7 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
       ArgumentError: a position or a name is not that of an argument of the function.
     """
     found = list(nums) if isinstance(nums, Sequence) else [nums]
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = (names,) if not isinstance(names, (list, tuple, set, frozenset)) else tuple(names)
     if any(type(i) is not int for i in found):
         raise ArgumentError(f"{who} of {name_of(fun)}: nondiff_argnums must be ints, got {nums!r}")
     fewest, most = _arity(fun) if found else (0, 0)
@@ -412,7 +413,7 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
     if names:
         parameters = list(source.signature(fun).parameters)
         for name in names:
-            if name not in parameters:
+            if not is_listed(name, parameters):
                 raise ArgumentError(f"{who}: {name_of(fun)} has no argument {name!r}, which nondiff_argnames names")
             found.append(parameters.index(name))
     return tuple(dict.fromkeys(found))

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, tree
+from pullback.core.arguments import flag, typed
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.dtypes import is_inexact
-from pullback.core.errors import CustomRuleError, NotLinearError, OperandError, PullbackError, TangentMismatchError
+from pullback.core.errors import (
+    ArgumentError,
+    CustomRuleError,
+    NotLinearError,
+    OperandError,
+    PullbackError,
+    TangentMismatchError,
+)
 from pullback.core.masking import with_masked_zeros
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import convert_element_type
@@ -78,7 +86,13 @@ def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
     >>> print(custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True)}))
     {'x': 1.0}
     """
-    return tree.tree_map(lambda primal: primal.value, tree_of_primals)
+    return tree.tree_map(_value_of, tree_of_primals)
+
+
+def _value_of(primal: Any) -> Any:
+    if not hasattr(primal, "value"):
+        raise ArgumentError(f"custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal, got {typed(primal)}")
+    return primal.value
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
@@ -97,7 +111,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     >>> zero_from_primal({"w": 1.0}, symbolic_zeros=True)
     {'w': SymbolicZero(f32[])}
     """
-    return tree.tree_map(lambda x: zero_tangent(_primal_type(x), symbolic_zeros), val)
+    symbolic = flag("zero_from_primal", "symbolic_zeros", symbolic_zeros)
+    return tree.tree_map(lambda x: zero_tangent(_primal_type(x), symbolic), val)
 
 
 def _primal_type(x: Any) -> ShapedArray:

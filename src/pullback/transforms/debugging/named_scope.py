@@ -63,7 +63,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     """
     check_callable(fun, "named_call")
     known = attribute(fun, "__name__")
-    scope = name or (known if isinstance(known, str) and known else type(fun).__name__)
+    scope = name if name is not None else (known if isinstance(known, str) and known else type(fun).__name__)
     named_scope(scope)  # raises now if it is no name
 
     @named_as(fun)

@@ -19,6 +19,7 @@ from pullback.backends.devices.meshes import Mesh, current_mesh
 from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.backends.processes import forks
 from pullback.core import source, tree
+from pullback.core.arguments import is_listed
 from pullback.core.array import (
     Array,
     ArrayImpl,
@@ -262,7 +263,7 @@ class Lowered:
         text = self.program.module.text(locations=debug_info)
         if dialect in (None, "stablehlo"):
             return text
-        if dialect != "hlo":
+        if not is_listed(dialect, ("hlo",)):
             raise ArgumentError(f"as_text: dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
         return backend().hlo_text(text)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import is_listed
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.trace import Tracer, is_at_work, state
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -40,7 +41,7 @@ def debug_breakpoint(
     Raises:
       UnsupportedArgumentError: another debugger (a NotImplementedError).
     """
-    if backend not in (None, "cli"):
+    if not is_listed(backend, (None, "cli")):
         raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")
     frame = sys._getframe(1)
     while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):

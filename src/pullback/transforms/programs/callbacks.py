@@ -20,6 +20,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.devices.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import (
@@ -474,7 +475,7 @@ def pure_callback(
         raise UnsupportedArgumentError(
             f"pure_callback: a function runs in one process, but the sharding is of several devices: {sharding!r}"
         )
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+    if vmap_method is not None and not is_listed(vmap_method, VMAP_METHODS):
         raise ArgumentError(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
             f"{vmap_method!r}"
@@ -589,7 +590,7 @@ def debug_callback(
 
 def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
     """Raise if both ``ordered`` and ``partitioned`` are set; ``who`` is the function, for the message."""
-    if ordered and partitioned:
+    if flag(who, "ordered", ordered) and flag(who, "partitioned", partitioned):
         raise ArgumentError(f"{who}: ordered and partitioned exclude each other: shards of arrays have no order")
 
 

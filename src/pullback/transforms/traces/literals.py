@@ -8,6 +8,7 @@ from typing import Any
 from pullback.backends.host.rules import convert
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl, number_dtype, scalar_array
+from pullback.core.errors import IntegerRangeError
 from pullback.core.jaxpr import Literal
 from pullback.core.trace import state
 from pullback.core.types import ShapedArray
@@ -31,7 +32,7 @@ def typed_literals(atoms: list[Any], args: Sequence[Any]) -> None:
         if type(x) not in SCALARS:
             continue
         if integer and type(x) is int and not dtypes.holds(dtype, x):
-            raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
+            raise IntegerRangeError(f"Python integer {x} out of bounds for {dtype.name}")
         if atom.aval.dtype != dtype:
             atom.aval = ShapedArray((), dtype, dtype.kind != "b")
             atom.val = scalar_array(dtype.type(x), dtype.kind != "b")

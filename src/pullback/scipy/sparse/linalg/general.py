@@ -9,6 +9,7 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.numpy import creation
@@ -151,7 +152,7 @@ def gmres(
     >>> print(x.round(4), info)
     [1. 1.] 0
     """
-    if solve_method not in ("batched", "incremental"):
+    if not is_listed(solve_method, ("batched", "incremental")):
         raise ArgumentError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
     restart = known_int("gmres", "restart", restart)
     if restart < 1:

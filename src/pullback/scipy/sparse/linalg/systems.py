@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pullback.control.solves import custom_linear_solve
 from pullback.core import dtypes, tree
+from pullback.core.arguments import typed
 from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.numpy.promotion import inexact_operand, operand, quote
@@ -52,12 +53,10 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     """Return a function that multiplies by ``a``, and ``a`` as a matrix, or None if it is a function."""
     if callable(a):
         return a, None
-    if not hasattr(a, "indices"):  # sparse arrays are not made dense
-        if not hasattr(a, "shape"):
-            raise OperandError(
-                f"{name}: {what} must be a matrix, or a function that multiplies by it, got {quote(a)} of type "
-                f"{type(a).__name__}"
-            )
+    is_array = isinstance(getattr(a, "shape", None), tuple)
+    if not is_array or not hasattr(a, "indices"):  # sparse arrays are not made dense
+        if not is_array:
+            raise OperandError(f"{name}: {what} must be a matrix, or a function that multiplies by it, got {typed(a)}")
         a = inexact_operand(name, a)
     if len(a.shape) != 2:
         raise ShapeError(f"{name}: {what} must be a matrix, got shape {a.shape}")
