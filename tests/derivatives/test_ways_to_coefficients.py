@@ -18,6 +18,7 @@ WITHOUT = {
     "size_value": "it has no operands",
     "newton_loop": "it stands within lowering rules only",
     "random_loop": "it stands within lowering rules only",
+    "while_slice": "an eager loop consists of such slices, which no derivative sees",
     "call_exported": "`Exported.call` is a custom_vjp, whose rule is another exported function",
 }
 WHERE = (

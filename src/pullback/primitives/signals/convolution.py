@@ -122,7 +122,7 @@ def padtype_to_pads(
     """
     word = padding.upper() if isinstance(padding, str) else padding
     for what, given in (("in_shape", in_shape), ("window_shape", window_shape), ("window_strides", window_strides)):
-        if not isinstance(given, Sequence) or isinstance(given, str):
+        if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, str):
             raise ArgumentError(f"padtype_to_pads: {what} must be a sequence of ints, got {quote(given)}")
     if word == "VALID":
         return [(0, 0)] * len(in_shape)
