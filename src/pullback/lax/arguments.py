@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from pullback.core.arguments import typed
@@ -10,6 +9,7 @@ from pullback.core.dims import as_size, is_symbolic
 from pullback.core.errors import AxisError, PullbackError, ShapeError
 from pullback.core.source import by_name
 from pullback.core.types import Shape
+from pullback.primitives.checks import known_int
 
 
 def ints(values: Any) -> Shape:
@@ -27,28 +27,14 @@ def ints(values: Any) -> Shape:
 
 
 def size(name: str, what: str, value: Any) -> Any:
-    """Convert an argument to a size: an int, or a symbolic size. It raises the errors of :func:`whole`."""
-    return value if is_symbolic(value) else whole(name, what, value)
-
-
-def whole(name: str, what: str, value: Any) -> int:
-    """Convert an argument to an int.
-
-    Raises:
-      ShapeError: it is not an int (a TypeError and a ValueError).
-    """
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        if isinstance(error, PullbackError):
-            raise
-        raise ShapeError(f"lax.{name}: {what} must be an int, got {typed(value)}") from None
+    """Convert an argument to a size: an int, or a symbolic size. It raises what ``known_int`` does."""
+    return value if is_symbolic(value) else known_int(f"lax.{name}", what, value)
 
 
 def axis_position(name: str, axis: int, rank: int) -> int:
     """Convert an axis that may count from the end to a position from the start."""
     if type(axis) is not int:
-        axis = whole(name, "an axis", axis)
+        axis = known_int(f"lax.{name}", "an axis", axis)
     if not -rank <= axis < rank:
         raise AxisError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
     return axis % rank

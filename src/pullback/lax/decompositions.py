@@ -9,11 +9,11 @@ from typing import Any, Literal, overload
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
-from pullback.lax.arguments import ints, whole
+from pullback.lax.arguments import ints
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
-from pullback.primitives.checks import INEXACT, check_dtype
+from pullback.primitives.checks import INEXACT, check_dtype, known_int
 from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.linalg.decompositions import upper_left
 from pullback.primitives.linalg.eigen import eig_p, eigh_p
@@ -796,5 +796,5 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     [2 0 1]
     """
     name = "linalg.lu_pivots_to_permutation"
-    size = whole(name, "permutation_size", permutation_size)
+    size = known_int(f"lax.{name}", "permutation_size", permutation_size)
     return bind(lu_pivots_to_permutation_p, array_operand(name, pivots), permutation_size=size)

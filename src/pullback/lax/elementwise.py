@@ -21,12 +21,11 @@ from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
-from pullback.lax.arguments import whole
 from pullback.numpy.views import view
 from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
-from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype
+from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype, known_int
 from pullback.primitives.declare import PUBLIC, Public
 from pullback.primitives.operands import array_operand, bind, operands
 from pullback.primitives.special import bessel as bessel
@@ -430,6 +429,6 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     3.125
     """
     bit_counts = (("exponent_bits", exponent_bits), ("mantissa_bits", mantissa_bits))
-    counts = [whole("reduce_precision", what, n) for what, n in bit_counts]
+    counts = [known_int("lax.reduce_precision", what, n) for what, n in bit_counts]
     x = array_operand("reduce_precision", operand)
     return bind(bits.reduce_precision_p, x, exponent_bits=counts[0], mantissa_bits=counts[1])

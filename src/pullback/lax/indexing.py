@@ -16,7 +16,7 @@ from pullback.core.docs import describe
 from pullback.core.errors import IntegerRangeError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
-from pullback.lax.arguments import axis_position, ints, whole
+from pullback.lax.arguments import axis_position, ints
 from pullback.lax.reductions import reduce_max
 from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
@@ -25,6 +25,7 @@ from pullback.primitives.arrays import scatter as scattering
 from pullback.primitives.arrays.gather import as_weak_as
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
+from pullback.primitives.checks import known_int
 from pullback.primitives.operands import array_operand, bind
 
 # Slices at dynamic positions ---------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def dynamic_slice_in_dim(
     axis = axis_position("dynamic_slice_in_dim", axis, len(x.shape))
     starts: list[Any] = [0] * len(x.shape)
     sizes = list(x.shape)
-    starts[axis], sizes[axis] = start_index, whole("dynamic_slice_in_dim", "slice_size", slice_size)
+    starts[axis], sizes[axis] = start_index, known_int("lax.dynamic_slice_in_dim", "slice_size", slice_size)
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 

@@ -17,12 +17,12 @@ from pullback.core.docs import describe
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
-from pullback.lax.arguments import axis_position, ints, whole
+from pullback.lax.arguments import axis_position, ints
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import sorting
 from pullback.primitives.arrays.slicing import slice_in_dim
-from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.checks import FLOAT, check_dtype, known_int
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
 
@@ -166,7 +166,7 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
     if not xs:
         raise ShapeError("lax.sort needs at least one operand")
     axis = axis_position("sort", dimension, len(xs[0].shape))
-    stable, keys = flag("sort", "is_stable", is_stable), whole("sort", "num_keys", num_keys)
+    stable, keys = flag("sort", "is_stable", is_stable), known_int("lax.sort", "num_keys", num_keys)
     out = bind(sorting.sort_p, *xs, dimension=axis, is_stable=stable, num_keys=keys)
     return tuple(out) if several else out[0]
 
@@ -213,7 +213,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a constant: sort all, and slice
         values, positions = bind(sorting.top_k_p, x, k=size, axis=axis)
         return slice_in_dim(values, 0, k, axis), slice_in_dim(positions, 0, k, axis)
-    values, positions = bind(sorting.top_k_p, x, k=whole("top_k", "k", k), axis=axis)
+    values, positions = bind(sorting.top_k_p, x, k=known_int("lax.top_k", "k", k), axis=axis)
     return values, positions
 
 
@@ -249,7 +249,7 @@ def approx_max_k(
     """
     aggregate_to_topk = flag("lax.approx_max_k", "aggregate_to_topk", aggregate_to_topk)
     x, axis = _approximable("approx_max_k", operand, reduction_dimension, recall_target)
-    values, indices = bind(sorting.top_k_p, x, k=whole("approx_max_k", "k", k), axis=axis)
+    values, indices = bind(sorting.top_k_p, x, k=known_int("lax.approx_max_k", "k", k), axis=axis)
     return values, indices
 
 
@@ -281,7 +281,7 @@ def approx_min_k(
     """
     aggregate_to_topk = flag("lax.approx_min_k", "aggregate_to_topk", aggregate_to_topk)
     x, axis = _approximable("approx_min_k", operand, reduction_dimension, recall_target)
-    values, indices = bind(sorting.top_k_p, ops.neg(x), k=whole("approx_min_k", "k", k), axis=axis)
+    values, indices = bind(sorting.top_k_p, ops.neg(x), k=known_int("lax.approx_min_k", "k", k), axis=axis)
     return ops.neg(values), indices
 
 

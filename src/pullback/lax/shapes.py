@@ -19,11 +19,11 @@ from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
-from pullback.lax.arguments import axis_position, ints, size, whole
+from pullback.lax.arguments import axis_position, ints, size
 from pullback.lax.elementwise import converted
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
-from pullback.primitives.checks import broadcast_shape
+from pullback.primitives.checks import broadcast_shape, known_int
 from pullback.primitives.operands import array_operand, bind, made, operands
 from pullback.transforms.programs.placement import committed_like, constrained
 
@@ -189,8 +189,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     (6, 4)
     """
     x = array_operand("collapse", operand)
-    first = whole("collapse", "start_dimension", start_dimension)
-    last = None if stop_dimension is None else whole("collapse", "stop_dimension", stop_dimension)
+    first = known_int("lax.collapse", "start_dimension", start_dimension)
+    last = None if stop_dimension is None else known_int("lax.collapse", "stop_dimension", stop_dimension)
     start, stop, _ = builtins.slice(first, last).indices(len(x.shape))
     if stop < start:
         raise ShapeError(f"lax.collapse: axis {stop_dimension} is before axis {start_dimension} in shape {x.shape}")
@@ -252,7 +252,7 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     arrays = [array_operand("concatenate", x) for x in operands]
     if not arrays:
         raise ShapeError("lax.concatenate needs at least one operand")
-    return bind(slicing.concatenate_p, *arrays, dimension=whole("concatenate", "dimension", dimension))
+    return bind(slicing.concatenate_p, *arrays, dimension=known_int("lax.concatenate", "dimension", dimension))
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
@@ -348,7 +348,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 def _rank(name: str, rank: Any) -> int:
     """Return a number of axes; raise if it is not an int, or more than any array has."""
-    found = whole(name, "rank", rank)
+    found = known_int(f"lax.{name}", "rank", rank)
     if found > MOST_AXES:
         raise ShapeError(f"lax.{name}: arrays have at most {MOST_AXES} axes, got {quote(rank)}")
     return found
@@ -515,7 +515,7 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
     >>> lax.empty((2, 3), "float32").shape
     (2, 3)
     """
-    sizes = ints(shape) if hasattr(shape, "__iter__") else (whole("empty", "shape", shape),)
+    sizes = ints(shape) if hasattr(shape, "__iter__") else (known_int("lax.empty", "shape", shape),)
     return full(sizes, 0, dtype, sharding=out_sharding)
 
 
@@ -585,7 +585,7 @@ def slice_in_dim(
     starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit
-    steps[axis] = whole("slice_in_dim", "stride", stride)
+    steps[axis] = known_int("lax.slice_in_dim", "stride", stride)
     return slice(x, starts, limits, steps)
 
 
@@ -607,7 +607,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     x = array_operand("index_in_dim", operand)
     axis = axis_position("index_in_dim", axis, len(x.shape))
     n = x.shape[axis]
-    index = whole("index_in_dim", "index", index)
+    index = known_int("lax.index_in_dim", "index", index)
     if not -n <= index < n:
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
     row = slice_in_dim(x, index % n, index % n + 1, axis=axis)

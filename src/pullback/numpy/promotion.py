@@ -28,13 +28,13 @@ from pullback.core.errors import (
     OperandError,
     PullbackError,
     ShapeError,
-    TracerIntegerConversionError,
     UnsupportedArgumentError,
 )
 from pullback.core.naming import named as named
 from pullback.core.source import warn
 from pullback.core.trace import Tracer, recorders
 from pullback.core.types import Shape
+from pullback.primitives.checks import known_int as known_int
 from pullback.primitives.elementwise import convert_element_type
 
 R = TypeVar("R")
@@ -238,23 +238,6 @@ def diagonal_number(name: str, k: Any) -> Any:
     if isinstance(k, Tracer) and k.shape == () and dtypes.is_integer(k.dtype) and k.concrete() is None:
         return k
     return known_int(name, "the number of the diagonal", k)
-
-
-def known_int(name: str, what: str, value: Any) -> int:
-    """Convert an argument to an int; raise if it is traced.
-
-    Raises:
-      ShapeError: it is not an int (a TypeError and a ValueError).
-      TracerIntegerConversionError: a traced integer.
-    """
-    try:
-        return operator.index(value)
-    except TracerIntegerConversionError:
-        if value.shape == () and dtypes.is_integer(value.dtype):
-            raise
-    except TypeError:
-        pass
-    raise ShapeError(f"{name}: {what} must be an int, got {typed(value)}")
 
 
 def size_of(name: str, what: str, n: Any) -> int:

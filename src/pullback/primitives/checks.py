@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import typed
 from pullback.core.dims import is_symbolic
-from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
+from pullback.core.errors import DtypeError, IndexRangeError, ShapeError, TracerIntegerConversionError
 from pullback.core.source import called
 from pullback.core.types import Shape, ShapedArray
 
@@ -123,3 +125,20 @@ def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
             raise ShapeError(f"{called() or name} got incompatible shapes for broadcasting: {shown}.")
         out.append(wide.pop() if wide else 1)
     return tuple(out)
+
+
+def known_int(name: str, what: str, value: Any) -> int:
+    """Convert an argument to an int; raise if it is traced.
+
+    Raises:
+      ShapeError: it is not an int (a TypeError and a ValueError).
+      TracerIntegerConversionError: a traced integer.
+    """
+    try:
+        return operator.index(value)
+    except TracerIntegerConversionError:
+        if value.shape == () and dtypes.is_integer(value.dtype):
+            raise
+    except TypeError:
+        pass
+    raise ShapeError(f"{name}: {what} must be an int, got {typed(value)}")

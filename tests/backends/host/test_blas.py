@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import subprocess
 import sys
 from typing import Any
@@ -134,15 +135,16 @@ def test_a_batch_may_be_one_matrix_repeated() -> None:
     np.testing.assert_array_equal(blas.matmul(many, np.stack([y] * 9)), np.stack([blas.matmul(x, y)] * 9))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("helpers", [0, 1, 2, 3, 7])
-def test_parts_of_a_product_are_the_product(helpers: int) -> None:
+def test_parts_of_a_product_are_the_product(helpers: int, dtype: str) -> None:
     if not blas._is_ready():
         pytest.skip("NumPy multiplies")
     for (m, n), batch in itertools.product(((400, 300), (300, 401), (1, 5000), (5000, 1)), (1, 2, 5)):
-        x, y = np.ones((batch, m, 60), np.float32), np.ones((batch, 60, n), np.float32)
+        x, y = np.ones((batch, m, 60), dtype), np.ones((batch, 60, n), dtype)
         x *= np.arange(m)[:, None] % 8
         y *= np.arange(n) % 16
-        out = np.full((batch, m, n), np.nan, np.float32)
+        out = np.full((batch, m, n), np.nan, dtype)  # which BLAS must not read
         assert native.loops is not None
         assert native.loops.multiply(x, y, out, helpers)
         np.testing.assert_array_equal(out, x @ y)
@@ -208,3 +210,28 @@ def test_without_the_module_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) ->
     x = np.ones((60, 60), np.float32)
     assert (blas.dot(x, x) == 60).all()
     assert (blas.matmul(np.stack([x, x]), np.stack([x, x])) == 60).all()
+
+
+FORKED = """
+import os, threading, numpy as np
+from pullback.backends.host import blas
+x = np.ones((1500, 1500), np.float32)
+wanted = blas.dot(x, x)
+threads = blas.threads_of(blas._numpy_extension())
+before = threads and threads[0]()
+for _ in range(20):
+    other = threading.Thread(target=blas.dot, args=(x, x))
+    other.start()
+    child = os.fork()
+    if not child:
+        right = all(np.array_equal(blas.dot(x, x), wanted) for _ in range(2))
+        os._exit(0 if right and before == (threads and threads[0]()) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    other.join()
+assert before == (threads and threads[0]())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_of_a_fork_within_a_product_has_the_threads_that_were_there() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True)

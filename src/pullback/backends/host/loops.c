@@ -959,5 +959,6 @@ PyMODINIT_FUNC PyInit_loops(void) {
     import_array();
     if (find_row_loops() < 0) return NULL;
     pthread_atfork(NULL, NULL, forget_threads);
+    pthread_atfork(NULL, NULL, forget_products);
     return PyModule_Create(&MODULE);
 }

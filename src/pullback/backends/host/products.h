@@ -35,6 +35,12 @@ static void *gemm[4], *gemv[4];
 static int (*get_threads)(void);
 static void (*set_threads)(int);
 static int multiplying, threads_before; /* how many calls have set one thread, and how many there were; under Python's lock */
+static int forked_within; /* whether this process is the child of a fork during such a call: its number of threads is one */
+
+static void forget_products(void) {
+    forked_within |= multiplying > 0;
+    multiplying = 0;
+}
 
 /* A matrix by a matrix, or by a vector if one of the operands is one: its routine reads the other operand once. */
 #define PART_OF_PRODUCT(name, at, type, scalar, one, zero)                                                  \
@@ -169,7 +175,8 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
     divide_product(&product, count, job.most_helpers + 1);
     job.blocks = count * product.parts;
     if (multiplying++ == 0) {
-        threads_before = get_threads();
+        if (!forked_within) threads_before = get_threads();
+        forked_within = 0;
         if (threads_before > 1) set_threads(1);
     }
     if (count * product.m * product.n * product.k > LOCKED) {
