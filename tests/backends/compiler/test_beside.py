@@ -96,9 +96,11 @@ def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
         signal.signal(signal.SIGINT, before)
         end.set()
     assert ended.wait(60)
-    for runner in beside._left:
-        runner.thread.join(60)
-        assert not runner.thread.is_alive()
+    idle = [caller.thread for caller in beside._callers._idle]
+    for thread in beside._callers.threads():
+        if thread not in idle:
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_a_handler_that_runs_a_program_meanwhile() -> None:
