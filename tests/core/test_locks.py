@@ -117,7 +117,7 @@ def test_all_locks_are_made_in_one_place() -> None:
     assert {path: n for path, n in made.items() if n} == {
         "backends/compiler/compile_progress.py": 1,
         "backends/compiler/programs.py": 1,
-        "backends/processes/calls.py": 2,
+        "backends/processes/calls.py": 1,
         "backends/processes/distributed.py": 1,
         "backends/processes/links.py": 1,
         "core/interrupts.py": 2,

@@ -24,14 +24,13 @@ class Call(Generic[T]):
       queued: whether that thread has it. An interrupt may come before.
     """
 
-    __slots__ = ("_begun", "_outcome", "_running", "_work", "caller", "queued")
+    __slots__ = ("_begun", "_ended", "_outcome", "_work", "caller", "queued")
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work: Callable[[], T] | None = work
         self._outcome: tuple[T | None, BaseException | None] | None = None
         self._begun = threading.Lock()
-        self._running = threading.Lock()  # an Event would take longer
-        self._running.acquire()
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()  # an Event would take longer, and so would a lock
         self.caller: _Caller | None = None
         self.queued = False
 
@@ -45,15 +44,17 @@ class Call(Generic[T]):
         except BaseException as error:
             self._outcome = None, error
         self._work = None
-        self._running.release()
+        self._ended.put(None)
 
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds`` for the end of the call, and return whether it has ended."""
         if self._work is None:
             return True
-        if not self._running.acquire(timeout=seconds):
+        try:
+            self._ended.get(timeout=seconds)
+        except queue.Empty:
             return False
-        self._running.release()
+        self._ended.put(None)  # for others that wait
         return True
 
     def wait_or_prevent(self, seconds: float) -> bool:
