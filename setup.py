@@ -17,7 +17,7 @@ if sys.platform != "win32":  # the loops need the threads of POSIX
     modules.append(
         Extension(
             "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
-            depends=[f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products")],
+            depends=[f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products", "foreign")],
             extra_compile_args=[*OPTIONS, "-fno-math-errno", "-pthread"], extra_link_args=["-pthread"],
         )
     )  # fmt: skip

@@ -216,6 +216,28 @@ def test_donation_over_devices():
     np.testing.assert_array_equal(moved(rows()), VALUE + 1)
 
 
+def test_a_callback_that_fails_in_a_loop_with_collectives():
+    """The other devices would wait for the one that failed, and the runtime would end the process."""
+    seen = []
+
+    def fails(i):
+        seen.append(int(i))
+        if i == 3:
+            raise KeyError("mine")
+        return i
+
+    def step(i, x):
+        return x / x.sum() * pullback.pure_callback(fails, pullback.ShapeDtypeStruct((), jnp.int32), i)
+
+    f = jit(lambda x: lax.fori_loop(0, 9, step, x))
+    for _ in range(2):
+        seen.clear()
+        with pytest.raises(KeyError, match="mine"):
+            f(rows())
+        assert seen == [0, 1, 2, 3]
+    assert float(jit(jnp.sum)(rows())) == float(jnp.sum(np.asarray(rows())))
+
+
 def test_host_functions():
     seen = []
     f = jit(lambda x: pullback.pure_callback(lambda v: (seen.append(v.shape), v * 2)[1], x, x))

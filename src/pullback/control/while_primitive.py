@@ -6,12 +6,14 @@ take their consts and the carry.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.hlo.module import GOES_ON
 from pullback.control import emission
 from pullback.control.common import (
     INTERPRETED,
@@ -24,7 +26,7 @@ from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
 from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun, subjaxprs
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
@@ -304,6 +306,22 @@ def _batched(
 
 # Compilation
 
+LARGE = 50_000
+"""The elements of an array with which a loop is large. The compiler makes one function of loops over less data, see
+``backends/compiler/options``; a question in them would keep it from that."""
+
+
+def _is_large(loop: While) -> bool:
+    """Whether a step of a loop takes or computes a large array."""
+    return _computes_large(loop.cond_jaxpr.jaxpr) or _computes_large(loop.body_jaxpr.jaxpr)
+
+
+def _computes_large(jaxpr: Jaxpr) -> bool:
+    computed = [v for eqn in jaxpr.eqns for v in eqn.outvars]
+    if any(math.prod(v.aval.shape) >= LARGE for v in [*jaxpr.invars, *computed]):
+        return True
+    return any(_computes_large(inner) for eqn in jaxpr.eqns for inner in subjaxprs(eqn))
+
 
 @while_p.lowering
 def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
@@ -311,9 +329,14 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
     hlo.module.may_not_end = True
+    asks = not hlo.module.portable and _is_large(loop) and hlo.module.ask()
 
     def test(carry: list[Any]) -> list[Any]:
-        return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
+        (holds,) = write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
+        if not asks:
+            return [holds]
+        goes_on = hlo.custom_call(GOES_ON, [], [((), _BOOL)], side_effect=True)
+        return [hlo.elementwise("stablehlo.and", holds, *goes_on)]
 
     def step(carry: list[Any]) -> list[Any]:
         return write_program(hlo, body_jaxpr, [*body_consts, *carry])

@@ -85,6 +85,10 @@ class Runtime:
         """Return the elements of a buffer on one device as a NumPy array of ``dtype``."""
         raise NotImplementedError
 
+    def taken(self, value: Any, device: Any) -> Any:
+        """Move a NumPy array, to which nobody else may refer, to memory that programs may take; return the buffer."""
+        raise NotImplementedError
+
     def reshard(self, x: Any, sharding: Any) -> Any:
         """Return a buffer with the elements of the array ``x``, spread by ``sharding`` over the same devices."""
         raise NotImplementedError

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 import pullback.numpy as jnp
 from pullback import jit, lax
 from pullback.backends.compiler import beside
+from pullback.backends.host import own
 from pullback.core.errors import LeftRunningWarning
 
 ENDLESS = """
@@ -45,23 +47,122 @@ assert (finite(x) == expected).all() and float(jit(lambda x: x + 1)(1.0)) == 2.0
 """
 
 
+def run(program: str, *arguments: str) -> str:
+    """The output of a program in a process of its own, which has to end well."""
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr[-3000:]
+    return done.stdout
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("kind", ["jit", "eager"])
 def test_an_interrupt_ends_the_wait_for_an_endless_loop(kind: str, size: int) -> None:
-    command = [sys.executable, "-c", ENDLESS, kind, str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr[-3000:]
-    assert done.stdout == ("interrupted [True]\n" if kind == "jit" else "interrupted []\n")
+    assert run(ENDLESS, kind, str(size)) == ("interrupted [True]\n" if kind == "jit" else "interrupted []\n")
+
+
+STOPPED = """
+import signal, sys, time, warnings
+import pullback
+import pullback.numpy as jnp
+from pullback import jit, lax
+
+kind, size, seen = sys.argv[1], int(sys.argv[2]), []
+x = jit(lambda: jnp.ones(size))().block_until_ready()
+
+@jit
+def endless(x):
+    def step(c):
+        if kind == "calls":
+            pullback.debug.callback(lambda i: seen.append(int(i)), c[1])
+        return jnp.sin(c[0]), (c[1] + 1) % 1000
+    loop = lambda x: lax.while_loop(lambda c: c[1] >= 0, step, (x, 0))
+    out = loop(x)
+    if kind == "nested":
+        out = lax.while_loop(lambda c: c[1] >= 0, lambda c: loop(c[0]), out)
+    pullback.debug.callback(lambda x: seen.append("the end"), out[0][0])
+    return out
+
+late = jit(lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=300)[0])
+endless.lower(x).compile()
+late(x).block_until_ready()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+warnings.simplefilter("error")
+for _ in range(4):  # more often than the runtime has threads
+    begin = time.monotonic()
+    try:
+        y = late(x) if kind == "late" else x
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        endless(y)[0].block_until_ready()
+    except KeyboardInterrupt:
+        called = len(seen)
+    y = jnp.ones((300, 300))
+    float(jit(lambda y: (y @ y).sum() + jnp.sort(y.ravel())[0])(y))  # nothing keeps threads of the runtime
+    assert len(seen) == called
+print(called > 0, "the end" in seen)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+@pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
+@pytest.mark.parametrize(
+    "kind", [pytest.param("late", marks=pytest.mark.slow), pytest.param("nested", marks=pytest.mark.slow), "calls"]
+)
+def test_large_loops_stop_when_they_are_interrupted(kind: str) -> None:
+    assert run(STOPPED, kind, "200000") == f"{kind == 'calls'} False\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+def test_small_loops_that_call_python_stop_when_they_are_interrupted() -> None:
+    assert run(STOPPED, "calls", "10") == "True False\n"
+
+
+OVER_DEVICES = """
+import signal, time, warnings
+import pullback
+pullback.config.update("jax_num_cpu_devices", 2)
+import pullback.numpy as jnp
+from pullback import jit, lax
+
+x = pullback.device_put(jnp.ones(20), pullback.NamedSharding(pullback.make_mesh((2,), ("d",)), pullback.P("d")))
+
+@jit
+def endless(x):
+    return lax.while_loop(lambda c: c[1] >= 0, lambda c: (c[0] / c[0].sum(), (c[1] + 1) % 1000), (x, 0))
+
+endless.lower(x).compile()
+total = jit(lambda x: x.sum())
+assert float(total(x)) == 20
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+warnings.simplefilter("ignore", pullback.errors.LeftRunningWarning)
+for _ in range(2):
+    begin = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        endless(x)
+    except KeyboardInterrupt:
+        print("interrupted")
+    try:
+        total(x)
+    except pullback.errors.ExecutionError as error:
+        print("begin a new process" in str(error))
+    print(float(jit(lambda x: x + 1)(1.0)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+def test_programs_after_an_endless_one_over_devices_do_not_wait_for_ever() -> None:
+    assert run(OVER_DEVICES) == "interrupted\nTrue\n2.0\n" * 2
 
 
 def test_programs_that_may_not_end_are_started_by_one_other_thread() -> None:
-    threads = [beside.started(lambda _: threading.get_ident(), []) for _ in range(3)]
+    threads = [beside.Program(lambda _: threading.get_ident()).run([]) for _ in range(3)]
     assert len(set(threads)) == 1
     assert threads[0] != threading.get_ident()
 
     found = []
-    thread = threading.Thread(target=lambda: found.append(beside.started(lambda _: threading.get_ident(), [])))
+    thread = threading.Thread(target=lambda: found.append(beside.Program(lambda _: threading.get_ident()).run([])))
     thread.start()
     thread.join()
     assert found == [thread.ident]  # it has no signal handlers that would have to run
@@ -73,13 +174,13 @@ def test_the_error_of_a_program_is_raised() -> None:
 
     for i in range(3):
         with pytest.raises(MemoryError, match=str(i)):
-            beside.started(failing, i)
-    assert beside.started(lambda buffers: buffers + 1, 1) == 2
+            beside.Program(failing).run(i)
+    assert beside.Program(lambda buffers: buffers + 1).run(1) == 2
 
 
 def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
     end, ended = threading.Event(), threading.Event()
-    used = beside.started(lambda _: threading.get_ident(), [])
+    used = beside.Program(lambda _: threading.get_ident()).run([])
 
     def endless(_: object) -> None:
         _thread.interrupt_main()
@@ -89,8 +190,8 @@ def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     try:
         with pytest.warns(LeftRunningWarning, match="goes on in the background"), pytest.raises(KeyboardInterrupt):
-            beside.started(endless, [])
-        assert beside.started(lambda _: threading.get_ident(), []) != used
+            beside.Program(endless).run([])
+        assert beside.Program(lambda _: threading.get_ident()).run([]) != used
         assert not ended.is_set()
     finally:
         signal.signal(signal.SIGINT, before)
@@ -101,6 +202,62 @@ def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
         if thread not in idle:
             thread.join(60)
             assert not thread.is_alive()
+
+
+def test_a_program_is_not_stopped_while_another_could_be() -> None:
+    """It would stop too, and have wrong results."""
+    begun, end = threading.Event(), threading.Event()
+
+    def work(_: object) -> None:
+        begun.set()
+        end.wait(60)
+
+    def interrupted(_: object) -> None:
+        _thread.interrupt_main()
+        end.wait(60)
+
+    other = threading.Thread(target=beside.Program(work, asks=True).run, args=([],))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        other.start()
+        assert begun.wait(60)
+        with pytest.warns(LeftRunningWarning), pytest.raises(KeyboardInterrupt):
+            beside.Program(interrupted, asks=True).run([])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        end.set()
+        other.join(60)
+    while beside._stoppable.running:
+        time.sleep(0.01)
+
+
+def test_programs_wait_while_another_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would stop too."""
+    told, order = threading.Event(), []
+
+    class Loops:
+        @staticmethod
+        def loops_go_on(go_on: bool) -> None:
+            order.append(go_on)
+            told.set()
+
+    def interrupted(_: object) -> None:
+        _thread.interrupt_main()
+        assert told.wait(60)
+        other.start()
+        time.sleep(0.2)
+        order.append("ended")
+
+    monkeypatch.setattr(own, "loops", Loops)
+    other = threading.Thread(target=beside.Program(lambda _: order.append("other"), asks=True).run, args=([],))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            beside.Program(interrupted, asks=True).run([])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    other.join(60)
+    assert order == [False, "ended", True, "other"]
 
 
 def test_a_handler_that_runs_a_program_meanwhile() -> None:
@@ -116,7 +273,7 @@ def test_a_handler_that_runs_a_program_meanwhile() -> None:
     assert float(double(1.0)) == 2.0
     before = signal.signal(signal.SIGINT, handler)
     try:
-        assert beside.started(lambda _: (_thread.interrupt_main(), go_on.wait(60))[1], [])
+        assert beside.Program(lambda _: (_thread.interrupt_main(), go_on.wait(60))[1]).run([])
     finally:
         signal.signal(signal.SIGINT, before)
     assert inner == [2.0]
@@ -124,7 +281,7 @@ def test_a_handler_that_runs_a_program_meanwhile() -> None:
 
 def test_only_programs_with_loops_of_unknown_length_are_started_by_another_thread() -> None:
     def beside_main(f: object) -> bool:
-        return getattr(jit(f).lower(1.0).compile().execute, "func", None) is beside.started
+        return isinstance(getattr(jit(f).lower(1.0).compile().execute, "__self__", None), beside.Program)
 
     assert beside_main(lambda x: lax.while_loop(lambda c: c < 10, lambda c: c + 1, x))
     assert beside_main(lambda x: jit(lambda x: lax.fori_loop(0, x.astype(int), lambda i, c: c + i, 0))(x))

@@ -16,7 +16,9 @@ from numpy._core.multiarray import get_handler_name
 
 import pullback
 import pullback.numpy as jnp
+from pullback.backends.devices import buffers
 from pullback.backends.host import aligned, native
+from pullback.core.runtime import runtime
 from pullback.core.trace import state
 from tests.helpers import small_blocks
 
@@ -113,6 +115,52 @@ def test_too_much_memory_is_an_error() -> None:
         jnp.ones(1 << 55)
 
 
+DONATED: dict[str, Callable[[], Any]] = {
+    **{name: MADE[name] for name in ("ones", "full", "copied", "one operation", "complex")},
+    "float16": lambda: jnp.ones(N, "float16") * 2,
+    "bytes": lambda: jnp.arange(N).astype("uint8"),
+}
+
+
+@pytest.mark.parametrize("name", DONATED)
+def test_donated_memory_is_handed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "TAKEN", 1 << 16)
+    taken = []
+    hand_over = runtime.taken
+    monkeypatch.setattr(
+        runtime, "taken", lambda value, device: (taken.append(value.shape), hand_over(value, device))[1]
+    )
+    x = DONATED[name]()
+    expected = np.array(DONATED[name]()) + 1
+    y = pullback.jit(lambda x: x + 1, donate_argnums=0)(x)
+    np.testing.assert_array_equal(y, expected)
+    assert x.is_deleted()
+    assert taken == [y.shape]
+
+
+KEPT: dict[str, Callable[[Any], Any]] = {
+    "NumPy's view": np.asarray,
+    "a memoryview": lambda x: memoryview(np.asarray(x)),
+    "a view of ours": lambda x: x.reshape(-1, 1),
+    "an expression": lambda x: jnp.sin(x) * 2,
+    "a tape": lambda x: pullback.vjp(lambda x: x * x, x)[1](jnp.ones(N))[0],
+    "a copy by reference": jnp.asarray,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_memory_that_others_can_read_is_not_handed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "TAKEN", 1 << 16)
+    x = jnp.arange(N) * 0.5
+    x.block_until_ready()
+    expected = np.array(KEPT[name](jnp.arange(N) * 0.5))
+    kept = KEPT[name](x)
+    y = pullback.jit(lambda x: x + 1, donate_argnums=0)(x)
+    np.testing.assert_array_equal(y, np.arange(N, dtype=np.float32) * 0.5 + 1)
+    if kept is not x:
+        np.testing.assert_array_equal(np.asarray(kept), expected)
+
+
 PEAK = """
 import re, sys
 import pullback, pullback.numpy as jnp
@@ -121,11 +169,14 @@ programs = {
     "gradient": pullback.jit(pullback.grad(lambda v: (jnp.sin(v) ** 2).sum())),
     "scan": pullback.jit(lambda x: lax.scan(lambda c, _: (jnp.sin(c) + 1, None), x, None, 4)[0]),
     "copy to NumPy": pullback.jit(lambda v: v + 1),
+    "donated": pullback.jit(lambda v: v.at[0].add(1), donate_argnums=0),
 }
 f = programs[sys.argv[1]]
 f(jnp.ones(3)).block_until_ready()
 f.lower(jnp.ones(3)).compile()
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+if sys.argv[1] == "donated":
+    f(jnp.ones(32 << 20)).block_until_ready()
 x = jnp.ones(32 << 20) * 2
 x.block_until_ready()
 pullback.jit(f).lower(x).compile()  # whose memory is not counted
@@ -144,3 +195,10 @@ def test_a_program_takes_memory_for_its_result_alone(program: str) -> None:
     """Of as many bytes as the argument has; the rest is what the compiler took meanwhile."""
     found = subprocess.run([sys.executable, "-c", PEAK, program], check=True, capture_output=True, text=True)
     assert 0.9 < float(found.stdout) < 1.3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory there was")
+def test_an_update_in_donated_memory_takes_none() -> None:
+    found = subprocess.run([sys.executable, "-c", PEAK, "donated"], check=True, capture_output=True, text=True)
+    assert float(found.stdout) < 0.1

@@ -266,9 +266,10 @@ class Backend(Protocol):
         loaded: Any,
         device: Device,
         out_avals: Sequence[ShapedArray],
-        calls_python: bool = False,
+        functions: Sequence[Callable[..., Any]] = (),
         shardings: Any = None,
         may_not_end: bool = False,
+        asks: bool = False,
     ) -> Executable:
         """Make an :class:`Executable` of the runtime's object for a compiled program.
 
@@ -276,10 +277,11 @@ class Backend(Protocol):
           loaded: the runtime's object, a result of :meth:`compile_text` or :meth:`deserialize`.
           device: the device, or the devices of a mesh, on which the program runs.
           out_avals: the types of the program's results.
-          calls_python: whether the program calls Python functions. If so, each run waits for the end of the program.
+          functions: the Python functions that the program calls. If there are any, each run waits for its end.
           shardings: for a program over several devices, an object whose ``found(tilings)`` converts the compiler's
             tilings of inputs and results to shardings; otherwise None.
           may_not_end: whether the program has a loop of an unknown number of steps. Signal handlers run meanwhile.
+          asks: whether such loops ask whether they are to go on.
         """
 
     def hlo_text(self, text: str) -> str:

@@ -33,7 +33,9 @@ from pullback.backends.devices.devices import default_device as default_device
 from pullback.backends.devices.shardings import NamedSharding
 from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
 from pullback.backends.hlo.builder import PARTITIONED
-from pullback.backends.host.calls import HostCall, check_platform, original
+from pullback.backends.hlo.module import GOES_ON, TAKEN
+from pullback.backends.host import own
+from pullback.backends.host.calls import check_failed, check_platform, host_calls, original
 from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
 from pullback.backends.processes.calls import Call
@@ -291,6 +293,10 @@ def client(platform: str = "cpu") -> Any:
             if platform == "cpu":
                 with large_heaps_for_new_threads():
                     _clients["cpu"] = _cpu_client()
+                if own.loops is not None:
+                    register = library().xla_client.register_custom_call_target
+                    register(GOES_ON, own.loops.loops_go_on(True), "cpu", api_version=1)
+                    register(TAKEN, own.loops.taking(), "cpu", api_version=1)
             else:
                 _clients[platform] = _plugin_client(platform)
         return _clients[platform]
@@ -523,9 +529,6 @@ def wait(buffer: Buffer) -> None:
         buffer.block_until_ready()
     except RuntimeError as error:
         raise failure(error) from None
-    except BaseException:  # of a signal handler
-        beside.leave()
-        raise
 
 
 def failure(error: Exception) -> Exception:
@@ -672,9 +675,9 @@ class Executable:
       run: ``run(buffers)`` starts the program and returns its results too. First it frees Python tracebacks
         that the runtime left from earlier runs: otherwise every run would leak a hundred bytes or more.
 
-    If the program calls Python functions, ``run`` waits for the end of the program, and raises their exceptions.
-    Programs with collectives over CPU devices run one at a time: see :class:`_CollectiveLock`. Another thread
-    starts those that may not end: see ``beside.py``.
+    If the program calls Python functions, these wait for the end of the program, and raise their exceptions.
+    Programs with collectives over CPU devices run one at a time: see :class:`_OverCPUs`. Those that may not end
+    run to their end on another thread: see ``beside.py``.
     """
 
     __slots__ = (
@@ -686,9 +689,10 @@ class Executable:
         loaded: Any,
         device: Devices,
         out_avals: Sequence[ShapedArray],
-        calls_python: bool = False,
+        functions: Sequence[Callable[..., Any]] = (),
         shardings: Any = None,
         may_not_end: bool = False,
+        asks: bool = False,
     ) -> None:
         lib = library()
         self.loaded = loaded
@@ -709,12 +713,18 @@ class Executable:
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:
-            self.execute = execute = _MultiProcessRun(loaded, device).execute
-            calls_python = False  # it is waited for, and raises their exceptions, in any case
-        elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
-            self.execute = execute = _CollectiveLock(loaded).execute
-        elif may_not_end and device.platform == "cpu":
-            self.execute = execute = functools.partial(beside.started, loaded.execute_sharded)
+            self.execute = execute = _MultiProcessRun(loaded, device, functions).execute
+        else:
+            start, left = _started, None
+            if not isinstance(device, Device) and device.platform == "cpu":
+                several = _OverCPUs(loaded)
+                self.execute = execute = several.execute
+                start, left = several.start, several.leave
+            whole = functools.partial(_whole, start, functions, loaded)
+            if may_not_end and device.platform == "cpu":
+                self.execute = execute = beside.Program(whole, asks, functions, left).run
+            elif functions:
+                self.execute = execute = whole
         collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
@@ -722,31 +732,12 @@ class Executable:
             try:
                 return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
             except lib.errors as error:  # errors that are raised immediately, as by foreign functions
+                if isinstance(error, PullbackError):
+                    raise
                 raise failure(error) from None
 
-        self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
+        self.run: Callable[[list[Buffer]], list[Buffer]] = run
         executables.add(self)
-
-    def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Run a program that calls Python functions, and wait for its end.
-
-        Returns:
-          The results. If a Python function raised an exception, it is raised here.
-        """
-        try:
-            if isinstance(self.device, Device):
-                results = self.loaded.execute_sharded(buffers, with_tokens=True)
-                token = results.consume_token()
-            else:
-                results, token = _CollectiveLock.start(self.loaded, buffers)
-            outs = self.collect(results, self.handlers)
-            token.block_until_ready()
-            return outs  # type: ignore[no-any-return]
-        except library().jax.JaxRuntimeError as error:
-            found = original(error)
-            if found is None:
-                found = failure(error)
-        raise found
 
     def text(self) -> str:
         """The optimised program, in the compiler's own language."""
@@ -763,7 +754,34 @@ class Executable:
 
 executable = Executable
 
+
+def _started(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
+    """Start a program. Return the runtime's results, and a token that becomes ready when the program has ended."""
+    results = loaded.execute_sharded(buffers, with_tokens=True)
+    return results, results.consume_token()
+
+
+def _whole(
+    start: Callable[[Any, list[Buffer]], tuple[Any, Any]],
+    functions: Sequence[Callable[..., Any]],
+    loaded: Any,
+    buffers: list[Buffer],
+) -> Any:
+    """Run a program to its end. If a Python function that it calls raised an exception, it is raised here."""
+    try:
+        results, token = start(loaded, buffers)
+        token.block_until_ready()
+    except library().errors as error:
+        found = original(error) or failure(error)
+    else:
+        check_failed(functions)
+        return results
+    raise found
+
+
 _turn = lock(globals(), "_turn")
+_FOR_INTERRUPTED = 5.0
+"""How many seconds a program over several devices waits for an interrupted one."""
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-", "reduce-scatter")
 
 
@@ -773,39 +791,66 @@ def _has_collectives(loaded: Any) -> bool:
     return any(name in text for name in _COLLECTIVES)
 
 
-class _CollectiveLock:
-    """A lock that starts a program with collectives only when the previous such program has ended.
+class _OverCPUs:
+    """Runs a program over several CPU devices.
 
-    CPU devices share one pool of threads, on which the partitions of a program wait for each other. If more partitions
-    wait than there are threads, the programs deadlock, and the runtime ends the process after 40 seconds. This happened
-    with 2,000 programs on two devices.
+    A lock starts programs with collectives only when the previous such program has ended. CPU devices share one pool of
+    threads, on which the partitions of a program wait for each other. If more partitions wait than there are threads,
+    the programs deadlock, and the runtime ends the process after 40 seconds. This happened with 2,000 programs on two
+    devices. A program that was interrupted and goes on may keep the threads for ever.
     """
 
-    __slots__ = ("loaded",)
+    __slots__ = ("has_collectives", "loaded")
     ended: Callable[[], None] | None = None
-    """Waits for the end of the previous program."""
+    """Waits for the end of the previous program with collectives."""
+    left: tuple[Call[Any], ...] = ()
+    """The programs that were interrupted and left running."""
 
     def __init__(self, loaded: Any) -> None:
         self.loaded = loaded
+        self.has_collectives = _has_collectives(loaded)
 
     def execute(self, buffers: list[Buffer]) -> Any:
-        return _CollectiveLock.start(self.loaded, buffers)[0]
+        if self.has_collectives:
+            return self.start(self.loaded, buffers)[0]
+        self.check_left()
+        return self.loaded.execute_sharded(buffers)
+
+    def start(self, loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
+        """Start a program. Return the runtime's results, and a token that becomes ready when the program has ended."""
+        if not self.has_collectives:
+            self.check_left()
+            return _started(loaded, buffers)
+        with _turn:
+            _OverCPUs.wait_for_last()
+            results, token = _started(loaded, buffers)
+            _OverCPUs.ended = token.block_until_ready
+        return results, token
 
     @staticmethod
     def wait_for_last() -> None:
-        if _CollectiveLock.ended is not None:
+        _OverCPUs.check_left()
+        if _OverCPUs.ended is not None:
             with suppress(RuntimeError):  # its own results report the error
-                _CollectiveLock.ended()
+                _OverCPUs.ended()
 
     @staticmethod
-    def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
-        """Start a program. Return the runtime's results, and a token that becomes ready when the program has ended."""
-        with _turn:
-            _CollectiveLock.wait_for_last()
-            results = loaded.execute_sharded(buffers, with_tokens=True)
-            token = results.consume_token()
-            _CollectiveLock.ended = token.block_until_ready
-        return results, token
+    def leave(call: Call[Any]) -> None:
+        _OverCPUs.left = (*_OverCPUs.left, call)
+
+    @staticmethod
+    def check_left() -> None:
+        """Wait for the programs that were left running.
+
+        Raises:
+          ExecutionError: they do not end (a RuntimeError).
+        """
+        if not all(call.wait(_FOR_INTERRUPTED) for call in _OverCPUs.left):
+            raise ExecutionError(
+                "a program over several devices that was interrupted has not ended, and keeps them busy, so that no "
+                "other program over several devices can run: begin a new process"
+            )
+        _OverCPUs.left = ()
 
 
 class _MultiProcessRun:
@@ -815,10 +860,10 @@ class _MultiProcessRun:
     a process is lost, the program may never end in the others: their calls raise an error, and leave it running.
     """
 
-    __slots__ = ("loaded", "processes", "ran")
+    __slots__ = ("functions", "loaded", "processes", "ran")
 
-    def __init__(self, loaded: Any, devices: DeviceAssignment) -> None:
-        self.loaded = loaded
+    def __init__(self, loaded: Any, devices: DeviceAssignment, functions: Sequence[Callable[..., Any]]) -> None:
+        self.loaded, self.functions = loaded, functions
         self.ran = False
         self.processes = frozenset(d.process_index for d in devices.devices)
 
@@ -829,17 +874,17 @@ class _MultiProcessRun:
         call = Call(lambda: self._run(buffers))
         try:
             with _turn:
-                _CollectiveLock.wait_for_last()
+                _OverCPUs.wait_for_last()
                 if not self.processes.isdisjoint(link.gone):
                     raise link.lost(_TOGETHER)
-                _CollectiveLock.ended = lambda: link.wait(call.wait_or_prevent, _TOGETHER, self.processes)
+                _OverCPUs.ended = lambda: link.wait(call.wait_or_prevent, _TOGETHER, self.processes)
                 link.begin(call)
             return link.finish(call, _TOGETHER, self.processes, GRACE)
         except library().jax.JaxRuntimeError as error:
             found = original(error) or link.explained(failure(error), _TOGETHER, self.processes)
         except BaseException as error:
             if isinstance(error, DistributedError):
-                _CollectiveLock.ended = None  # the program may never end, and nobody is to wait for it again
+                _OverCPUs.ended = None  # the program may never end, and nobody is to wait for it again
             for made in _clients.values():
                 _leak(made)  # freeing it would wait for the end of the program
             raise
@@ -850,6 +895,7 @@ class _MultiProcessRun:
             results = self.loaded.execute_sharded(buffers, with_tokens=True)
             results.consume_token().block_until_ready()
         self.ran = True
+        check_failed(self.functions)
         return results
 
 
@@ -991,7 +1037,8 @@ def compile_text(
     more: dict[str, Any] = {}
     if callbacks:
         check_platform(device.platform)
-        program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
+        calls = host_calls(callbacks, on_several=not isinstance(device, Device))
+        program, more = _parsed(text), {"host_callbacks": calls}
     on = device.bound or bound_to(device)
     options = compile_options(overrides, device)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import linecache
+import math
 import re
 import threading
 import time
@@ -19,9 +21,9 @@ from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on,
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
-from pullback.backends.hlo.builder import _NONE, Aliases
+from pullback.backends.hlo.builder import _NONE, Aliases, tensor_type
 from pullback.backends.hlo.emit import emit_module
-from pullback.backends.hlo.module import Module, captured_shardings
+from pullback.backends.hlo.module import TAKEN, Module, captured_shardings
 from pullback.backends.processes import forks
 from pullback.core import monitoring
 from pullback.core.array import ArrayImpl, Signature, signature, signature_of
@@ -30,6 +32,7 @@ from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import lock, renewed
 from pullback.core.runtime import provides, runtime
+from pullback.core.types import ShapedArray
 
 # Programs ------------------------------------------------------------------------------------------------------------
 
@@ -217,6 +220,37 @@ def reshard(x: ArrayImpl, sharding: NamedSharding) -> Any:
     return program.run(program.buffers([x]))[0]
 
 
+@provides
+def taken(value: np.ndarray[Any, Any], device: Device) -> Any:
+    """Move an array to memory of the runtime, which a program may take over, on the CPU; return the buffer.
+
+    The array's own memory is given back to the system while it is read, and its elements are lost. So nobody else may
+    refer to it. The dtype is one that devices store as it is.
+    """
+    aval = ShapedArray(value.shape, value.dtype)
+    return _taking(aval, device).run([backend().put(value, aval, device)])[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _taking(aval: ShapedArray, device: Device) -> Executable:
+    from pullback.backends.compiler import disk_cache
+
+    kind, size = tensor_type(aval.shape, aval.dtype), math.prod(aval.shape) * aval.dtype.itemsize
+    text = f"""module @taken {{
+  func.func public @main(%x: {kind}) -> {kind} {{
+    %size = stablehlo.constant dense<{size}> : tensor<ui64>
+    %y = stablehlo.custom_call @{TAKEN}(%x, %size) {{api_version = 4 : i32, backend_config = {{}}}}
+      : ({kind}, tensor<ui64>) -> {kind}
+    return %y : {kind}
+  }}
+}}"""
+    selected = options.selected(device.platform, text)
+    loaded, _ = disk_cache.load_or_compile(
+        text, device, selected, lambda: backend().compile_text(text, device, selected)
+    )
+    return backend().executable(loaded, device, [aval])
+
+
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
 _compiling: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 """A lock for each program in compilation, on which threads that need the same program wait."""
@@ -252,14 +286,18 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     selected = options.selected(device.platform, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
-    if lowered.module.inspections or lowered.module.partitions:
-        loaded = _compile_with_callbacks(lowered, selected)
+    module = lowered.module
+
+    def made_of(loaded: Any) -> Executable:
         return backend().executable(
-            loaded, device, out_avals, bool(lowered.module.callbacks), shardings, lowered.module.may_not_end
+            loaded, device, out_avals, module.callbacks, shardings, module.may_not_end, module.asks
         )
-    if lowered.module.callbacks:
+
+    if module.inspections or module.partitions:
+        return made_of(_compile_with_callbacks(lowered, selected))
+    if module.callbacks:
         start = time.perf_counter()
-        made = backend().executable(_compile(lowered, selected), device, out_avals, True, shardings)
+        made = made_of(_compile(lowered, selected))
         if config.log_compiles:
             _log("compiled", lowered, start, "it calls Python functions, so that it is not cached")
         return made
@@ -279,9 +317,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
             start = time.perf_counter()
             missing = disk_cache.why_missing(text, device, selected) if config.log_compiles else None
             loaded, where = disk_cache.load_or_compile(text, device, selected, lambda: _compile(lowered, selected))
-            found = _executables[key] = backend().executable(
-                loaded, device, out_avals, False, shardings, lowered.module.may_not_end
-            )
+            found = _executables[key] = made_of(loaded)
             if config.log_compiles:
                 _log(where, lowered, start, missing)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices import devices, shards, transfers
 from pullback.backends.devices.devices import Device, default_device
-from pullback.core.array import ArrayImpl, CommittedArray, Signature, shared, signature, signature_of
+from pullback.backends.host import own
+from pullback.core.array import Absent, ArrayImpl, CommittedArray, Signature, shared, signature, signature_of
+from pullback.core.runtime import runtime
 
 _new = object.__new__
 buffers_of = attrgetter("_buffer")
@@ -39,6 +42,39 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
         transfers.check("device_to_device", x.aval)
         return backend().move(buffer, device)
     return buffer
+
+
+TAKEN = 1 << 22
+"""The least bytes of an array whose memory is handed over. A program is compiled for each type."""
+
+
+def take(x: ArrayImpl, device: Device) -> None:
+    """Hand the memory of an array that is donated over to the runtime, if nobody else can read it.
+
+    Otherwise a program that takes the memory for a result copies it first, and both copies are there at the same time.
+    """
+    held = x._host_value
+    # Each object is referred to by the one before, by a variable here, and by the argument of ``getrefcount``.
+    if type(held) is Absent:
+        pending = held.pending
+        value = pending.read()
+        if sys.getrefcount(held) > 3 or sys.getrefcount(pending) > 3:
+            return
+    else:
+        value = held
+    del held
+    if (
+        sys.getrefcount(value) <= 3
+        and type(value) is np.ndarray
+        and value.nbytes >= TAKEN
+        and value.flags.owndata
+        and value.flags.c_contiguous
+        and value.dtype.kind in "iufc"
+        and device.platform == "cpu"
+        and own.loops is not None
+    ):
+        x._host_value = signature_of(x).absent
+        x._buffer = runtime.taken(value, device)
 
 
 _CAPSULE = "PyCapsule"

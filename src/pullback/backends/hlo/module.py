@@ -15,6 +15,7 @@ from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
 from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
+from pullback.backends.host import own
 from pullback.core.array import ArrayImpl, CommittedArray
 from pullback.core.errors import ExportError, IncompatibleDevicesError, ShardingError
 from pullback.core.source import Location, line_number
@@ -67,6 +68,12 @@ Partition = Callable[[Mesh, list[NamedSharding], list[NamedSharding]], Divided]
 """A partition function ``(mesh, operand_shardings, result_shardings) -> Divided``, called with proposed shardings."""
 
 
+GOES_ON = "pullback_goes_on"
+"""The custom-call target by which a loop asks whether it is to go on."""
+TAKEN = "pullback_taken"
+"""The custom-call target that copies an array and gives its memory back."""
+
+
 class Module:
     """A StableHLO module: the functions of a program, and the host functions that it calls.
 
@@ -91,13 +98,14 @@ class Module:
       partitions: for each operation with custom partitioning, the function that divides it, see :class:`Divided`.
       assumed_one_device: whether a lowering is valid for one device only: for several, the program is lowered again.
       may_not_end: whether the program has a loop whose number of steps nothing bounds.
+      asks: whether such a loop asks after each step whether it is to go on.
       source_locations: by (code, instruction, label), the number of a source location in the text, and the location.
     """
 
     __slots__ = (
-        "assumed_one_device", "callbacks", "channels", "devices", "equal_parts", "exported", "functions", "inline",
-        "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "may_not_end", "meshes", "name", "names",
-        "partitions", "platform", "portable", "shared", "source_locations",
+        "asks", "assumed_one_device", "callbacks", "channels", "devices", "equal_parts", "exported", "functions",
+        "inline", "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "may_not_end", "meshes", "name",
+        "names", "partitions", "platform", "portable", "shared", "source_locations",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -116,7 +124,7 @@ class Module:
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.partitions: list[Partition] = []
         self.assumed_one_device = False
-        self.may_not_end = False
+        self.may_not_end = self.asks = False
         self.shared: dict[Any, Any] = {}
         self.equal_parts = False
         self.kinds = Kinds()
@@ -143,6 +151,17 @@ class Module:
             self.devices = devices
         else:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
+
+    def ask(self) -> bool:
+        """Return whether a loop can ask whether it is to go on; if so, note that one does.
+
+        It cannot in other processes and on other platforms, and without the module in C. Loops over several devices
+        have to take the same number of steps on each.
+        """
+        asks = self.platform == "cpu" and not self.portable and self.size == 1 and own.loops is not None
+        self.asks |= asks
+        self.assumed_one_device |= asks
+        return asks
 
     def mesh(self, mesh: Any) -> str:
         """Add a mesh to the module, and return its name there, such as ``@mesh``.

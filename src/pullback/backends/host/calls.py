@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.errors import BackendError
@@ -22,6 +22,10 @@ MOST_STORED = 64
 
 _numbers = itertools.count()
 _raised: dict[int, BaseException] = {}
+_failures: weakref.WeakKeyDictionary[Callable[..., Any], list[BaseException]] = weakref.WeakKeyDictionary()
+"""By the functions of programs over several devices: what the functions of the program have raised."""
+_refused: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+"""The functions of programs that were interrupted, which are not called any more."""
 _MARK = "raised by a host function, number "
 
 
@@ -29,27 +33,75 @@ class HostCall:
     """A wrapper of a host function, which the runtime calls.
 
     If the function raises an exception, the wrapper stores the exception under a number, and raises a RuntimeError with
-    this number in its text, since the runtime passes on only the text.
+    this number in its text, since the runtime passes on only the text. In a program over several devices, the others
+    would wait for the device that failed, and the runtime would end the process. So the wrapper returns zeros there,
+    and no function of the program is called again; :func:`check_failed` raises the exception after the program's end.
 
     The wrapper refers to the function weakly, and the program's module refers to it strongly. The garbage collector
     does not see the runtime's references, so it could not free a cycle of the function and the compiled program.
     """
 
-    __slots__ = ("function",)
+    __slots__ = ("failures", "function")
 
-    def __init__(self, function: Callable[..., tuple[Any, ...]]) -> None:
+    def __init__(self, function: Callable[..., tuple[Any, ...]], failures: list[BaseException] | None) -> None:
         self.function = weakref.ref(function)
+        self.failures = failures
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        function, failures = self.function(), self.failures
         try:
-            function = self.function()
             assert function is not None, "the program runs, and its module was freed"
+            if failures:
+                return function.absent()  # type: ignore[attr-defined, no-any-return]
+            if function in _refused:
+                raise KeyboardInterrupt
             return function(*operands)
         except BaseException as error:
+            if failures is not None and hasattr(function, "absent"):
+                failures.append(error)
+                return function.absent()  # type: ignore[union-attr, no-any-return]
             number = next(_numbers)
             _raised[number] = error
             _raised.pop(number - MOST_STORED, None)
             raise RuntimeError(f"{_MARK}{number}") from None
+
+
+def host_calls(functions: Sequence[Callable[..., tuple[Any, ...]]], on_several: bool) -> list[HostCall]:
+    """Wrap the host functions of a program.
+
+    Args:
+      functions: the functions; that of a program over several devices has a method ``absent``, which returns zeros like
+        the results.
+      on_several: whether the program runs on several devices.
+    """
+    failures: list[BaseException] | None = [] if on_several else None
+    if failures is not None:
+        _failures.update(dict.fromkeys(functions, failures))
+    return [HostCall(f, failures) for f in functions]
+
+
+def check_failed(functions: Sequence[Callable[..., Any]]) -> None:
+    """Raise what a function raised in the program that has ended."""
+    failures = _failures.get(functions[0]) if functions else None
+    if failures:
+        first = failures[0]
+        failures.clear()
+        raise first
+
+
+def refuse(functions: Sequence[Callable[..., Any]]) -> None:
+    """Do not call functions any more, since the program that calls them was interrupted."""
+    _refused.update(functions)
+
+
+def are_refused(functions: Sequence[Callable[..., Any]]) -> bool:
+    """Whether functions are not called any more."""
+    return functions[0] in _refused
+
+
+def accept(functions: Sequence[Callable[..., Any]]) -> None:
+    """Call functions again, since the program that was interrupted has ended."""
+    _refused.difference_update(functions)
 
 
 def original(error: BaseException) -> BaseException | None:

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "numpy/arrayobject.h"
 #include "numpy/ufuncobject.h"
@@ -527,6 +528,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "foreign.h"
 
 /* Python. ---------------------------------------------------------------------------------------------------------- */
 
@@ -947,6 +949,8 @@ static PyMethodDef METHODS[] = {
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"limit", limit, METH_O, limit_doc},
+    {"loops_go_on", loops_go_on, METH_O, loops_go_on_doc},
+    {"taking", taking, METH_NOARGS, taking_doc},
     {"in_memory", (PyCFunction)(void (*)(void))in_memory, METH_FASTCALL, in_memory_doc},
     OPERATOR_METHOD(add), OPERATOR_METHOD(sub), OPERATOR_METHOD(mul), OPERATOR_METHOD(truediv),
     OPERATOR_METHOD(eq), OPERATOR_METHOD(ne), OPERATOR_METHOD(lt), OPERATOR_METHOD(le), OPERATOR_METHOD(gt), OPERATOR_METHOD(ge),

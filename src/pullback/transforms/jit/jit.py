@@ -113,7 +113,7 @@ class JitFunction(_Function, Generic[P, R]):
                     donated = entry.donated
                     if donated:
                         donated_arrays = [leaves[i] for i in donated]
-                        donate(donated_arrays)
+                        donate(donated_arrays, entry.program.device)
                     try:
                         buffers = list(map(buffers_of, leaves))
                         if entry.captured:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pullback.backends.compiler import trees
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices import devices
-from pullback.backends.devices.buffers import from_buffer
+from pullback.backends.devices.buffers import from_buffer, take
+from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
 from pullback.backends.devices.meshes import Mesh, current_mesh
 from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
@@ -393,7 +394,7 @@ class Compiled:
         lowered, program = self.lowered, self.program
         used, donated, out_index = lowered.used, lowered.donated, lowered.out_index
         donated_arrays = [leaves[i] for i in donated]
-        donate(donated_arrays)  # before reading the buffers, some of which it replaces by copies
+        donate(donated_arrays, program.device)  # before reading the buffers, some of which it replaces by copies
         buffers = program.buffers(leaves if used is None else [leaves[i] for i in used])
         if donated and (len(set(map(id, buffers))) < len(buffers) or devices.here.several_in_use):
             self._separate_donated(donated_arrays, buffers)
@@ -549,15 +550,18 @@ def _not_simple() -> None:
 runtime.several_devices_used.append(_not_simple)
 
 
-def donate(arrays: Iterable[Any]) -> None:
-    """Prepare arrays on devices for donation.
+def donate(arrays: Iterable[Any], device: Devices) -> None:
+    """Prepare arrays for donation to a program on a device, or on several.
 
-    Drop their views on the host, and copy a buffer that another array shares.
+    Hand over the memory of arrays on the host. Drop the host's views of arrays on devices, and copy a buffer that
+    another array shares.
     """
     for x in arrays:
         try:
             buffer = x._buffer
         except AttributeError:
+            if type(x) is ArrayImpl and isinstance(device, Device):
+                take(x, device)
             continue
         if type(x) is ArrayImpl:
             x._host_value = signature_of(x).absent

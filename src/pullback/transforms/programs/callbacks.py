@@ -283,6 +283,12 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
+def _absent(primitive: Primitive, call: Any) -> tuple[Any, ...]:
+    """Return zeros like the results of a callback for a compiled program."""
+    outs = [np.zeros(a.shape, stored_dtype(a.dtype)) for a in call.avals]
+    return (np.zeros((), _BOOL), *outs) if primitive.effect else tuple(outs)
+
+
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
     """The lowering rule of callbacks: emit a custom call, and return its results.
 
@@ -292,7 +298,9 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
 
     calls = hlo.module.callbacks
     index = f"index = {len(calls)} : ui64"
-    calls.append(partial(_compiled_call, primitive, call, [x.dtype for x in operands]))
+    compiled = partial(_compiled_call, primitive, call, [x.dtype for x in operands])
+    compiled.absent = partial(_absent, primitive, call)  # type: ignore[attr-defined]
+    calls.append(compiled)
     results = [(a.shape, a.dtype) for a in call.avals]
     if not primitive.effect:
         return hlo.custom_call(TARGET, operands, results, index, hlo.module.on_one_device(len(results)))
