@@ -1209,4 +1209,32 @@ MUTANTS = (
         "columns = [values @ p for p in probes]",
         ["tests/testing/test_check_rule.py::test_usual_mistakes_in_the_cotangent_of_one_argument"],
     ),
+    Mutant(
+        "a program is stopped while another could be",
+        "backends/compiler/beside.py",
+        "if self.running != 1 or self.stopping:",
+        "if self.stopping:",
+        ["tests/backends/compiler/test_beside.py::test_a_program_is_not_stopped_while_another_could_be"],
+    ),
+    Mutant(
+        "functions of an interrupted program are called",
+        "backends/host/calls.py",
+        "    _refused.update(functions)",
+        "    pass",
+        ["tests/backends/compiler/test_beside.py::test_small_loops_that_call_python_stop_when_they_are_interrupted"],
+    ),
+    Mutant(
+        "memory that an expression reads is handed over",
+        "backends/devices/buffers.py",
+        "if sys.getrefcount(held) > 3 or sys.getrefcount(pending) > 3:",
+        "if sys.getrefcount(held) > 3:",
+        ["tests/backends/host/test_aligned.py::test_memory_that_others_can_read_is_not_handed_over"],
+    ),
+    Mutant(
+        "memory that NumPy reads is handed over",
+        "backends/devices/buffers.py",
+        "        sys.getrefcount(value) <= 3\n        and type",
+        "        type",
+        ["tests/backends/host/test_aligned.py::test_memory_that_others_can_read_is_not_handed_over"],
+    ),
 )

@@ -204,9 +204,23 @@ def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
             assert not thread.is_alive()
 
 
-def test_a_program_is_not_stopped_while_another_could_be() -> None:
+class Loops:
+    """Stands for the module in C."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+        self.any = threading.Event()
+
+    def loops_go_on(self, go_on: bool) -> None:
+        self.told.append(go_on)
+        self.any.set()
+
+
+def test_a_program_is_not_stopped_while_another_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would stop too, and have wrong results."""
     begun, end = threading.Event(), threading.Event()
+    loops = Loops()
+    monkeypatch.setattr(own, "loops", loops)
 
     def work(_: object) -> None:
         begun.set()
@@ -229,27 +243,22 @@ def test_a_program_is_not_stopped_while_another_could_be() -> None:
         other.join(60)
     while beside._stoppable.running:
         time.sleep(0.01)
+    assert not loops.told
 
 
 def test_programs_wait_while_another_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would stop too."""
-    told, order = threading.Event(), []
-
-    class Loops:
-        @staticmethod
-        def loops_go_on(go_on: bool) -> None:
-            order.append(go_on)
-            told.set()
+    loops = Loops()
+    monkeypatch.setattr(own, "loops", loops)
+    other = threading.Thread(target=beside.Program(lambda _: loops.told.append("other"), asks=True).run, args=([],))
 
     def interrupted(_: object) -> None:
         _thread.interrupt_main()
-        assert told.wait(60)
+        assert loops.any.wait(60)
         other.start()
         time.sleep(0.2)
-        order.append("ended")
+        loops.told.append("ended")
 
-    monkeypatch.setattr(own, "loops", Loops)
-    other = threading.Thread(target=beside.Program(lambda _: order.append("other"), asks=True).run, args=([],))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -257,7 +266,7 @@ def test_programs_wait_while_another_is_stopped(monkeypatch: pytest.MonkeyPatch)
     finally:
         signal.signal(signal.SIGINT, before)
     other.join(60)
-    assert order == [False, "ended", True, "other"]
+    assert loops.told == [False, "ended", True, "other"]
 
 
 def test_a_handler_that_runs_a_program_meanwhile() -> None:
