@@ -322,7 +322,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     >>> tree.tree_map(lambda x: 10 * x, Pair(1, 2)).b
     20
     """
-    methods = _a_class("register_pytree_node_class", cls)
+    methods = _a_class("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), methods.tree_unflatten)
     return cls
 
@@ -396,7 +396,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """
     flatten_func = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     with_keys = operator.methodcaller("tree_flatten_with_keys")
-    methods = _a_class("register_pytree_with_keys_class", cls)
+    methods = _a_class("register_pytree_with_keys_class", cls, "tree_flatten_with_keys", "tree_unflatten")
     register_pytree_with_keys(cls, with_keys, methods.tree_unflatten, flatten_func)
     return cls
 
@@ -473,11 +473,14 @@ def register_dataclass(
     return nodetype
 
 
-def _a_class(name: str, cls: Any) -> Any:
-    """Return an argument that is a class; ``name`` is the function that takes it."""
-    if isinstance(cls, type):
-        return cls
-    raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
+def _a_class(name: str, cls: Any, *methods: str) -> Any:
+    """Return an argument that is a class with some methods; ``name`` is the function that takes it."""
+    if not isinstance(cls, type):
+        raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
+    missing = [method for method in methods if not hasattr(cls, method)]
+    if missing:
+        raise ArgumentError(f"{name}: {cls.__qualname__} lacks the method {' and '.join(missing)}")
+    return cls
 
 
 def _attributes(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

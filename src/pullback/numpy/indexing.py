@@ -247,6 +247,8 @@ def take(
     indices_are_sorted = flag("take", "indices_are_sorted", indices_are_sorted)
     if out is not None:
         raise ArgumentError("take: out must be None, for arrays are immutable")
+    if fill_value is not None:
+        operand("take: fill_value", fill_value)
     x, positions = operand("take", a), positions_operand("take", indices)
     if axis is None:
         x, where = shapes.reshape(x, (x.aval.size,)), 0

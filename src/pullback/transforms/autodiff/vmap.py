@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -150,7 +151,11 @@ def _checked_in_axes(in_axes: Any) -> Any:
 
 def _check_axis_size(size: Any) -> None:
     """Raise unless ``size``, the option ``axis_size``, is None or a nonnegative int."""
-    if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
+    try:
+        valid = size is None or (not isinstance(size, bool) and operator.index(size) >= 0)
+    except TypeError:
+        valid = False
+    if not valid:
         raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
 
 
