@@ -13,6 +13,7 @@ import pullback.numpy as jnp
 from pullback import lax, random, tree_util
 from pullback.core.errors import AllocationError, PullbackError, ShapeError
 from pullback.scipy import linalg, signal, stats
+from pullback.scipy.sparse import linalg as sparse_linalg
 from tests.laws.wrong_calls import Thing, nonsense, outcome, public_functions, run, sound, wrong_calls
 
 V = jnp.array([0.25, 0.5, 0.75])
@@ -100,6 +101,10 @@ def test_random_keys_are_no_numbers(call: Any) -> None:
         (lambda: jnp.repeat(V, [[1.0, 2.0], [3.0]]), "repeat: repeats must be an int or integers"),
         (lambda: jnp.take(V, jnp.array([0, 9]), fill_value=slice(None)), "take: fill_value: expected"),
         (lambda: lax.expand_dims(V, pullback.ShapeDtypeStruct((2,), "float32")), "expand_dims: expected a sequence"),
+        (lambda: jnp.argwhere(1.0, size=10**40), "argwhere: no memory for an array of shape"),
+        (lambda: jnp.repeat(V, 2, total_repeat_length=10**40), "repeat: no memory for an array of shape"),
+        (lambda: sparse_linalg.lsqr(M, jnp.ones(2), x0={"a": 1.0}), "lsqr: x0 must be an array where A is a matrix"),
+        (lambda: pullback.ops.segment_sum(V, jnp.array([0, 1, 1]), 2**63 - 1), "no memory for an array of shape"),
         (lambda: lax.pbroadcast(V, [], 1.5), "lax.pbroadcast: source must be an int"),
         (lambda: linalg.eigh(M, type=np.array(["a", "b"])), "eigh: type must be 1, 2 or 3"),
         (lambda: linalg.convolution_matrix(V, 2**63 - 1), "repeat: no memory for an array of shape"),

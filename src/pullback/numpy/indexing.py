@@ -31,6 +31,7 @@ from pullback.numpy.index_lowering import checked_mode, position, read, unless_c
 from pullback.numpy.promotion import (
     another,
     axis_index,
+    memory_for,
     named,
     number_operand,
     operand,
@@ -629,7 +630,7 @@ def argwhere(
             if size is None
             else size_of("argwhere", "size", size)
         )
-        return ArrayImpl(np.zeros((count, 0), dtypes.default_int()))
+        return ArrayImpl(memory_for("argwhere", (count, 0), lambda: np.zeros((count, 0), dtypes.default_int())))
     return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
 

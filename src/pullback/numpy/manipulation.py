@@ -502,7 +502,8 @@ def repeat(
         return _repeat_empty(x, axis, total_repeat_length)
     if total_repeat_length is not None:
         length = size_of("repeat", "total_repeat_length", total_repeat_length)
-        positions = np.append(positions, np.full(length, n - 1))[:length]
+        filled = memory_for("repeat", (length,), lambda: np.full(length, n - 1))
+        positions = np.append(positions, filled)[:length]
     return take_slices(x, positions, axis)
 
 
