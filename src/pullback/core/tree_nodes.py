@@ -194,7 +194,8 @@ def _imported_to_stay() -> Any:
     """
     module = imported("optree")
     if hasattr(module, "_C"):
-        atexit.unregister(_FunctionsOf(module._C.flatten))
+        handlers: Any = _FunctionsOf(module._C.flatten)
+        atexit.unregister(handlers)
     return module
 
 
