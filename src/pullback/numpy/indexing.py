@@ -248,8 +248,6 @@ def take(
     indices_are_sorted = flag("take", "indices_are_sorted", indices_are_sorted)
     if out is not None:
         raise ArgumentError("take: out must be None, for arrays are immutable")
-    if fill_value is not None:
-        operand("take: fill_value", fill_value)
     x, positions = operand("take", a), positions_operand("take", indices)
     if axis is None:
         x, where = shapes.reshape(x, (x.aval.size,)), 0
@@ -262,6 +260,7 @@ def take(
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
             pass
+    operand("take: fill_value", 0 if fill_value is None else fill_value)
     positions, gather_mode = _wrapped("take", positions, x.shape[where], unless_checked(mode))
     index = (*(slice(None),) * where, positions) if where else positions
     return read(x, index, gather_mode, fill_value, indices_are_sorted, unique_indices)
@@ -625,11 +624,9 @@ def argwhere(
     """
     a = listed("argwhere", a)
     if not a.shape:
-        count = (
-            int(bool(_known("argwhere", number_operand("argwhere", a))))
-            if size is None
-            else size_of("argwhere", "size", size)
-        )
+        if size is None:
+            size = int(bool(_known("argwhere", number_operand("argwhere", a))))
+        count = size_of("argwhere", "size", size)
         return ArrayImpl(memory_for("argwhere", (count, 0), lambda: np.zeros((count, 0), dtypes.default_int())))
     return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 

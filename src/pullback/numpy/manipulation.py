@@ -496,14 +496,12 @@ def repeat(
         own_axes = [i for i in range(len(x.shape) + 1) if i != axis + 1]
         repeated = shapes.broadcast_in_dim(x, (*before, count, *after), own_axes)
         return shapes.reshape(repeated, (*before[:-1], n * count, *after))
-    each = np.broadcast_to(counts, (n,))
-    positions = memory_for("repeat", (int(each.sum()),), lambda: np.repeat(np.arange(n), each))
+    positions = memory_for("repeat", (int(counts.sum()),), lambda: np.repeat(np.arange(n), counts))
     if n == 0:
         return _repeat_empty(x, axis, total_repeat_length)
     if total_repeat_length is not None:
         length = size_of("repeat", "total_repeat_length", total_repeat_length)
-        filled = memory_for("repeat", (length,), lambda: np.full(length, n - 1))
-        positions = np.append(positions, filled)[:length]
+        positions = np.append(positions, memory_for("repeat", (length,), lambda: np.full(length, n - 1)))[:length]
     return take_slices(x, positions, axis)
 
 

@@ -100,10 +100,9 @@ def shard_map(
             shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axis_names, check_vma=check_vma
         )
     require_function("shard_map", "f", f)
-    check_vma = flag("shard_map", "check_vma", check_vma)
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
-    fun = f
+    fun, check_vma = f, flag("shard_map", "check_vma", check_vma)
 
     @source.named_as(fun)
     @api_boundary
