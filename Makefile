@@ -1,7 +1,9 @@
 # Everything starts here; a machine with Python, make and pip is enough. `make help` lists the targets.
 #
 # Environments are made on first use and remade when a pinned version changes; each keeps a stamp file, so
-# that a repeated call goes straight to work.
+# that a repeated call goes straight to work. Every package is installed from a file whose hash is pinned: the lists
+# *.in of requirements/ and ecosystem/ say what is wanted, and `make pins` writes the files *.txt beside them, with all
+# that is brought in. So pip need not look for more, and `pip check` says whether anything is missing.
 
 PYTHON ?= $(or $(shell .ci/find-python),python3)
 PYTEST_ARGS ?=
@@ -9,6 +11,7 @@ BENCH_ARGS ?=
 ACCURACY_ARGS ?=
 FUZZ_ARGS ?= --minutes 10 --seed 0
 ECOSYSTEM_ARGS ?=
+PINS_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
 ARRAY_API_TESTS ?= ../array-api-tests
@@ -17,10 +20,12 @@ ARRAY_API_ARGS ?= --max-examples 20
 # What the installation compiles.
 MODULES_IN_C = $(wildcard src/pullback/backends/host/*.[ch] src/pullback/transforms/jit/*.c)
 
-PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
+PIP = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python
+PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
+PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers lint bench changes stubs rules accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers lint bench changes stubs rules pins accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -140,6 +145,9 @@ stubs: .venv/dev.stamp ## write what type checkers know of the public names, the
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself
 	.venv/bin/python -m tests.project.rules_page
 
+pins: .venv-pins/pins.stamp ## write requirements/*.txt and ecosystem/*.txt from the lists *.in (PINS_ARGS="--upgrade")
+	.venv-pins/bin/python .ci/lock_pins.py $(PINS_ARGS)
+
 accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
 	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)
 
@@ -159,36 +167,47 @@ clean: ## remove environments, caches and build products
 	find src tests examples benchmarks ecosystem -name __pycache__ -prune -exec rm -rf {} +
 
 # An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
-# the interpreter comes without ensurepip.
+# the interpreter comes without ensurepip. The package itself, which is built here, is the one thing without a hash.
 %/runtime.stamp: requirements/runtime.txt pyproject.toml setup.py $(MODULES_IN_C)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP_INSTALL) -r requirements/runtime.txt
-	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	$(PIP_CHECK)
 	@touch $@
 
 %/dev.stamp: requirements/dev.txt %/runtime.stamp
 	$(PIP_INSTALL) -r requirements/dev.txt
+	$(PIP_CHECK)
 	@touch $@
 
 .venv-array-api/array-api.stamp: requirements/array-api.txt .venv-array-api/runtime.stamp
 	$(PIP_INSTALL) -r requirements/array-api.txt
+	$(PIP_CHECK)
 	@touch $@
 
-.venv-bench/bench.stamp: requirements/bench.txt .venv-bench/runtime.stamp
+# PyTorch's build for CPUs alone is a fraction of the default one, if pip finds it.
+.venv-bench/bench.stamp: requirements/bench.txt requirements/torch.txt requirements/torch-cpu.txt .venv-bench/runtime.stamp
 	$(PIP_INSTALL) -r requirements/bench.txt
+	$(PIP_INSTALL) -r requirements/torch-cpu.txt 2> /dev/null || $(PIP_INSTALL) -r requirements/torch.txt
+	$(PIP_CHECK)
 	@touch $@
 
-# Without what the libraries say they depend on: that is JAX.
+.venv-pins/pins.stamp: requirements/pins.txt
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(PIP_INSTALL) -r requirements/pins.txt
+	@touch $@
+
+# Without `pip check`: what the libraries miss is JAX.
 %/ecosystem.stamp: ecosystem/requirements.txt %/runtime.stamp
-	$(PIP_INSTALL) --no-deps -r $<
+	$(PIP_INSTALL) -r $<
 	@touch $@
 
 .venv-ecosystem-quick/quick.stamp: ecosystem/requirements-quick.txt .venv-ecosystem-quick/runtime.stamp
-	$(PIP_INSTALL) --no-deps -r $<
+	$(PIP_INSTALL) -r $<
 	@touch $@
 
 .venv-ecosystem-jax/jax.stamp: ecosystem/requirements-jax.txt .venv-ecosystem-jax/ecosystem.stamp
-	$(PIP_INSTALL) --no-deps -r $<
+	$(PIP_INSTALL) -r $<
 	@touch $@
 
 .PRECIOUS: %/runtime.stamp %/dev.stamp %/ecosystem.stamp

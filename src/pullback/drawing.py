@@ -26,13 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import source, tree
+from pullback.core.arguments import require_function
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, RendererError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.jaxpr_text import VariableNames, show_literal, show_param, used_variables
 from pullback.transforms.autodiff.tracing import stage_tree
 from pullback.transforms.functions.api_boundary import Transformed
-from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.arguments import name_of
 
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results
@@ -169,7 +170,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     >>> visualize(lambda x: pnp.sum(pnp.tanh(x)))(ShapeDtypeStruct((3,), "float32"))
     <drawing of <lambda>: 2 operations>
     """
-    check_callable(fun, "visualize")
+    require_function("visualize", "fun", fun)
 
     def drawing_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Drawing:
         closed, out_tree = stage_tree(fun, "visualize", args, kwargs)

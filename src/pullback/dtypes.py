@@ -6,6 +6,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
+from pullback.core.arguments import flag
 from pullback.core.dtypes import (
     extended,
     finfo,
@@ -62,6 +63,7 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     (dtype('float32'), dtype('int8'))
     """
     canonical = dtypes.canonicalize_dtype(dtype)
+    allow_extended_dtype = flag("canonicalize_dtype", "allow_extended_dtype", allow_extended_dtype)
     if issubdtype(canonical, extended) and not allow_extended_dtype:
         raise DtypeError(f"{canonical} is no dtype of numbers; pass allow_extended_dtype=True if it may be one of keys")
     return canonical

@@ -25,7 +25,7 @@ from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, is_float0, name_of
+from pullback.transforms.functions.arguments import is_float0, name_of
 
 __all__ = [
     "clip_gradient",
@@ -258,7 +258,7 @@ def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(value, gradient)
     9.0 6.0
     """
-    check_callable(fun, "straight_through")
+    require_function("straight_through", "fun", fun)
 
     @source.named_as(fun)
     @api_boundary
@@ -335,10 +335,10 @@ def implicit_function(
     >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
     2.0 0.25 -0.03125
     """
-    check_callable(residual, "implicit_function")
-    check_callable(solver, "implicit_function")
+    require_function("implicit_function", "residual", residual)
+    require_function("implicit_function", "solver", solver)
     if linear_solve is not None:
-        check_callable(linear_solve, "implicit_function")
+        require_function("implicit_function", "linear_solve", linear_solve)
     inverse = _inverse(residual, linear_solve or _dense_solve)
     solve = custom_jvp(solver)
 

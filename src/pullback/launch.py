@@ -133,21 +133,25 @@ class _Process:
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.popen.pid, number)
+            if hasattr(os, "killpg"):
+                os.killpg(self.popen.pid, number)
+            else:  # on Windows
+                self.popen.send_signal(number)
 
 
 _writing = lock(globals(), "_writing")
 
 
 def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
-    for line in source:
-        with _writing:
-            try:
-                text = (prefix + line.rstrip(b"\n")).decode(errors="replace") + "\n"
-                target.write(text)
-                target.flush()
-            except (OSError, ValueError):  # the reader has closed the pipe; the process may still write
-                pass
+    with source:
+        for line in source:
+            with _writing:
+                try:
+                    text = (prefix + line.rstrip(b"\n")).decode(errors="replace") + "\n"
+                    target.write(text)
+                    target.flush()
+                except (OSError, ValueError):  # the reader has closed the pipe; the process may still write
+                    pass
 
 
 def _watch(started: list[_Process], events: Any, grace: float) -> int:

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import re
 import sys
 
 import pytest
@@ -26,8 +27,8 @@ def checker(catalogue):
 
 
 def pins(name):
-    lines = (FOLDER / name).read_text().splitlines()
-    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    """The versions at which a file pins packages; their hashes stand on other lines (tests/project/test_pins.py)."""
+    return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (FOLDER / name).read_text(), re.MULTILINE))
 
 
 def test_each_program_has_figures_and_a_pin(catalogue):

@@ -90,5 +90,5 @@ def test_errors(call: Callable[[], Any], message: str) -> None:
 
 def test_trees_of_nothing() -> None:
     assert lax.associative_scan(lambda x, y: x, ()) == ()
-    with pytest.raises(errors.ArgumentError, match="associative_scan takes a function, got 1"):
+    with pytest.raises(errors.ArgumentError, match="associative_scan: fn must be a function, got 1"):
         lax.associative_scan(1, jnp.ones(3))  # type: ignore[arg-type]

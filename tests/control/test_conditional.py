@@ -393,7 +393,7 @@ def test_what_is_no_array_and_no_function() -> None:
         lax.cond("a", abs, abs, 1.0)
     with pytest.raises(errors.OperandError, match=r"cond: operands\[0\]\['k'\]: expected an array"):
         jit(lambda p: lax.cond(p, lambda x: 1, lambda x: 2, {"k": "v"}))(True)
-    with pytest.raises(errors.ArgumentError, match="cond takes a function, got 1"):
+    with pytest.raises(errors.ArgumentError, match="cond: true_fun must be a function, got 1"):
         lax.cond(True, 1, abs)  # type: ignore[arg-type]
-    with pytest.raises(errors.ArgumentError, match="switch takes a function, got 1"):
+    with pytest.raises(errors.ArgumentError, match=r"switch: branches\[0\] must be a function, got 1"):
         lax.switch(0, [1])  # type: ignore[list-item]

@@ -508,7 +508,7 @@ def test_leaves_that_are_no_arrays_and_functions_that_are_none() -> None:
         lax.scan(lambda c, x: (c, x), {"a": "x"}, xs)
     with pytest.raises(errors.OperandError, match="returned something that is not an array"):
         lax.scan(lambda c, x: (c, "y"), 0.0, xs)
-    with pytest.raises(errors.ArgumentError, match="scan takes a function, got 3"):
+    with pytest.raises(errors.ArgumentError, match="scan: f must be a function, got 3"):
         lax.scan(3, 0.0, xs)  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import math
 import operator
 import pickle
 import subprocess
@@ -627,14 +628,17 @@ def test_keys_that_are_equal_stay_what_they_are():
         assert list(map(type, tree.tree_map(lambda x: x, second))) == list(map(type, sorted(second)))
 
 
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("import optree", ""), ("", "import optree")])
 @pytest.mark.parametrize("early", [False, True])
-def test_trees_are_whole_in_functions_at_exit(early: bool) -> None:
+def test_trees_are_whole_in_functions_at_exit(early: bool, before: str, after: str) -> None:
     """Those of the user's that were registered before the first tree run after those of the library beneath."""
     code = f"""
 import atexit
+{before}
 def last():
     print(pullback.tree.leaves({{"a": 1, "b": [2, (3,)]}}), pullback.jit(lambda d: d["a"] + 1)({{"a": 1}}))
 atexit.register(last)
+{after}
 import pullback
 pullback.grad(lambda d: d["a"])({{"a": 1.0}})
 if {early}:
@@ -644,6 +648,18 @@ if {early}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == (1 + early) * "[1, 2, 3] 2\n"
     assert done.stderr == ""
+
+
+def test_exit_handlers_of_other_libraries_stay() -> None:
+    from contourpy import _contourpy
+
+    module = tree_nodes.optree()._C
+    of_optree = tree_nodes._FunctionsOf(module.flatten)
+    assert of_optree == module.unregister_node
+    others = (_contourpy.max_threads, len, math.sqrt, print, _Name, lambda: None)
+    assert type(_contourpy.max_threads.__self__).__name__ == type(module.flatten.__self__).__name__  # pybind11, too
+    assert not any(of_optree == function for function in others)
+    assert tree_nodes._FunctionsOf(_Name) != _Name  # where optree has no functions in C
 
 
 class _Data:

@@ -635,7 +635,7 @@ TIMES = np.array([0.0, 1.0])
         (lambda y, t: y, {"a": "s"}, OperandError, r"y0\['a'\]: expected an array or a number, got 's'"),
         (lambda y, t: y if y > 0 else -y, 1.0, TracerBoolConversionError, "depends on y"),
         (lambda y, t: y if t > 0 else -y, 1.0, TracerBoolConversionError, "depends on t"),
-        (3, 1.0, ArgumentError, "takes a function, got 3"),
+        (3, 1.0, ArgumentError, "odeint: func must be a function, got 3"),
     ],
 )  # fmt: skip
 def test_functions_and_states_that_do_not_fit(function, y0, error, message):

@@ -10,12 +10,14 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import lax, random
+from pullback import lax, random, tree_util
 from pullback.core.errors import AllocationError, PullbackError, ShapeError
-from pullback.scipy import linalg, stats
+from pullback.scipy import linalg, signal, stats
+from pullback.scipy.sparse import linalg as sparse_linalg
 from tests.laws.wrong_calls import Thing, nonsense, outcome, public_functions, run, sound, wrong_calls
 
 V = jnp.array([0.25, 0.5, 0.75])
+M = jnp.array([[2.0, 0.5], [0.5, 1.0]])
 
 
 def test_a_drawn_part_of_all_wrong_calls_ends_in_errors_of_ours() -> None:
@@ -91,6 +93,27 @@ def test_random_keys_are_no_numbers(call: Any) -> None:
         (lambda: jnp.linalg.cross(V, 1), "linalg.cross"),
         (lambda: jnp.trim_zeros(V, V), "trim_zeros: trim must be"),
         (lambda: jnp.angle(V, V), "angle: deg must be True or False"),
+        (lambda: jnp.arange(random.key(0)), "float() takes a number, got a random key"),
+        (lambda: jnp.array_repr(V, precision=2**63 - 1), "array_repr: precision must be an int of 32 bits"),
+        (lambda: jnp.histogram(V, np.zeros((0, 3))), "histogram_bin_edges: bins must be a number, or a vector"),
+        (lambda: jnp.histogramdd(M, density=np.zeros((0, 3))), "histogramdd: density must be True or False"),
+        (lambda: jnp.polyint(V, k=[[1.0, 2.0], [3.0]]), "polyint: "),
+        (lambda: jnp.repeat(V, [[1.0, 2.0], [3.0]]), "repeat: repeats must be an int or integers"),
+        (lambda: jnp.take(V, jnp.array([0, 9]), fill_value=slice(None)), "take: fill_value: expected"),
+        (lambda: lax.expand_dims(V, pullback.ShapeDtypeStruct((2,), "float32")), "expand_dims: expected a sequence"),
+        (lambda: jnp.argwhere(1.0, size=10**40), "argwhere: no memory for an array of shape"),
+        (lambda: jnp.repeat(V, 2, total_repeat_length=10**40), "repeat: no memory for an array of shape"),
+        (lambda: sparse_linalg.lsqr(M, jnp.ones(2), x0={"a": 1.0}), "lsqr: x0 must be an array where A is a matrix"),
+        (lambda: pullback.ops.segment_sum(V, jnp.array([0, 1, 1]), 2**63 - 1), "no memory for an array of shape"),
+        (lambda: lax.pbroadcast(V, [], 1.5), "lax.pbroadcast: source must be an int"),
+        (lambda: linalg.eigh(M, type=np.array(["a", "b"])), "eigh: type must be 1, 2 or 3"),
+        (lambda: linalg.convolution_matrix(V, 2**63 - 1), "repeat: no memory for an array of shape"),
+        (lambda: pullback.vmap(jnp.sin, axis_size=np.zeros((0, 3))), "vmap: axis_size must be an int"),
+        (lambda: random.categorical(random.key(0), V + 1j), "categorical: logits must be real"),
+        (lambda: signal.csd(V, V, scaling=np.array([1, "a", None], object)), "csd: scaling must be 'density'"),
+        (lambda: signal.welch(V, window=(), nperseg=2), "welch: there is no window ()"),
+        (lambda: tree_util.register_pytree_node_class(Thing), "Thing lacks the method tree_flatten and tree_unflatten"),
+        (lambda: tree_util.register_pytree_with_keys_class(Thing), "Thing lacks the method tree_flatten_with_keys"),
         (lambda: lax.cumsum(V, "a"), "lax.cumsum: an axis must be an int, got 'a' of type str"),
         (lambda: lax.psum(V, [[1]]), "psum: axis_name must be a hashable name"),
         (lambda: jnp.transpose(V, 2.0), "transpose: an axis must be an int"),
@@ -117,7 +140,8 @@ def test_the_worst_errors_name_the_function(call: Any, words: str | None) -> Non
     [
         lambda n: jnp.array_split(V, n), lambda n: jnp.vander(V, n), lambda n: jnp.zeros(n), lambda n: jnp.eye(n),
         lambda n: jnp.linspace(0, 1, n), lambda n: lax.broadcast_to_rank(V, n), lambda n: jnp.hamming(n),
-        lambda n: jnp.diag_indices(2, n), lambda n: pullback.scipy.special.bernoulli(n),
+        lambda n: jnp.diag_indices(2, n), lambda n: lax.empty((n,), "float32"),
+        lambda n: lax.broadcasted_iota("int32", (n, 2), 0), lambda n: pullback.scipy.special.bernoulli(n),
     ],
 )  # fmt: skip
 def test_sizes_beyond_any_memory_are_refused_at_once(call: Any, count: int) -> None:

@@ -463,7 +463,7 @@ def test_errors_name_the_function_and_the_argument() -> None:
     def f(x: Any) -> Any:
         return x
 
-    with pytest.raises(TypeError, match=r"visualize takes a function, got 3"):
+    with pytest.raises(TypeError, match=r"visualize: fun must be a function, got 3"):
         visualize(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"visualize of .*f at .*, argument 0 \(x\): .*'a'"):
         visualize(f)("a")

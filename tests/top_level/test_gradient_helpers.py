@@ -248,7 +248,7 @@ def test_straight_through_needs_results_like_its_argument() -> None:
         straight_through(pnp.sum)(pnp.ones(3))
     with pytest.raises(ShapeError, match=r"which is f32\[3\], but it is i32\[3\]"):
         straight_through(lambda x: x.astype(pnp.int32))(pnp.ones(3))
-    with pytest.raises(ArgumentError, match="straight_through takes a function, got 3"):
+    with pytest.raises(ArgumentError, match="straight_through: fun must be a function, got 3"):
         straight_through(3)  # type: ignore[arg-type]
 
 
@@ -417,8 +417,10 @@ def test_a_solver_that_closes_over_what_is_differentiated() -> None:
 
 
 def test_what_is_not_a_function() -> None:
-    for arguments in ((3, newton), (newton, 3), (newton, newton, 3)):
-        with pytest.raises(ArgumentError, match="implicit_function takes a function, got 3"):
+    for name, arguments in {
+        "residual": (3, newton), "solver": (newton, 3), "linear_solve": (newton, newton, 3)
+    }.items():  # fmt: skip
+        with pytest.raises(ArgumentError, match=f"implicit_function: {name} must be a function, got 3"):
             implicit_function(*arguments)  # type: ignore[arg-type]
 
 

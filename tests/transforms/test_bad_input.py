@@ -295,14 +295,16 @@ OPERANDS: list[Case] = [
     argument("vjp, aux", lambda: vjp(identity, 1.0, has_aux=True), _pair),
     argument("linearize, aux", lambda: linearize(identity, 1.0, has_aux=True), _pair),
     *[
-        argument(f"{t.__name__} of a number", lambda t=t: t(3.0), t.__name__, "takes a function", "3.0 of type float")
+        argument(
+            f"{t.__name__} of a number", lambda t=t: t(3.0), t.__name__, "fun must be a function", "3.0 of type float"
+        )
         for t in (grad, value_and_grad, jacfwd, jacrev, hessian, vmap, make_jaxpr, eval_shape)
     ],
     *[
-        argument(f"{t.__name__} of None", lambda t=t: t(None, 1.0), t.__name__, "takes a function", "None")
+        argument(f"{t.__name__} of None", lambda t=t: t(None, 1.0), t.__name__, "fun must be a function", "None")
         for t in (vjp, linearize, linear_transpose)
     ],
-    argument("jvp of a string", lambda: jvp("f", (1.0,), (1.0,)), "jvp", "takes a function", "'f'"),
+    argument("jvp of a string", lambda: jvp("f", (1.0,), (1.0,)), "jvp", "fun must be a function", "'f'"),
 ]  # fmt: skip
 
 

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from pullback.control.common import ARGUMENT_AND_RESULT, aval_difference, leaf_names, leaves_of, tree_difference
 from pullback.core import tree
-from pullback.core.arguments import flag
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, rev, slice_in_dim, stack
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import name_of, out_leaf
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
     [1. 3. 3. 5.]
     """
     reverse = flag("lax.associative_scan", "reverse", reverse)
-    check_callable(fn, "associative_scan")
+    require_function("associative_scan", "fn", fn)
     leaves, treedef = leaves_of(elems, "associative_scan", "elems")
     if not leaves:
         return elems

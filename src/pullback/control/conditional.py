@@ -30,6 +30,7 @@ from pullback.control.common import (
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike, as_array, host_value, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
@@ -46,7 +47,7 @@ from pullback.primitives.elementwise import clamp_p, convert_element_type, conve
 from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, out_leaf
+from pullback.transforms.functions.arguments import out_leaf
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
@@ -121,8 +122,8 @@ def cond(
         first, second = false_fun, operands[1]
         pair = true_fun, operands[0]
         return cond(pred, lambda x, _: first(x), lambda _, x: second(x), *pair)
-    check_callable(true_fun, "cond")
-    check_callable(false_fun, "cond")
+    require_function("cond", "true_fun", true_fun)
+    require_function("cond", "false_fun", false_fun)
     index = _predicate(pred)
     return _choose("cond", index, [false_fun, true_fun], _operands("cond", operands, operand))
 
@@ -160,8 +161,8 @@ def switch(
     """
     if not isinstance(branches, Sequence) or not branches:
         raise ControlFlowError(f"switch takes a sequence of at least one function, got {branches!r}")
-    for branch in branches:
-        check_callable(branch, "switch")
+    for i, branch in enumerate(branches):
+        require_function("switch", f"branches[{i}]", branch)
     number = array_of(index, "switch", "the index")
     if number.shape != () or not dtypes.is_integer(number.dtype):
         raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")

@@ -9,7 +9,7 @@ from pullback.backends.compiler.one_operation import evaluate
 from pullback.backends.hlo import foreign
 from pullback.control.scan import map as map_examples
 from pullback.core import tree
-from pullback.core.arguments import is_listed
+from pullback.core.arguments import flag, is_listed
 from pullback.core.array import as_array
 from pullback.core.errors import ForeignCallError
 from pullback.core.trace import Primitive
@@ -201,6 +201,7 @@ def ffi_call(
         raise ForeignCallError(
             f"ffi_call: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
         )
+    has_side_effect = flag("ffi_call", "has_side_effect", has_side_effect)
     if custom_call_api_version not in (1, 2, 3, 4):
         raise ForeignCallError(f"ffi_call: custom_call_api_version is 1 to 4, got {custom_call_api_version!r}")
     if legacy_backend_config is not None and custom_call_api_version == 4:

@@ -12,12 +12,12 @@ from pullback.control.scan import checked_unroll, run_scan
 from pullback.control.scan_primitive import Loop
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError
 from pullback.primitives.elementwise import add, convert_element_type, lt_p, sub
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable
 
 R = TypeVar("R")
 
@@ -84,7 +84,7 @@ def fori_loop(
     >>> print(fori_loop(1, 5, lambda i, product: i * product, 1))
     24
     """
-    check_callable(body_fun, "fori_loop")
+    require_function("fori_loop", "body_fun", body_fun)
     check_checkpoints("fori_loop", checkpoints)
     check_preaccumulate("fori_loop", preaccumulate)
     check_progress("fori_loop", progress)

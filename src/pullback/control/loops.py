@@ -22,6 +22,7 @@ from pullback.control.common import (
 from pullback.control.while_primitive import bind
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError, RefError
@@ -29,7 +30,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list
 from pullback.primitives.collectives import vary
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.lift import reordered
 from pullback.transforms.traces.refs import write_all
 
@@ -92,8 +93,8 @@ def while_loop(
     >>> print(while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
     192
     """
-    check_callable(cond_fun, "while_loop")
-    check_callable(body_fun, "while_loop")
+    require_function("while_loop", "cond_fun", cond_fun)
+    require_function("while_loop", "body_fun", body_fun)
     check_checkpoints("while_loop", checkpoints)
     check_preaccumulate("while_loop", preaccumulate)
     leaves, treedef = leaves_of(init_val, "while_loop", "init_val")

@@ -9,13 +9,13 @@ import numpy as np
 
 from pullback.control.conditional import switch
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives.rules import jvp_zero
 from pullback.transforms.debugging.named_scope import named_call
-from pullback.transforms.functions.arguments import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,9 +77,10 @@ def platform_dependent(*args: PyTree, default: Callable[..., R] | None = None, *
     >>> print(f(1.0), jit(f)(1.0))
     2.0 2.0
     """
-    branches = [*per_platform.values(), *([] if default is None else [default])]
-    for branch in branches:
-        check_callable(branch, "platform_dependent")
+    named = per_platform if default is None else {**per_platform, "default": default}
+    for name, branch in named.items():
+        require_function("platform_dependent", name, branch)
+    branches = list(named.values())
     if default is not None and not per_platform:
         return default(*args)
     index = platform_index_p.bind(platforms=tuple(per_platform), default=default is not None)
@@ -111,7 +112,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     >>> print(tangent(0.0), grad(tangent)(0.0))
     0.0 1.0
     """
-    check_callable(decomposition, "composite")
+    require_function("composite", "decomposition", decomposition)
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"composite: name must be a string that is not empty, got {name!r}")
     if not isinstance(version, int) or version < 0:

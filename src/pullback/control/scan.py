@@ -24,7 +24,7 @@ from pullback.control.progress import Bar, check_progress
 from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import flag
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayLike, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, RefError
@@ -37,7 +37,7 @@ from pullback.primitives.elementwise import add
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.traces.lift import reordered
 from pullback.transforms.traces.refs import Ref, argument_ref, check_aliases, content_of, contents, write_all
 
@@ -95,7 +95,7 @@ def scan(
     """
     _split_transpose = flag("lax.scan", "_split_transpose", _split_transpose)
     reverse = flag("lax.scan", "reverse", reverse)
-    check_callable(f, "scan")
+    require_function("scan", "f", f)
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
     check_preaccumulate("scan", preaccumulate)
@@ -334,7 +334,7 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     >>> print(map(lambda x: x**2, pnp.arange(5.0)), map(lambda x: x**2, pnp.arange(5.0), batch_size=2))
     [ 0.  1.  4.  9. 16.] [ 0.  1.  4.  9. 16.]
     """
-    check_callable(f, "map")
+    require_function("map", "f", f)
     if batch_size is None or (type(batch_size) is int and batch_size == 0):
         return _mapped(f, xs)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:

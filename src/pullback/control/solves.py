@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import flag
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, NotLinearError
 from pullback.core.jaxpr import jaxpr_as_fun
@@ -27,7 +27,7 @@ from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_cal
 from pullback.transforms.custom.custom_rules import custom_jvp
 from pullback.transforms.custom.rule_adapter import zero_from_primal
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, split_aux
+from pullback.transforms.functions.arguments import name_of, split_aux
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.stage import stage_flat
@@ -341,8 +341,8 @@ def custom_root(
     2.0 0.25 -0.03125
     """
     has_aux = flag("lax.custom_root", "has_aux", has_aux)
-    for function in (f, solve, tangent_solve):
-        check_callable(function, "custom_root")
+    for name, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
+        require_function("custom_root", name, function)
     guess = tree.tree_map(stop_gradient, initial_guess)
     converted, captured = closure_convert(f, guess)
 

@@ -11,6 +11,7 @@ import functools
 import operator
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
+from types import BuiltinFunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -186,27 +187,42 @@ def _load() -> None:
 
 
 def _imported_to_stay() -> Any:
-    """Import ``optree`` and return it, without its exit handler that unregisters lists, tuples and dictionaries.
+    """Import ``optree`` and return it, without its exit handlers that unregister lists, tuples and dictionaries.
 
-    That handler would run before some of the users' exit handlers, in which all containers would then be leaves. It
-    only frees memory, which the end of the process does too. If optree was imported before, its handler stays.
+    They would run before some of the users' exit handlers, in which all containers would then be leaves. They only free
+    memory, which the end of the process does too.
     """
-    registered: list[Any] = []
-    register = atexit.register
-
-    def noting(function: Any, *args: Any, **kwargs: Any) -> Any:
-        registered.append(function)
-        return register(function, *args, **kwargs)
-
-    atexit.register = noting  # type: ignore[assignment]
-    try:
-        module = imported("optree")
-    finally:
-        atexit.register = register
-    for function in registered:
-        if type(getattr(function, "__self__", None)).__module__ == "pybind11_builtins":
-            atexit.unregister(function)
+    module = imported("optree")
+    if hasattr(module, "_C"):
+        handlers: Any = _FunctionsOf(module._C.flatten)
+        atexit.unregister(handlers)
     return module
+
+
+class _FunctionsOf:
+    """Is equal to each function of the extension module of a function, so that ``atexit.unregister`` finds them.
+
+    The exit handlers of optree have no names, but pybind11 calls all functions of one module by one function in C.
+    """
+
+    def __init__(self, one: Any) -> None:
+        self.in_c = _function_in_c(one)
+
+    def __eq__(self, other: object) -> bool:
+        return self.in_c is not None and _function_in_c(other) == self.in_c
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _function_in_c(function: Any) -> int | None:
+    """Return the address of what a builtin function calls; None if it is no builtin function."""
+    if not isinstance(function, BuiltinFunctionType):
+        return None
+    import ctypes
+
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(("PyCFunction_GetFunction", ctypes.pythonapi))
+    address: int | None = address_of(function)
+    return address
 
 
 @functools.cache
@@ -307,7 +323,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     >>> tree.tree_map(lambda x: 10 * x, Pair(1, 2)).b
     20
     """
-    methods = _a_class("register_pytree_node_class", cls)
+    methods = _a_class("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), methods.tree_unflatten)
     return cls
 
@@ -381,7 +397,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """
     flatten_func = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     with_keys = operator.methodcaller("tree_flatten_with_keys")
-    methods = _a_class("register_pytree_with_keys_class", cls)
+    methods = _a_class("register_pytree_with_keys_class", cls, "tree_flatten_with_keys", "tree_unflatten")
     register_pytree_with_keys(cls, with_keys, methods.tree_unflatten, flatten_func)
     return cls
 
@@ -458,11 +474,14 @@ def register_dataclass(
     return nodetype
 
 
-def _a_class(name: str, cls: Any) -> Any:
-    """Return an argument that is a class; ``name`` is the function that takes it."""
-    if isinstance(cls, type):
-        return cls
-    raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
+def _a_class(name: str, cls: Any, *methods: str) -> Any:
+    """Return an argument that is a class with some methods; ``name`` is the function that takes it."""
+    if not isinstance(cls, type):
+        raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
+    missing = [method for method in methods if not hasattr(cls, method)]
+    if missing:
+        raise ArgumentError(f"{name}: {cls.__qualname__} lacks the method {' and '.join(missing)}")
+    return cls
 
 
 def _attributes(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

@@ -17,12 +17,12 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes, tree
+from pullback.core.arguments import require_function
 from pullback.core.errors import ArgumentError, RuleCheckError, TangentMismatchError
 from pullback.core.naming import quoted
 from pullback.testing.rules import check_rule
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.custom.custom_rules import custom_jvp
-from pullback.transforms.functions.arguments import check_callable
 
 
 class _DataType(NamedTuple):
@@ -73,8 +73,8 @@ def register_data_type(
         raise ArgumentError(f"register_data_type takes a class, got {quoted(cls)} of type {type(cls).__name__}")
     if cls in _data_types:
         raise ArgumentError(f"register_data_type: {cls.__name__} is declared already")
-    for function in (zero, move, difference):
-        check_callable(function, "register_data_type")
+    for name, function in (("zero", zero), ("move", move), ("difference", difference)):
+        require_function("register_data_type", name, function)
     _data_types[cls] = _DataType(zero, move, difference)
 
 
@@ -184,7 +184,7 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
     >>> print(jacfwd(function)(*zeros))
     6.0
     """
-    check_callable(fun, "in_coordinates")
+    require_function("in_coordinates", "fun", fun)
 
     def function(*tangents: Any) -> Any:
         return difference(fun(*args), fun(*map(move, args, tangents)))
@@ -208,7 +208,7 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(grad(square)(3.0))
     6.0
     """
-    check_callable(rule, "local_rule")
+    require_function("local_rule", "rule", rule)
 
     def of_components(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         own = [

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import pullback.numpy as pnp
 from pullback import random
 from pullback.control.scan import scan
-from pullback.core.arguments import is_listed
+from pullback.core.arguments import is_listed, require_function
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import quoted
 from pullback.derivatives.products import CurvatureOperator, hessian_operator
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, check_chunk_size
+from pullback.transforms.functions.arguments import check_chunk_size
 
 METHODS = ("hutchinson", "hutch++")
 
@@ -150,7 +150,7 @@ def hessian_diag(
 
 
 def _of_hessian(name: str, f: Any, estimate: Callable[..., Estimate]) -> Callable[..., Estimate]:
-    check_callable(f, name)
+    require_function(name, "f", f)
 
     @api_boundary
     def estimated(x: Any, key: Any, samples: int) -> Estimate:

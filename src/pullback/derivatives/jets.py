@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import SCALARS, host_value, is_on_host, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.types import ZERO
@@ -17,7 +18,6 @@ from pullback.primitives.special import zeta_series  # noqa: F401 (rules for Tay
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     argument_name,
-    check_callable,
     check_differentiable,
     dense,
     name_of,
@@ -62,7 +62,8 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
     >>> print(out, *derivatives)
     6.0 5.0 2.0
     """
-    check_callable(fun, "jet")
+    require_function("jet", "fun", fun)
+    factorial_scaled = flag("jet", "factorial_scaled", factorial_scaled)
     leaves, in_tree, terms = _arguments(fun, primals, series)
     order = len(terms[0]) if terms else 0
     if any(len(cs) != order for cs in terms):
@@ -114,7 +115,7 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
     >>> print(*taylor(lambda x: x[0] * x[1] ** 2, pnp.array([1.0, 2.0]), 3, pnp.array([1.0, 0.0])))
     4.0 4.0 0.0 0.0
     """
-    check_callable(fun, "taylor")
+    require_function("taylor", "fun", fun)
     check_order(order, "taylor")
     leaves, in_tree = tree.flatten((x,))
     arrays = to_arrays(leaves, "taylor", fun, (x,))

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from pullback.core import source, tree
-from pullback.core.arguments import is_listed
+from pullback.core.arguments import is_listed, require_function
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, free_axes
 from pullback.transforms.functions.api_boundary import Transformed
-from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import argument_name, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.preaccumulation.elimination import ORDERS
 from pullback.transforms.preaccumulation.primitive import Region, bind
@@ -67,7 +67,7 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
     >>> [len(saved_residuals(vmap(f), points)) for f in (root, preaccumulate(root))]
     [48, 1]
     """
-    check_callable(fun, "preaccumulate")
+    require_function("preaccumulate", "fun", fun)
     if not is_listed(order, ORDERS):
         raise ArgumentError(f"preaccumulate of {name_of(fun)}: order must be one of {', '.join(ORDERS)}, got {order!r}")
     maker = partial(preaccumulate, order=order)

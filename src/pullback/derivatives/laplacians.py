@@ -10,12 +10,13 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes, tree
+from pullback.core.arguments import require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.autodiff.jacobian import split_axis, standard_basis
 from pullback.transforms.functions.api_boundary import Transformed
-from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, dense, name_of
+from pullback.transforms.functions.arguments import Argnums, dense, name_of
 from pullback.transforms.functions.flat_function import (
     DerivativeOptions,
     FlatFunction,
@@ -67,7 +68,7 @@ def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
     >>> print(laplacian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
     18.0
     """
-    options = DerivativeOptions("laplacian", check_argnums(argnums, "laplacian"))
+    options = DerivativeOptions.checked("laplacian", argnums)
     return _laplacian(fun, options, weights, laplacian)
 
 
@@ -97,13 +98,13 @@ def forward_laplacian(
     >>> print(-(second + gradient @ gradient) / 2 + x @ x / 2)  # its energy
     1.0
     """
-    options = DerivativeOptions("forward_laplacian", check_argnums(argnums, "forward_laplacian"))
+    options = DerivativeOptions.checked("forward_laplacian", argnums)
     return _laplacian(fun, options, weights, forward_laplacian)
 
 
 def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any, maker: Any) -> Callable[..., Any]:
     name = options.transformation
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
 
     def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)

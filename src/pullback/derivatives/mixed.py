@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.core.arguments import require_function
 from pullback.core.dtypes import float0
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.derivatives.jets import check_order, taylor
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.arguments import name_of
 
 Index = tuple[int, ...]
 """A multi-index, the order in each variable: ``(2, 1)`` is twice by the first variable, and once by the second."""
@@ -56,7 +57,7 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
     [[6. 4.]
      [4. 0.]]
     """
-    check_callable(fun, "derivative_tensor")
+    require_function("derivative_tensor", "fun", fun)
     check_order(order, "derivative_tensor")
     x = pnp.asarray(x)
     if order == 0 or not x.size:

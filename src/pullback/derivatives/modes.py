@@ -8,7 +8,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.control import scan
 from pullback.core import dtypes, tree
-from pullback.core.arguments import is_listed
+from pullback.core.arguments import is_listed, require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.core.naming import quoted
@@ -18,7 +18,6 @@ from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import custom_jvp, custom_vjp
 from pullback.transforms.functions.arguments import (
-    check_callable,
     check_chunk_size,
     is_float0,
     name_of,
@@ -133,7 +132,7 @@ def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
 
     Otherwise it is ``"transpose"``.
     """
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
     check_chunk_size(chunk_size, name)
     if not is_listed(method, METHODS):
         raise ArgumentError(f"{name}: method must be one of {METHODS}, got {quoted(method)}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pullback.numpy as pnp
 from pullback.core import dtypes, tree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError, ShapeError
 from pullback.core.naming import quoted
@@ -20,7 +21,6 @@ from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     argument_name,
-    check_callable,
     check_differentiable,
     name_of,
     positions,
@@ -51,7 +51,7 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> print(hvp(lambda x: pnp.sum(x**3), (pnp.array([1.0, 2.0]),), (pnp.array([1.0, 0.0]),)))
     [6. 0.]
     """
-    check_callable(f, "hvp")
+    require_function("hvp", "f", f)
     if not isinstance(primals, (tuple, list)) or not primals:
         raise ArgumentError(
             f"hvp takes primals as a tuple or list, one entry for each argument of {name_of(f)}, and at least one, got "
@@ -240,7 +240,7 @@ def hessian_operator(f: Callable[..., Any], argnums: int = 0) -> Callable[..., C
     >>> print(a @ pnp.array([1.0, 0.0, 0.0]))
     [0. 4. 6.]
     """
-    check_callable(f, "hessian_operator")
+    require_function("hessian_operator", "f", f)
     argnum = _check_argnum(argnums, "hessian_operator")
 
     @api_boundary
@@ -280,8 +280,8 @@ def gauss_newton(
     >>> print((a @ pnp.ones(2))[0])
     1.0
     """
-    check_callable(f, "gauss_newton")
-    check_callable(loss, "gauss_newton")
+    require_function("gauss_newton", "f", f)
+    require_function("gauss_newton", "loss", loss)
     return _of_outputs(f, loss, _check_argnum(argnums, "gauss_newton"), "gauss_newton", "Gauss-Newton matrix")
 
 
@@ -336,7 +336,7 @@ def fisher(
     >>> print(fisher(lambda w: x @ w, "bernoulli")(pnp.zeros(1)) @ pnp.ones(1))
     [1.25]
     """
-    check_callable(f, "fisher")
+    require_function("fisher", "f", f)
     normaliser = family if callable(family) else _FAMILIES.get(family) if isinstance(family, str) else None
     if normaliser is None:
         raise ArgumentError(
@@ -366,7 +366,8 @@ def empirical_fisher(log_likelihood: Callable[..., Any], centred: bool = False) 
     >>> print(a @ pnp.ones(1))
     [5.]
     """
-    check_callable(log_likelihood, "empirical_fisher")
+    require_function("empirical_fisher", "log_likelihood", log_likelihood)
+    centred = flag("empirical_fisher", "centred", centred)
 
     def mapped(params: Any, *examples: Any) -> Any:
         return vmap(log_likelihood, in_axes=(None, *[0] * len(examples)))(params, *examples)

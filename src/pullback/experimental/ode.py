@@ -21,6 +21,7 @@ import pullback.numpy as pnp
 from pullback.control.common import aval_difference, deduplicated, known, leaf_names, leaves_of, tree_difference
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, OperandError
 from pullback.core.faces import face
@@ -39,7 +40,7 @@ from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.jaxprs import jvp_jaxpr
 from pullback.transforms.traces.lift import reordered
@@ -121,7 +122,7 @@ def odeint(
     >>> print(decay(0.5).round(5), grad(lambda rate: decay(rate)[2])(0.5).round(5))
     [1.      0.60653 0.36788] -0.73576
     """
-    check_callable(func, "odeint")
+    require_function("odeint", "func", func)
     limits = _limits(rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax)
     leaves, treedef = leaves_of(y0, "odeint", "y0")
     if not leaves:

@@ -24,6 +24,7 @@ from pullback.lax.arguments import ints
 from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise
 from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import known_int
 from pullback.primitives.operands import array_operand
 
 T = TypeVar("T")
@@ -507,7 +508,8 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """
     names = axis_names(axis_name, "lax.pbroadcast")
     size = size_of(names)
-    if not 0 <= operator.index(source) < size:
+    source = known_int("lax.pbroadcast", "source", source)
+    if not 0 <= source < size:
         raise ArgumentError(f"lax.pbroadcast: source={source} is no index of an axis of size {size}")
     here = elementwise.eq(axis_index(axis_name), source)
 

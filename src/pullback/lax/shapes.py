@@ -164,11 +164,9 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (1, 3)
     """
     x = array_operand("expand_dims", array)
-    try:
-        rank = len(x.shape) + len(dimensions)
-    except TypeError:
+    if not isinstance(dimensions, (tuple, list)):
         dimensions = ints(dimensions)
-        rank = len(x.shape) + len(dimensions)
+    rank = len(x.shape) + len(dimensions)
     axes = {axis_position("expand_dims", d, rank) for d in dimensions}
     if len(axes) != len(dimensions):
         raise ShapeError(f"lax.expand_dims: repeated axis in {tuple(dimensions)}")

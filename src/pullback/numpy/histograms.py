@@ -56,6 +56,11 @@ def histogram_bin_edges(
     x = inexact_operand("histogram_bin_edges", a)
     requested = operand("histogram_bin_edges", bins)
     if requested.shape:
+        if len(requested.shape) > 1 or not requested.shape[0]:
+            raise ShapeError(
+                "histogram_bin_edges: bins must be a number, or a vector of at least one edge, "
+                f"got shape {requested.shape}"
+            )
         return convert_element_type(requested, x.dtype)
     count = size_of("histogram_bin_edges", "bins", bins)
     if range is None:
@@ -178,6 +183,7 @@ def histogramdd(
     [[1 0 0]
      [0 1 1]]
     """
+    density = flag("histogramdd", "density", density)
     if isinstance(sample, (tuple, list)):
         sample = stack([operand("histogramdd", x) for x in sample], -1)
     points = inexact_operand("histogramdd", sample)

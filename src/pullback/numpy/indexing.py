@@ -31,6 +31,7 @@ from pullback.numpy.index_lowering import checked_mode, position, read, unless_c
 from pullback.numpy.promotion import (
     another,
     axis_index,
+    memory_for,
     named,
     number_operand,
     operand,
@@ -259,6 +260,7 @@ def take(
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
             pass
+    operand("take: fill_value", 0 if fill_value is None else fill_value)
     positions, gather_mode = _wrapped("take", positions, x.shape[where], unless_checked(mode))
     index = (*(slice(None),) * where, positions) if where else positions
     return read(x, index, gather_mode, fill_value, indices_are_sorted, unique_indices)
@@ -622,12 +624,10 @@ def argwhere(
     """
     a = listed("argwhere", a)
     if not a.shape:
-        count = (
-            int(bool(_known("argwhere", number_operand("argwhere", a))))
-            if size is None
-            else size_of("argwhere", "size", size)
-        )
-        return ArrayImpl(np.zeros((count, 0), dtypes.default_int()))
+        if size is None:
+            size = int(bool(_known("argwhere", number_operand("argwhere", a))))
+        count = size_of("argwhere", "size", size)
+        return ArrayImpl(memory_for("argwhere", (count, 0), lambda: np.zeros((count, 0), dtypes.default_int())))
     return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
 

@@ -22,6 +22,7 @@ from pullback.numpy.promotion import (
     another,
     axis_index,
     known_int,
+    memory_for,
     named,
     operand,
     sequence_of,
@@ -482,6 +483,8 @@ def repeat(
         if total_repeat_length is None:
             raise
         return _repeat_traced(x, repeats, axis, total_repeat_length)
+    except ValueError as error:  # of a ragged list
+        raise DtypeError(f"repeat: repeats must be an int or integers, got {typed(repeats)}: {error}") from None
     if counts.dtype.kind not in "iub" and counts.size:
         raise DtypeError(f"repeat: repeats must be an int or integers, got {typed(repeats)}")
     counts = counts.astype(np.intp)
@@ -493,12 +496,12 @@ def repeat(
         own_axes = [i for i in range(len(x.shape) + 1) if i != axis + 1]
         repeated = shapes.broadcast_in_dim(x, (*before, count, *after), own_axes)
         return shapes.reshape(repeated, (*before[:-1], n * count, *after))
-    positions = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
+    positions = memory_for("repeat", (int(counts.sum()),), lambda: np.repeat(np.arange(n), counts))
     if n == 0:
         return _repeat_empty(x, axis, total_repeat_length)
     if total_repeat_length is not None:
         length = size_of("repeat", "total_repeat_length", total_repeat_length)
-        positions = np.append(positions, np.full(length, n - 1))[:length]
+        positions = np.append(positions, memory_for("repeat", (length,), lambda: np.full(length, n - 1)))[:length]
     return take_slices(x, positions, axis)
 
 

@@ -453,6 +453,8 @@ class ConcreteMethods:
 def _scalar(value: Any, what: str) -> Any:
     if value.shape != ():
         raise ScalarError(source.by_name(f"{what} takes an array without axes, got one of shape {value.shape}"))
+    if dtypes.is_key(value.dtype):
+        raise KeyConversionError(f"{what} takes a number, got a random key")
     return value
 
 

@@ -13,7 +13,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.trace import Tracer
 from pullback.numpy.contraction import convolve, matmul, outer
-from pullback.numpy.creation import arange, vander
+from pullback.numpy.creation import arange, listed, vander
 from pullback.numpy.decompositions import eigvals, lstsq, pinv
 from pullback.numpy.diagonals import diag
 from pullback.numpy.indexing import take
@@ -236,7 +236,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
     [1. 2. 3.]
     """
     m = _order("polyint", m)
-    constants = 0 if k is None else np.asarray(k) if isinstance(k, (list, tuple)) else k
+    constants = 0 if k is None else listed("polyint", k)
     x, c = inexact_operands("polyint", p, constants)
     (x,) = _coefficients("polyint", x)
     if c.shape not in ((), (1,), (m,)):

@@ -9,6 +9,7 @@ from numpy import get_printoptions, printoptions, set_printoptions
 
 from pullback.core.arguments import flag
 from pullback.core.array import ArrayLike
+from pullback.core.errors import ArgumentError
 from pullback.numpy.creation import listed
 from pullback.numpy.promotion import known_int
 
@@ -17,8 +18,8 @@ __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_p
 
 def _options(max_line_width: int | None, precision: int | None, suppress_small: bool | None) -> Any:
     for what, value in (("max_line_width", max_line_width), ("precision", precision)):
-        if value is not None:
-            known_int("array_repr", what, value)
+        if value is not None and abs(known_int("array_repr", what, value)) >= 2**31:
+            raise ArgumentError(f"array_repr: {what} must be an int of 32 bits, got {value}")
     if suppress_small is not None:
         suppress_small = flag("array_repr", "suppress_small", suppress_small)
     requested = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}

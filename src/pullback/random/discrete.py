@@ -427,6 +427,8 @@ def categorical(
     scores = inexact_operand("categorical: logits", logits)
     if not scores.shape:
         raise ShapeError("categorical: logits must have an axis of categories, got a scalar")
+    if dtypes.is_complex(scores.dtype):
+        raise DtypeError(f"categorical: logits must be real, got {scores.aval}")
     along = axis_index(axis, len(scores.shape), "categorical")
     batch = (*scores.shape[:along], *scores.shape[along + 1 :])
     size = sample_shape("categorical", batch if shape is None else shape, logits=batch)

@@ -11,6 +11,7 @@ from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, Sharding
 from pullback.backends.hlo.module import Divided, Module
 from pullback.core import source, tree
+from pullback.core.arguments import require_function
 from pullback.core.errors import PartitioningError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.naming import quoted
@@ -20,7 +21,7 @@ from pullback.spmd.shard_map_primitive import axes_of
 from pullback.spmd.sharding_rules import SdyShardingRule, parsed_rule
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.captured import hoisted
@@ -86,7 +87,7 @@ class custom_partitioning:
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> None:
-        check_callable(fun, "custom_partitioning")
+        require_function("custom_partitioning", "fun", fun)
         self.fun = fun
         self.static_argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self.partition: Callable[..., Any] | None = None
@@ -125,7 +126,7 @@ class custom_partitioning:
         Raises:
           PartitioningError: the rule is invalid (a ValueError and TypeError).
         """
-        check_callable(partition, "def_partition")
+        require_function("def_partition", "partition", partition)
         self._options = {
             "reduction_factors": reduction_factors, "need_replication_factors": need_replication_factors,
             "permutation_factors": permutation_factors, **factor_sizes,

@@ -15,7 +15,7 @@ from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, PyTree
-from pullback.core.arguments import quote
+from pullback.core.arguments import quote, require_function
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -26,7 +26,7 @@ from pullback.spmd.shard_map import bind_mapped
 from pullback.spmd.shard_map_primitive import shard_aval
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import argument_name, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.jit import jit
 
@@ -334,7 +334,7 @@ def pmap(
     >>> print(pmap(lambda x: x / pullback.lax.psum(x, "i"), axis_name="i")(pnp.array([4.0])))
     [1.]
     """
-    check_callable(fun, "pmap")
+    require_function("pmap", "fun", fun)
     if devices is not None and backend is not None:
         raise ArgumentError(f"pmap: give devices or backend, not both; got {devices!r} and {backend!r}")
     if devices is not None and not isinstance(devices, Iterable):

@@ -10,6 +10,7 @@ from pullback.backends.devices.meshes import Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ShardMapError
@@ -18,7 +19,7 @@ from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
 from pullback.spmd.shard_map_primitive import axes_of, names_of, shard_aval, shard_map_p
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import argument_name, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.stage import stage_flat
@@ -98,10 +99,10 @@ def shard_map(
         return partial(
             shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axis_names, check_vma=check_vma
         )
-    check_callable(f, "shard_map")
+    require_function("shard_map", "f", f)
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
-    fun = f
+    fun, check_vma = f, flag("shard_map", "check_vma", check_vma)
 
     @source.named_as(fun)
     @api_boundary

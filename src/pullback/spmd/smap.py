@@ -9,12 +9,13 @@ from typing import Any, ParamSpec, TypeVar, overload
 from pullback.backends.devices.shardings import PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
 from pullback.primitives.arrays.shapes import moveaxis
 from pullback.spmd.shard_map import shard_map
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.arguments import name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,7 +53,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
     """
     if f is None:
         return partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
-    check_callable(f, "smap")
+    require_function("smap", "f", f)
     fun = f
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

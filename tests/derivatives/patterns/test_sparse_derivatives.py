@@ -264,7 +264,7 @@ def test_local_derivatives() -> None:
 
 
 def test_arguments_that_make_no_sense() -> None:
-    with pytest.raises(ArgumentError, match="sparse_jacobian takes a function, got 3"):
+    with pytest.raises(ArgumentError, match="sparse_jacobian: fun must be a function, got 3"):
         sparse_jacobian(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="must be one of auto, forward, reverse, both, got 'up'"):
         sparse_jacobian(chain, mode="up")

@@ -1140,7 +1140,7 @@ def branching(x: Any, n: Any) -> Any:
 bad: Any = checkpoint  # calls of it are not looked at by the type checker
 maker: Any = checkpoint_policies
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no function": (lambda: bad(3), ArgumentError, "checkpoint takes a function, got 3 of type int"),
+    "no function": (lambda: bad(3), ArgumentError, "checkpoint: fun must be a function, got 3 of type int"),
     "policy": (
         lambda: bad(branching, policy="dots"),
         ArgumentError,

@@ -440,23 +440,23 @@ DEFINITIONS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: custom_jvp(product, nondiff_argnums=(1,)).defjvps(None),
         r"defjvps of product at .* does not go with nondiff_argnums=\(1,\); use defjvp",
     ),
-    "a number for a function": (lambda: custom_jvp(3), "custom_jvp takes a function, got 3 of type int"),
-    "a number for a custom_vjp": (lambda: custom_vjp("f"), "custom_vjp takes a function, got 'f' of type str"),
+    "a number for a function": (lambda: custom_jvp(3), "custom_jvp: fun must be a function, got 3 of type int"),
+    "a number for a custom_vjp": (lambda: custom_vjp("f"), "custom_vjp: fun must be a function, got 'f' of type str"),
     "a number for a jvp rule": (
         lambda: custom_jvp(product).defjvp(3),
-        "defjvp of product at .* takes a function, got 3 of type int",
+        "defjvp of product at .*: jvp must be a function, got 3 of type int",
     ),
     "a number for one of the rules": (
         lambda: custom_jvp(product).defjvps(None, 3),
-        "defjvps of product at .* takes a function, got 3 of type int",
+        "defjvps of product at .*: a rule must be a function, got 3 of type int",
     ),
     "a number for a forward rule": (
         lambda: custom_vjp(product).defvjp(3, product),
-        "defvjp of product at .* takes a function, got 3 of type int",
+        "defvjp of product at .*: fwd must be a function, got 3 of type int",
     ),
     "a number for a backward rule": (
         lambda: custom_vjp(product).defvjp(product, None),
-        "defvjp of product at .* takes a function, got None of type NoneType",
+        "defvjp of product at .*: bwd must be a function, got None of type NoneType",
     ),
     "a name for a number": (
         lambda: custom_jvp(product, nondiff_argnums="x"),
@@ -483,7 +483,7 @@ def test_bad_definitions(what: str) -> None:
     with pytest.raises(ArgumentError, match=expected) as caught:
         run()
     assert isinstance(caught.value, TypeError)
-    assert __file__ in str(caught.value) or "takes a function" in str(caught.value)
+    assert __file__ in str(caught.value) or "must be a function" in str(caught.value)
 
 
 CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {

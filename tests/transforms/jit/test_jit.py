@@ -499,7 +499,7 @@ def test_arguments_that_are_no_arrays() -> None:
         jit(lambda x, n: x)(1.0, "text")
     with pytest.raises(errors.OperandError, match="static"):
         jit(lambda x: x)(object())
-    with pytest.raises(errors.ArgumentError, match="takes a function"):
+    with pytest.raises(errors.ArgumentError, match="jit: fun must be a function"):
         jit(3)
 
 

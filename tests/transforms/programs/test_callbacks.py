@@ -230,7 +230,7 @@ def test_results_are_checked(way: Way, call: Any) -> None:
 def test_operands_are_checked() -> None:
     with pytest.raises(errors.OperandError, match=r"pure_callback of .*'text'.*functools.partial"):
         pure_callback(np.sin, SCALAR, "text")
-    with pytest.raises(errors.ArgumentError, match="pure_callback takes a function, got 3"):
+    with pytest.raises(errors.ArgumentError, match="pure_callback: callback must be a function, got 3"):
         pure_callback(3, SCALAR, 1.0)  # type: ignore[arg-type]
 
 

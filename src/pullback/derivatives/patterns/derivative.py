@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from pullback.core import dtypes, tree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayImpl, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, NotDifferentiableError, PatternError
@@ -29,7 +30,6 @@ from pullback.transforms.functions.arguments import (
     abstractify,
     argument_name,
     check_argnums,
-    check_callable,
     check_chunk_size,
     check_differentiable,
     name_of,
@@ -86,15 +86,17 @@ class Options:
 
     def __post_init__(self, fun: Any, modes: Sequence[str]) -> None:
         name = self.name
-        check_callable(fun, name)
+        require_function(name, "fun", fun)
         check_chunk_size(self.chunk_size, name)
+        for option in ("local", "check"):
+            object.__setattr__(self, option, flag(name, option, getattr(self, option)))
         if self.mode not in modes:
             raise ArgumentError(f"{name}: the way to colour must be one of {', '.join(modes)}, got {self.mode!r}")
         if self.format not in FORMATS:
             raise ArgumentError(f"{name}: format must be one of {', '.join(FORMATS)}, got {self.format!r}")
         if self.colouring is not None and not isinstance(self.colouring, Colouring):
             raise ArgumentError(f"{name}: colouring must be a Colouring, as prepare returns it, got {self.colouring!r}")
-        if sum((self.colouring is not None, self.pattern is not None, bool(self.local))) > 1:
+        if sum((self.colouring is not None, self.pattern is not None, self.local)) > 1:
             raise ArgumentError(
                 f"{name} takes one of colouring, pattern and local: each of them determines the pattern"
             )

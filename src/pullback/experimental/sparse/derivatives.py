@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import pullback.numpy as pnp
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import flag
+from pullback.core.arguments import flag, require_function
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.experimental.sparse.formats import BCOO
 from pullback.experimental.sparse.layouts import spread
 from pullback.experimental.sparse.sparsify import is_sparse
 from pullback.transforms.autodiff import grad as gradients
 from pullback.transforms.autodiff import jacobian as jacobians
-from pullback.transforms.functions.arguments import check_argnums, check_callable, name_of
+from pullback.transforms.functions.arguments import check_argnums, name_of
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ def _by_data(
     Returns:
       A function of the arguments of ``fun``.
     """
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
     nums = check_argnums(argnums, name)
 
     @source.named_as(fun)
@@ -160,7 +160,7 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
         out = tree.unflatten(_outer_structure(rows, inner), made)
         return (out, extra) if aux else out
 
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
     return _by_data(name, transformation, source.named_as(fun)(dense_results), argnums, has_aux, kwargs, package)
 
 

@@ -20,6 +20,7 @@ from pullback.control.scan_primitive import scan_p
 from pullback.control.while_primitive import while_p
 from pullback.core import source, traits, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
@@ -53,7 +54,6 @@ from pullback.primitives.sums import add_any_p, reduce_sum_p
 from pullback.transforms.autodiff.tracing import eval_shape, stage_tree
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable
 from pullback.transforms.jit.jit import jit
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -109,7 +109,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
     >>> print(sparse.sparsify(lambda x, v: 2 * pnp.sin(x) @ v)(sparse.eye(2), pnp.ones(2)))
     [1.682942 1.682942]
     """
-    check_callable(f, "sparsify")
+    require_function("sparsify", "f", f)
 
     @source.named_as(f)
     def sparse_function(*args: Any, **kwargs: Any) -> Any:

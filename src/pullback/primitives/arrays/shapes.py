@@ -11,7 +11,7 @@ import numpy as np
 from pullback.backends.host import native
 from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
-from pullback.core.errors import ShapeError
+from pullback.core.errors import AllocationError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import Primitive, state
@@ -104,7 +104,10 @@ def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
         return scalar_array(number, weak_type)
     if any_symbolic(shape) or len(shape) > MOST_HOST_AXES or not state.trace.eager:
         return broadcast_in_dim_p.bind(scalar_array(number, weak_type), shape=tuple(shape), broadcast_dimensions=())
-    return ArrayImpl(np.broadcast_to(number, shape), weak_type)
+    try:
+        return ArrayImpl(np.broadcast_to(number, shape), weak_type)
+    except ValueError as error:
+        raise AllocationError(f"no memory for an array of shape {tuple(shape)}: {error}") from None
 
 
 def zeros_like(x: Any) -> Any:

@@ -392,7 +392,10 @@ iota_p = Primitive("iota", keeps_weak_type=False, cost=Cost.LIGHT)
 @iota_p.host
 def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     n = shape[dimension]
-    line = np.arange(n, dtype=np.int64 if dtype.kind in "Vc" else dtype).astype(dtype, copy=False)
+    try:
+        line = np.arange(n, dtype=np.int64 if dtype.kind in "Vc" else dtype).astype(dtype, copy=False)
+    except ValueError as error:
+        raise AllocationError(f"no memory for an array of shape {tuple(shape)}: {error}") from None
     if len(shape) == 1:
         return line
     line = line.reshape([n if i == dimension else 1 for i in range(len(shape))])

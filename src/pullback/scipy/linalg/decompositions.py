@@ -120,7 +120,7 @@ def eigh(
     turbo = flag("eigh", "turbo", turbo)
     eigvals_only = flag("eigh", "eigvals_only", eigvals_only)
     lower = flag("eigh", "lower", lower)
-    if type not in (1, 2, 3):
+    if not is_listed(type, (1, 2, 3)):
         raise ArgumentError(f"eigh: type must be 1, 2 or 3, got {type!r}")
     if b is None:
         w, v = _eigh(a, lower, eigvals_only)

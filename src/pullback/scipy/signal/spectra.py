@@ -71,7 +71,7 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
             raise ArgumentError(f"{name}: nperseg must be positive, got {size}")
         try:
             values = imported("scipy.signal").get_window(window, size)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, IndexError) as error:
             raise ArgumentError(f"{name}: there is no window {quote(window)}: {error}") from None
         return ArrayImpl(values.astype(real)), size
     vector = inexact(name, window)
@@ -248,7 +248,7 @@ def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
     """
     if is_listed(scaling, ("density",)):
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
-    if scaling == "spectrum":
+    if is_listed(scaling, ("spectrum",)):
         return ops.div(1.0, ops.square(pnp.sum(window)))
     raise ArgumentError(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}")
 

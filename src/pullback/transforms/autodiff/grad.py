@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
 from pullback.core.axes import reducing
 from pullback.core.config import config
@@ -26,8 +27,6 @@ from pullback.transforms.functions.arguments import (
     Argnums,
     abstractify,
     argument_name,
-    check_argnums,
-    check_callable,
     check_differentiable,
     dense,
     name_of,
@@ -90,8 +89,8 @@ def grad(
     >>> print(f"{grad(pnp.tanh)(2.0):.6f}")
     0.070651
     """
-    check_callable(fun, "grad")
-    options = DerivativeOptions("grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int)
+    require_function("grad", "fun", fun)
+    options = DerivativeOptions.checked("grad", argnums, has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "grad")
     call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
     return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
@@ -128,10 +127,8 @@ def value_and_grad(
     >>> print(value, gradient)
     9.0 6.0
     """
-    check_callable(fun, "value_and_grad")
-    options = DerivativeOptions(
-        "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
-    )
+    require_function("value_and_grad", "fun", fun)
+    options = DerivativeOptions.checked("value_and_grad", argnums, has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "value_and_grad")
     call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
     maker = _maker(value_and_grad, preaccumulate)
@@ -507,7 +504,8 @@ def _linearize(
     Returns:
       The output, the derivative as an instance of ``kind``, and with ``has_aux`` the auxiliary data.
     """
-    check_callable(fun, transformation)
+    require_function(transformation, "fun", fun)
+    has_aux = flag(transformation, "has_aux", has_aux)
     check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
@@ -652,7 +650,7 @@ def linear_transpose(
     >>> print(linear_transpose(lambda x: 3.0 * x, pnp.ones(2))(pnp.ones(2))[0])
     [3. 3.]
     """
-    check_callable(fun, "linear_transpose")
+    require_function("linear_transpose", "fun", fun)
     leaves, in_tree = tree.flatten(primals)
     avals = [abstractify(x) for x in leaves]
     for i, aval in enumerate(avals):

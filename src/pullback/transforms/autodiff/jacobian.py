@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.trace import state
@@ -21,8 +22,6 @@ from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     Argnums,
-    check_argnums,
-    check_callable,
     check_chunk_size,
     dense,
     name_of,
@@ -65,14 +64,14 @@ def jacfwd(
     [[2. 0.]
      [0. 4.]]
     """
-    options = DerivativeOptions("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic)
+    options = DerivativeOptions.checked("jacfwd", argnums, has_aux, holomorphic)
     return _jacfwd(fun, options, chunk_size)
 
 
 def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of ``fun`` in forward mode, ``chunk_size`` columns at a time."""
     name, _, _, holomorphic, _ = options
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
     check_chunk_size(chunk_size, name)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -131,7 +130,7 @@ def jacrev(
     [[2. 0.]
      [0. 4.]]
     """
-    options = DerivativeOptions("jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int)
+    options = DerivativeOptions.checked("jacrev", argnums, has_aux, holomorphic, allow_int)
     return _jacrev(fun, options, chunk_size, preaccumulate)
 
 
@@ -140,7 +139,7 @@ def _jacrev(
 ) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of ``fun`` in reverse mode, ``chunk_size`` rows at a time."""
     name, _, _, holomorphic, _ = options
-    check_callable(fun, name)
+    require_function(name, "fun", fun)
     check_chunk_size(chunk_size, name)
     check_preaccumulate(name, preaccumulate)
 
@@ -203,7 +202,7 @@ def hessian(
     [[ 6.  0.]
      [ 0. 12.]]
     """
-    options = DerivativeOptions("hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic)
+    options = DerivativeOptions.checked("hessian", argnums, has_aux, holomorphic)
     return _jacfwd(_jacrev(fun, options, None), options, chunk_size)
 
 

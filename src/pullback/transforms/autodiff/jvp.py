@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeVar, overload
 
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError, TangentMismatchError
 from pullback.core.refs import RefCell
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     argument_name,
-    check_callable,
     dense,
     name_of,
     to_arrays,
@@ -59,7 +59,8 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
     >>> print(out, tangent)
     0.0 1.0
     """
-    check_callable(fun, "jvp")
+    require_function("jvp", "fun", fun)
+    has_aux = flag("jvp", "has_aux", has_aux)
     arrays, ts, in_tree, refs = _pairs(fun, primals, tangents)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     run = WithRefs(flat, list(refs)) if refs else flat

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
-from pullback.core.arguments import flag, is_listed, quote
+from pullback.core.arguments import flag, is_listed, quote, require_function
 from pullback.core.array import ArrayLike, CommittedArray
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
@@ -24,7 +24,6 @@ from pullback.transforms.functions.arguments import (
     abstractify,
     argument_name,
     check_argnums,
-    check_callable,
     name_of,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -206,7 +205,8 @@ def make_jaxpr(
     >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
-    check_callable(fun, "make_jaxpr")
+    require_function("make_jaxpr", "fun", fun)
+    return_shape = flag("make_jaxpr", "return_shape", return_shape)
     axes = _named_axes(axis_env) if not is_listed(axis_env, (None, ())) else {}
     argnums = () if is_listed(static_argnums, (None, ())) else static_argnums
     nums = () if is_listed(argnums, ((),)) else check_argnums(argnums, "make_jaxpr", "static_argnums")
@@ -271,7 +271,7 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
     (2, 4)
     """
-    check_callable(fun, "eval_shape")
+    require_function("eval_shape", "fun", fun)
     described: dict[int, ShapeDtypeStruct] = {}
     closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, described=described)
     return _structs(out_tree, closed, described)

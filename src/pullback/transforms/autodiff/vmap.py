@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from pullback.core import tree
 from pullback.core.annotations import AxisName, PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array
 from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
@@ -17,7 +19,6 @@ from pullback.primitives.sums import reduce_sum
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
     argument_name,
-    check_callable,
     check_chunk_size,
     name_of,
     to_arrays,
@@ -69,10 +70,11 @@ def vmap(
     >>> print(vmap(pnp.dot, in_axes=(0, None))(pnp.eye(2), pnp.array([1.0, 2.0])))
     [1. 2.]
     """
-    check_callable(fun, "vmap")
+    require_function("vmap", "fun", fun)
     in_axes = _checked_in_axes(in_axes)
     _check_axis_size(axis_size)
     check_chunk_size(chunk_size, "vmap")
+    sum_match = flag("vmap", "sum_match", sum_match)
 
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, arrays, dims, refs = _arguments(fun, in_axes, args, kwargs)
@@ -149,7 +151,11 @@ def _checked_in_axes(in_axes: Any) -> Any:
 
 def _check_axis_size(size: Any) -> None:
     """Raise unless ``size``, the option ``axis_size``, is None or a nonnegative int."""
-    if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
+    try:
+        valid = size is None or (not isinstance(size, bool) and operator.index(size) >= 0)
+    except TypeError:
+        valid = False
+    if not valid:
         raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
 
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import flag
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
@@ -29,7 +29,7 @@ from pullback.transforms.checkpoint.eager_remat import eager_remat, in_reverse_m
 from pullback.transforms.checkpoint.recording import Recorded, recording
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
-from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import argument_name, check_argnums, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.jit_arguments import infer_argnums_argnames
 from pullback.transforms.traces.captured import hoisted
@@ -126,7 +126,7 @@ def checkpoint(
         raise UnsupportedArgumentError("checkpoint: concrete=True is of the past; use static_argnums")
     if fun is None:
         return maker
-    check_callable(fun, "checkpoint")
+    require_function("checkpoint", "fun", fun)
     if policy is not None:
         check_policy(policy, f"checkpoint of {name_of(fun)}")
         policy = policy if isinstance(policy, Hashable) else functools.partial(policy)

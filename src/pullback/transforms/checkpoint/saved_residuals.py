@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
+from pullback.core.arguments import require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.inlining import runs_once
@@ -18,7 +19,7 @@ from pullback.core.types import ShapedArray
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, to_arrays
+from pullback.transforms.functions.arguments import abstractify, argument_name, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.jaxprs import linearize_jaxpr
 from pullback.transforms.traces.linearize import linearize_flat
@@ -46,7 +47,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     >>> print(aval, what)
     f32[] argument 0 (x)
     """
-    check_callable(fun, "saved_residuals")
+    require_function("saved_residuals", "fun", fun)
     leaves, in_tree = tree.flatten_call(args, kwargs)
     name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
     flat = FlatFunction(fun, in_tree, keywords=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array, host_value, scalar_array
 from pullback.core.errors import (
     ArgumentError,
@@ -31,7 +32,7 @@ from pullback.transforms.checks import calls as calls
 from pullback.transforms.checks.report import Check, ErrorLayout
 from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
-from pullback.transforms.functions.arguments import check_callable, unflatten_one
+from pullback.transforms.functions.arguments import unflatten_one
 from pullback.transforms.functions.flat_function import flat_result
 
 P = ParamSpec("P")
@@ -199,7 +200,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
     >>> print(err.get())
     x must be positive, got -1.0 (`check` failed)
     """
-    check_callable(f, "checkify")
+    require_function("checkify", "f", f)
     try:
         kinds = frozenset(errors)
     except TypeError:  # a single kind
@@ -250,6 +251,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
     pullback.core.errors.FailedCheckError: 1 is not larger than 2 (`check` failed)
     """
     _check_template(msg, fmt_args, fmt_kwargs)
+    debug = flag("checkify.check", "debug", debug)
     holds: Any = pred
     if type(holds) is not bool:
         try:

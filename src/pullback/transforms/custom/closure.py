@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import Array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError
@@ -16,7 +17,7 @@ from pullback.core.trace import state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, zero_cotangent
+from pullback.transforms.functions.arguments import abstractify, name_of, zero_cotangent
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.stage import stage_flat
 
@@ -44,7 +45,7 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
     >>> print(grad(f)(2.0))
     3.0
     """
-    check_callable(fun, "closure_convert")
+    require_function("closure_convert", "fun", fun)
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert")
@@ -93,7 +94,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
     >>> print(f(3.0), grad(f)(3.0))
     9.0 3.0
     """
-    check_callable(fun, "custom_gradient")
+    require_function("custom_gradient", "fun", fun)
     function: Callable[..., Any] = fun
 
     def call(*args: Any) -> tuple[Any, Callable[[Any], Any]]:

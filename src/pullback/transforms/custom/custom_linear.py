@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
+from pullback.core.arguments import require_function
 from pullback.core.array import typeof
 from pullback.core.errors import CustomRuleError
 from pullback.core.jaxpr import jaxpr_as_fun
@@ -20,7 +21,6 @@ from pullback.transforms.custom.linear_map import LinearMap, linear_operation
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     abstractify,
-    check_callable,
     flatten_one,
     name_of,
     out_leaf,
@@ -50,8 +50,8 @@ class LinearCall(LinearMap):
     """
 
     def __init__(self, who: str, function: Any, rule: Any, residual_args: Any, linear_args: Any) -> None:
-        check_callable(function, who)
-        check_callable(rule, who)
+        require_function(who, "function", function)
+        require_function(who, "rule", rule)
         self.function = function
         self.rule = rule
         residuals, self.residual_tree = tree.flatten(residual_args)
@@ -265,7 +265,7 @@ class custom_transpose(FunctionWithRules):
 
     def def_transpose(self, transpose: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``transpose(residual_args, ct) -> cts``, and return it, for use as a decorator."""
-        check_callable(transpose, f"def_transpose of {self.described}")
+        require_function(f"def_transpose of {self.described}", "transpose", transpose)
         self.transpose = transpose
         return transpose
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.arguments import is_listed
+from pullback.core.arguments import flag, is_listed, require_function
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ClosedOverError, CustomRuleError, MissingCustomRuleError
@@ -23,7 +23,7 @@ from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
 from pullback.transforms.custom.rule_adapter import HasRules, RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.api_boundary import qualified_name
-from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
+from pullback.transforms.functions.arguments import name_of, to_arrays
 
 custom_jvp_call_p = equation("custom_jvp_call")
 custom_vjp_call_p = equation("custom_vjp_call")
@@ -45,7 +45,7 @@ class FunctionWithRules(OwnsPrograms):
     __name__: str
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        check_callable(fun, self._transformation)
+        require_function(self._transformation, "fun", fun)
         source.named_as(fun)(self)
         self.fun = fun
 
@@ -111,7 +111,9 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         >>> print(grad(log1pexp)(100.0))
         1.0
         """
-        check_callable(jvp, f"defjvp of {self.described}")
+        who = f"defjvp of {self.described}"
+        require_function(who, "jvp", jvp)
+        symbolic_zeros = flag(who, "symbolic_zeros", symbolic_zeros)
         self._forget_programs()
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
@@ -140,7 +142,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             )
         for rule in jvps:
             if rule is not None:
-                check_callable(rule, f"defjvps of {self.described}")
+                require_function(f"defjvps of {self.described}", "a rule", rule)
 
         def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
             if len(primals) != len(jvps):
@@ -190,8 +192,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         >>> print(grad(lambda x: 10.0 * clip_gradient(x))(3.0))
         1.0
         """
-        check_callable(fwd, f"defvjp of {self.described}")
-        check_callable(bwd, f"defvjp of {self.described}")
+        who = f"defvjp of {self.described}"
+        require_function(who, "fwd", fwd)
+        require_function(who, "bwd", bwd)
+        symbolic_zeros = flag(who, "symbolic_zeros", symbolic_zeros)
         self._forget_programs()
         self.fwd = fwd
         self.bwd = bwd

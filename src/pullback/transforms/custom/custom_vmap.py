@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError
@@ -36,7 +37,7 @@ from pullback.transforms.custom.linear_map import (
     with_batch_axes,
 )
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, structure_of, to_arrays
+from pullback.transforms.functions.arguments import name_of, structure_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.traces.batch import BatchTrace, batch_flat
 from pullback.transforms.traces.forward import jvp_flat
@@ -336,7 +337,7 @@ class custom_vmap(FunctionWithRules):
         Returns:
           The rule, for use as a decorator.
         """
-        check_callable(vmap_rule, f"def_vmap of {self.described}")
+        require_function(f"def_vmap of {self.described}", "vmap_rule", vmap_rule)
         self.vmap_rule = vmap_rule
         return vmap_rule
 

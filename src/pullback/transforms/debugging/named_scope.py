@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar
 
+from pullback.core.arguments import require_function
 from pullback.core.errors import ArgumentError
 from pullback.core.source import Scope, attribute, named_as
 from pullback.core.trace import state
-from pullback.transforms.functions.arguments import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +61,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     >>> "decode/tanh" in jit(named_call(pnp.tanh, name="decode")).lower(1.0).as_text(debug_info=True)
     True
     """
-    check_callable(fun, "named_call")
+    require_function("named_call", "fun", fun)
     known = attribute(fun, "__name__")
     scope = name if name is not None else (known if isinstance(known, str) and known else type(fun).__name__)
     named_scope(scope)  # raises now if it is no name

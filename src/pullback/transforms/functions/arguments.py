@@ -44,12 +44,6 @@ def name_of(fun: Any) -> str:
     return source.describe_function(fun)
 
 
-def check_callable(fun: Any, transformation: str) -> None:
-    """Raise unless ``fun`` is callable; ``transformation`` is the name of the function that takes it, for errors."""
-    if not callable(fun):
-        raise ArgumentError(f"{transformation} takes a function, got {fun!r} of type {type(fun).__name__}")
-
-
 def check_argnums(argnums: Any, transformation: str, option: str = "argnums") -> int | tuple[int, ...]:
     """Return ``argnums`` as an int or a tuple of ints; raise unless it is an int, or a tuple or list of ints.
 

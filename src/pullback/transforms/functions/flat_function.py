@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes, tree
+from pullback.core.arguments import flag
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, typeof
 from pullback.transforms.functions.arguments import (
     argument_name,
+    check_argnums,
     check_differentiable,
     flatten_one,
     out_leaf,
@@ -150,6 +152,16 @@ class DerivativeOptions(NamedTuple):
     has_aux: bool = False
     holomorphic: bool = False
     allow_int: bool = False
+
+    @classmethod
+    def checked(
+        cls, name: str, argnums: Any, has_aux: Any = False, holomorphic: Any = False, allow_int: Any = False
+    ) -> DerivativeOptions:
+        """Return the options that a user passed to the transformation ``name``; raise unless they are valid."""
+        return cls(
+            name, check_argnums(argnums, name), flag(name, "has_aux", has_aux),
+            flag(name, "holomorphic", holomorphic), flag(name, "allow_int", allow_int),
+        )  # fmt: skip
 
 
 def differentiable(

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from pullback.core import source
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, positions
+from pullback.transforms.functions.arguments import Argnums, check_argnums, positions
 from pullback.transforms.jit.jit import jit
 
 R = TypeVar("R")
@@ -43,7 +44,8 @@ def fwd_and_bwd(
     >>> print(*bwd(residuals, 1.0))
     2.0 0.0
     """
-    check_callable(fun, "fwd_and_bwd")
+    require_function("fwd_and_bwd", "fun", fun)
+    has_aux, jitted = flag("fwd_and_bwd", "has_aux", has_aux), flag("fwd_and_bwd", "jitted", jitted)
     wanted = check_argnums(argnums, "fwd_and_bwd")
 
     def fwd(*args: Any) -> Any:

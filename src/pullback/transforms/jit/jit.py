@@ -17,6 +17,7 @@ from pullback.backends.devices.shardings import DeviceLike
 from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
@@ -26,7 +27,7 @@ from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.functions.api_boundary import qualified_name, watching
-from pullback.transforms.functions.arguments import check_callable, name_of
+from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
@@ -479,7 +480,7 @@ def jit(
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **options)
-    check_callable(fun, "jit")
+    require_function("jit", "fun", fun)
     return JitFunction(fun, _PLAIN if options == _DEFAULTS else _options(fun, **options))
 
 
@@ -508,6 +509,7 @@ def _options(
     ]
     if tiered not in (None, *TIERS):
         raise ArgumentError(f"jit of {name_of(fun)}: tiered must be None or one of {TIERS}, got {tiered!r}")
+    inline, keep_unused = flag("jit", "inline", inline), flag("jit", "keep_unused", keep_unused)
     return Options(
         static, donated, inline, keep_unused, backend if device is None else device,
         _compiler_options(compiler_options), *placements, tiered=tiered,

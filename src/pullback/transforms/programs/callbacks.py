@@ -20,7 +20,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.devices.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import flag, is_listed
+from pullback.core.arguments import flag, is_listed, require_function
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import (
@@ -39,7 +39,7 @@ from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
 from pullback.primitives.rules import jvp_zero
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
+from pullback.transforms.functions.arguments import abstractify, name_of
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -478,7 +478,7 @@ def pure_callback(
     >>> print(f(pnp.zeros(2)))
     [1. 1.]
     """
-    check_callable(callback, "pure_callback")
+    require_function("pure_callback", "callback", callback)
     if len(getattr(sharding, "device_set", "1")) != 1:
         raise UnsupportedArgumentError(
             f"pure_callback: a function runs in one process, but the sharding is of several devices: {sharding!r}"
@@ -521,8 +521,9 @@ def io_callback(
     >>> print(next_row(), next_row())
     10 20
     """
-    check_callable(callback, "io_callback")
-    return _call_for_results(io_callback_p, callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered))
+    require_function("io_callback", "callback", callback)
+    ordered = flag("io_callback", "ordered", ordered)
+    return _call_for_results(io_callback_p, callback, result_shape_dtypes, args, kwargs, ordered=ordered)
 
 
 def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
@@ -591,7 +592,7 @@ def debug_callback(
     _check_order("debug.callback", ordered, partitioned)
     if callback is None:
         return partial(debug_callback, *args, ordered=ordered, partitioned=partitioned, **kwargs)
-    check_callable(callback, "debug.callback")
+    require_function("debug.callback", "callback", callback)
     call_for_effect(callback, args, kwargs, ordered, numbers=True)
     return None
 
@@ -658,6 +659,8 @@ def debug_print(
     x = [0. 1. 2.], y = 3.00
     """
     _check_order("debug.print", ordered, partitioned)
+    skip_format_check = flag("debug.print", "skip_format_check", skip_format_check)
+    _use_logging = flag("debug.print", "_use_logging", _use_logging)
     if fmt is None:
         return partial(
             debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,

@@ -8,13 +8,13 @@ from typing import Any
 from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Sharding, SingleDeviceSharding
 from pullback.core import tree
+from pullback.core.arguments import require_function
 from pullback.core.array import as_array
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive
 from pullback.primitives.rules import jvp_zero
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable
 from pullback.transforms.programs.sharded_arrays import sharding_of
 
 LEAST_WIDTH = 8
@@ -151,6 +151,6 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
     >>> inspect_array_sharding(pnp.ones(2), callback=print)
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
-    check_callable(callback, "inspect_array_sharding")
+    require_function("inspect_array_sharding", "callback", callback)
     for leaf in tree.leaves(value):
         inspect_sharding_p.bind(as_array(leaf), callback=callback)

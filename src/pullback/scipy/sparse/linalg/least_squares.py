@@ -128,6 +128,8 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
     if matrix is not None:
         if not hasattr(b, "shape"):
             raise OperandError(f"lsqr: b must be an array where A is a matrix, got {tree.structure(b)}")
+        if x0 is not None and not hasattr(x0, "shape"):
+            raise OperandError(f"lsqr: x0 must be an array where A is a matrix, got {tree.structure(x0)}")
         m, n = matrix.shape
         if b.shape != (m,) or (x0 is not None and x0.shape != (n,)):
             raise ShapeError(

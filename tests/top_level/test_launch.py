@@ -1,0 +1,49 @@
+"""`python -m pullback launch`: the end of the launcher, and signals where there are no process groups."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pullback import launch
+from tests.helpers import ROOT
+
+
+def test_nothing_is_left_open(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nprint('out')\nprint('error', file=sys.stderr)\n")
+    strict = {"PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error::ResourceWarning", "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pullback", "launch", "--processes", "2", str(program)],
+        capture_output=True, text=True, timeout=100, env={**os.environ, **strict}, check=True,
+    )  # fmt: skip
+    assert sorted(done.stdout.splitlines()) == ["[0] out", "[1] out"]
+    assert sorted(done.stderr.splitlines()) == ["[0] error", "[1] error"]
+
+
+def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, which has no SIGKILL either."""
+
+    class Started:
+        pid = 0
+        sent: list[int] = []  # noqa: RUF012
+
+        def send_signal(self, number: int) -> None:
+            self.sent.append(number)
+
+        def wait(self, timeout: float | None = None) -> None:
+            if timeout is not None:
+                raise subprocess.TimeoutExpired("program", timeout)
+
+    monkeypatch.delattr(os, "killpg")
+    monkeypatch.delattr(signal, "SIGKILL")
+    process: Any = launch._Process.__new__(launch._Process)
+    process.popen, process.readers = Started(), []
+    launch._end([process])
+    assert Started.sent == [signal.SIGTERM, signal.SIGTERM]
