@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ACCURACY_ARGS ?=
 FUZZ_ARGS ?= --minutes 10 --seed 0
+SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
@@ -20,7 +21,7 @@ MODULES_IN_C = $(wildcard src/pullback/backends/host/*.[ch] src/pullback/transfo
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers lint bench changes stubs rules accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -118,6 +119,9 @@ fuzz: .venv/dev.stamp ## random programs against what they have to be equal to (
 
 fuzz-readers: .venv/dev.stamp ## damaged bytes for everything that reads bytes (READERS_ARGS="--count 12000 --seed 3")
 	.venv/bin/python -m tests.fuzz.readers $(READERS_ARGS)
+
+soak: .venv/dev.stamp ## many calls of each kind, and hours of mixed ones: does memory stay where it is? (SOAK_ARGS="kinds --calls 1000")
+	.venv/bin/python -m tests.soak $(SOAK_ARGS)
 
 lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .
