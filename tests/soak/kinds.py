@@ -186,9 +186,11 @@ def _() -> Call:
     x = jnp.asarray(numbers(3))
 
     def call(i: int) -> None:
-        f = jit(lambda x: jnp.sin(x) * (2 + i % 50), tiered="on")
-        for _ in range(3):
-            f(x)
+        f = jit(lambda x: jnp.sin(x) * (2 + i % 50))
+        with pullback.tiered("on"):
+            f(x), f(x)
+        if i % 10 == 0:
+            f(x)  # waits for the compiler
 
     return call
 

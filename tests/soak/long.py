@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def sampled(step: Callable[[], object], seconds: float, every: float, share: float = 1.0) -> list[Sample]:
-    """Run steps for so many seconds; return samples of memory, which are printed too.
+    """Run steps for so many seconds; return four samples of memory or more, which are printed too.
 
     Args:
       step: runs one program.
@@ -48,7 +48,7 @@ def sampled(step: Callable[[], object], seconds: float, every: float, share: flo
     samples: list[Sample] = []
     start, used = time.monotonic(), time.process_time()
     steps = 0
-    while (now := time.monotonic() - start) < seconds:
+    while (now := time.monotonic() - start) < seconds or len(samples) < 4:
         if now >= every * (len(samples) + 1):
             memory.settle()
             samples.append(Sample(now, memory.resident(), memory.blocks(), steps))

@@ -64,12 +64,11 @@ FLAT = 0.01
 def growth(samples: Sequence[Sample]) -> float:
     """Return by how much the mean of the last quarter is above that of the second one, as a share of the latter.
 
-    The first quarter is left out: caches fill, and the allocators take what they will use again.
+    There are four samples or more. The first quarter is left out: caches fill, and the allocators take what they will
+    use again.
     """
-    end = samples[-1].seconds
-    second = [sample.resident for sample in samples if end / 4 <= sample.seconds < end / 2]
-    last = [sample.resident for sample in samples if sample.seconds >= 3 * end / 4]
-    return fmean(last) / fmean(second) - 1
+    sizes, count = [sample.resident for sample in samples], len(samples)
+    return fmean(sizes[3 * count // 4 :]) / fmean(sizes[count // 4 : count // 2]) - 1
 
 
 # Many calls of one kind -----------------------------------------------------------------------------------------------

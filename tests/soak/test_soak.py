@@ -65,7 +65,7 @@ def test_growth_of_a_long_run_is_from_its_second_quarter_to_its_last() -> None:
         return [Sample(i + 1, size, 0, i) for i, size in enumerate(sizes)]
 
     assert growth(samples([10, 50, *[100] * 14])) == 0
-    assert growth(samples([*[100] * 11, *[102] * 5])) == pytest.approx(0.02)
+    assert growth(samples([*[100] * 12, *[102] * 4])) == pytest.approx(0.02)
 
 
 def test_the_status_says_whether_something_grows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_long_run(mode: str) -> None:
     command = [sys.executable, "-m", "tests.soak", "long", "--minutes", "0.03", "--every", "0.2", "--mode", mode]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
-    assert f"\n| {mode} | 0.0 | " in done.stdout, done.stderr
+    assert f"\n| {mode} | 0." in done.stdout, done.stderr
 
 
 @pytest.mark.slow
