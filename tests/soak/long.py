@@ -50,7 +50,6 @@ def sampled(step: Callable[[], object], seconds: float, every: float, share: flo
     steps = 0
     while (now := time.monotonic() - start) < seconds or len(samples) < 4:
         if now >= every * (len(samples) + 1):
-            memory.settle()
             samples.append(Sample(now, memory.resident(), memory.blocks(), steps))
             print("{:7.1f} s {:9.2f} MB {:9d} blocks {:9d} steps".format(now, *in_mb(samples[-1])), flush=True)
         step()

@@ -12,8 +12,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
 
-from pullback.core.runtime import runtime
-
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
 
@@ -22,14 +20,9 @@ def is_measurable() -> bool:
     return sys.platform == "linux"
 
 
-def settle() -> None:
-    """Collect garbage, of Python and of the compiler's runtime, which sets aside what its threads let go of."""
-    gc.collect()
-    runtime.memory_needed()
-
-
 def resident() -> int:
-    """Return the resident memory of this process in bytes."""
+    """Collect garbage; return the resident memory of this process in bytes."""
+    gc.collect()
     with open("/proc/self/statm", "rb", buffering=0) as file:  # leaves no block behind, as a Path does
         return int(file.read(100).split()[1]) * _PAGE
 
@@ -138,7 +131,6 @@ def measured(call: Callable[[int], object], calls: int, warm: int) -> Growth:
         while done < end:
             call(done)
             done += 1
-        settle()
         sizes[piece] = resident()
         blocks_[piece] = blocks()
     return Growth(calls, sizes, blocks_)
