@@ -317,7 +317,7 @@ def row(name: str, grown: Growth, seconds: float) -> str:
     """Return a row of the table."""
     first, half, last = (grown.resident[i] / 2**20 for i in (0, PIECES // 2, PIECES))
     return (
-        f"| {name} | {grown.calls:,} | {1e6 * seconds / grown.calls:,.0f} | {first:.1f} | {half:.1f} | {last:.1f} "
+        f"| {name} | {grown.calls:,} | {seconds:,.0f} | {first:.1f} | {half:.1f} | {last:.1f} "
         f"| {grown.bytes_per_call:.1f} | {grown.percent:+.2f} % | {grown.blocks_per_call:.4f} "
         f"| {'**grows**' if grown.leaks else 'flat'} |"
     )
@@ -326,7 +326,7 @@ def row(name: str, grown: Growth, seconds: float) -> str:
 TITLES = (
     "kind",
     "calls",
-    "µs a call",
+    "seconds",
     "MB before",
     "halfway",
     "after",
