@@ -10,6 +10,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ACCURACY_ARGS ?=
 FUZZ_ARGS ?= --minutes 10 --seed 0
+SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
 PINS_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
@@ -25,7 +26,7 @@ PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers lint bench changes stubs rules pins accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules pins accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -123,6 +124,9 @@ fuzz: .venv/dev.stamp ## random programs against what they have to be equal to (
 
 fuzz-readers: .venv/dev.stamp ## damaged bytes for everything that reads bytes (READERS_ARGS="--count 12000 --seed 3")
 	.venv/bin/python -m tests.fuzz.readers $(READERS_ARGS)
+
+soak: .venv/dev.stamp ## many calls of each kind, and hours of mixed ones: does memory stay where it is? (SOAK_ARGS="kinds --calls 1000")
+	.venv/bin/python -m tests.soak $(SOAK_ARGS)
 
 lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .
