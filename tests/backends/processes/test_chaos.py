@@ -113,6 +113,7 @@ class Run:
       plan: the kinds of trouble, each with the process that it is for.
       done: when each came, in seconds, and what it did.
       suspects: the processes that errors may name.
+      latest: when the last error came, in seconds after the last trouble.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -127,6 +128,7 @@ class Run:
         self.at_step = chance.choice([None, 0, 0.2, 0.5, 0.8])  # None: while they start
         self.done: list[tuple[float, str, int]] = []
         self.suspects: set[int] = set()
+        self.latest = 0.0
         self.proxies: dict[int, Proxy] = {}
         self.port = 0
 
@@ -172,7 +174,7 @@ class Run:
 
     def _meddle(self, launcher: subprocess.Popen[bytes]) -> str:
         begin = time.monotonic()
-        self._until(lambda: all(self._pid(i) for i in range(self.count)), begin + 100)
+        self._until(lambda: launcher.poll() is not None or all(map(self._pid, range(self.count))), begin + 100)
         if self.at_step is not None:
             at_step = self.at_step * self.steps
             self._until(lambda: launcher.poll() is not None or self._step() >= at_step, begin + 150)
@@ -244,8 +246,8 @@ class Run:
                 assert lost.exists(), f"process {i} has neither parameters nor an error: {self.told()}"
                 text = lost.read_text()
                 assert any(self._names(text, v) for v in self.suspects), f"{text}: {self.told()}"
-                late = lost.stat().st_mtime - last
-                assert late < DUE, f"the error of process {i} came after {late} seconds: {self.told()}"
+                self.latest = max(self.latest, lost.stat().st_mtime - last)
+                assert self.latest < DUE, f"the error of process {i} came after {self.latest} seconds: {self.told()}"
                 results.add("lost")
         assert not self.kinds.issubset(HARMLESS) or results == {"trained"}, self.told()
         assert self.victims(*GONE) or status == 0, f"exit status {status}: {self.told()}"
@@ -319,14 +321,18 @@ def main() -> None:
     parser.add_argument("--at-a-time", type=int, default=1)
     options = parser.parse_args()
     table: dict[str, Counter[str]] = defaultdict(Counter)
+    latest: dict[str, float] = defaultdict(float)
     with ThreadPoolExecutor(options.at_a_time) as pool:
         for run, result in pool.map(one, range(options.seed, options.seed + options.runs)):
             came = ["runs", *(column for column in COLUMNS if column in result.replace("all gone", "lost"))]
             for row in ("all runs", f"{run.count} processes", *run.kinds):
                 table[row].update(came)
-    print(f"\n| trouble | runs | {' | '.join(COLUMNS)} |\n|---|{'---|' * (len(COLUMNS) + 1)}")
+                latest[row] = max(latest[row], run.latest)
+    columns = ("runs", *COLUMNS)
+    print(f"\n| trouble | {' | '.join(columns)} | latest error |\n|---|{'---|' * (len(columns) + 1)}")
     for row in (*KINDS, *(f"{count} processes" for count in STEPS), "all runs"):
-        print(f"| {row} | {' | '.join(str(table[row][column]) for column in ('runs', *COLUMNS))} |")
+        counts = " | ".join(str(table[row][column]) for column in columns)
+        print(f"| {row} | {counts} | {latest[row]:.0f} s |")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ _VERSION = 2
 _LIMIT = 1 << 16
 _BACKLOG = 1024
 _ENDED = "its connection ended: it crashed, was killed, or was cut off"
-_CUT = "its collectives fail: a connection of gloo's was cut between it and another process"
 _SETTLING = 0.5
 """Seconds for which a cut connection may be the sign of a process that is gone, which process 0 will know."""
 SHORT_GRACE = 0.5
@@ -252,7 +251,7 @@ class Coordinator(_End):
             await _send(writer, refused="what it sent is no message of a process of Pullback")
             with contextlib.suppress(OSError):  # closing the connection at once would take the answer back
                 await asyncio.wait_for(_discard(reader), 1)
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # at the end of the loop; asyncio would log it
             pass
         finally:
             self.sockets.discard(writer)
@@ -320,11 +319,11 @@ class Coordinator(_End):
             if other != but:
                 await _send(member.writer, gone=gone, why=why)
 
-    async def _tell_cut(self, number: int) -> None:
+    async def _tell_cut(self, number: int, why: str) -> None:
         """Inform the others that the collectives of a process fail, unless this is because another one is gone."""
         await asyncio.sleep(_SETTLING)
         if not self.departed:
-            await self._tell(number, _CUT, number)
+            await self._tell(number, why, number)
 
     async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[int | None, str]:
         """Wait until a process is gone, and return its number and the reason.
@@ -342,7 +341,7 @@ class Coordinator(_End):
                 if "lost" in message:
                     return 0, str(message["lost"])
                 if "cut" in message:
-                    self._tasks.append(asyncio.ensure_future(self._tell_cut(number)))
+                    self._tasks.append(asyncio.ensure_future(self._tell_cut(number, str(message["cut"]))))
         except TimeoutError:
             return number, f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
@@ -475,7 +474,7 @@ class Link(_End):
             if message is None:
                 raise DistributedError(
                     f"process {self.process} reached {where}, the coordinator_address, and the connection was ended: "
-                    "process 0 failed meanwhile, or something else listens there."
+                    "process 0 failed meanwhile, the network cut it, or something else listens there."
                 )
             if "refused" in message:
                 raise DistributedError(
@@ -509,15 +508,15 @@ class Link(_End):
             why = f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
             why = "what it sent makes no sense"
-        if not self._leaving:
-            await _send(self.writer, lost=why)  # process 0 was stopped, perhaps, and goes on later
-        self._lose(why)
+        await self._lose(why, lost=why)  # process 0 was stopped, perhaps, and goes on later
 
-    def _lose(self, why: str) -> None:
-        """Note that process 0 is gone, and end the connection to it."""
+    async def _lose(self, why: str, **last: str) -> None:
+        """Note that process 0 is gone, and end the connection to it, with a ``last`` message if there is one."""
         self.connected = False
         if not self._leaving:
             self._note(0, why)
+            if last:
+                await _send(self.writer, **last)
             self.writer.close()
 
     def _note(self, process: int, why: str) -> None:
@@ -563,7 +562,7 @@ class Link(_End):
             if not reader.at_eof():
                 await asyncio.sleep(_SETTLING)  # if process 0 has left, the link knows why
                 if self.connected:
-                    self._lose(_ENDED)
+                    await self._lose(_ENDED)
                 await _discard(reader)
         writer.close()
 
@@ -684,20 +683,21 @@ class Link(_End):
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
 
-        If a connection of gloo's was cut, the other processes would wait for ever. They are informed, and so is the
-        process at the other end, which informs this one in turn.
+        If it is an error of gloo's, because a connection was cut, the other processes would wait for ever. They are
+        informed, and so is the process at the other end, which informs this one in turn.
 
         ``of`` are the processes that take part; None for all.
         """
-        cut = "gloo" in str(error).lower()
-        if cut:
-            self.loop.start(_send(self.writer, cut=1))
+        _, gloo, message = str(error).partition("Gloo ")
+        why = f"its collectives fail, as if a connection was cut: {gloo}{message}"[:300]
+        if gloo and not self._leaving:
+            self.loop.start(_send(self.writer, cut=why))
         end = time.monotonic() + GRACE  # the message may still be on its way
         while not any(self._takes_part(i, of) for i in self.gone):
             if time.monotonic() > end:
-                if not cut:
+                if not gloo:
                     return error
-                self._note(self.process, _CUT)
+                self._note(self.process, why)
             time.sleep(0.01)
         return self.lost(what)
 
