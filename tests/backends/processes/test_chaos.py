@@ -201,7 +201,7 @@ class Run:
             time.sleep(self.chance.random() * 0.5 if kind == "pause" else self.heartbeat + 6)
             self._send([victim], signal.SIGCONT)
         elif kind == "slow down":
-            pulses(self._pid(victim), self.chance.uniform(1, 5), self.chance)
+            pulses(self._pid(victim), self.chance.uniform(1, 5), random.Random(self.chance.random()))
         elif kind == "full disk":
             if self.chance.random() < 0.5 and self.disk.fill():
                 return "of all"
@@ -295,7 +295,7 @@ class Run:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes and connections in /proc")
-@pytest.mark.parametrize("seed", [0, 4, 5, 16])
+@pytest.mark.parametrize("seed", [16, 26, 114, 115, 123, 146])
 def test_processes_in_trouble(tmp_path, seed):
     Run(seed, tmp_path).do()
 
