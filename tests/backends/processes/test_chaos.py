@@ -158,7 +158,7 @@ class Run:
     def _launch(self) -> str:
         program = self.folder / "program.py"
         program.write_text(PROGRAM)
-        grace = 5 if self.victims("stop") and not self.victims("kill") else 30  # the launcher ends the stopped one
+        grace = 5 if self._ends_stopped() else 30
         launch = ["-m", "pullback", "launch", "--processes", self.count, "--port", self.port, "--grace", grace]
         command = [sys.executable, *launch, program, self.folder, self.steps, self.heartbeat]
         environment = {**os.environ, "PULLBACK_COMPILATION_CACHE_DIR": str(self.disk.folder)}
@@ -183,7 +183,7 @@ class Run:
             self.suspects.add(victim)
             when, more = time.monotonic() - begin, self._trouble(kind, victim, launcher)
             self.done.append((when, f"{kind}{more and f' ({more})'}", victim))
-        last, stopped = time.time(), self.victims("stop") if self.victims("kill") else set()
+        last, stopped = time.time(), set() if self._ends_stopped() else self.victims("stop")
         self._until(
             lambda: launcher.poll() is not None or all(map(self._has_ended, self._others(stopped))),
             time.monotonic() + 150,
@@ -191,6 +191,10 @@ class Run:
         self._send(stopped, signal.SIGKILL)
         self._until(lambda: launcher.poll() is not None, time.monotonic() + 60)
         return self._judge(launcher.returncode, last)
+
+    def _ends_stopped(self) -> bool:
+        """Whether the launcher ends the processes that stay stopped: not if one was killed, or if all are stopped."""
+        return not self.victims("kill") and 0 < len(self.victims("stop")) < self.count
 
     def _trouble(self, kind: str, victim: int, launcher: subprocess.Popen[bytes]) -> str:
         """Let a trouble come, and return more about it than its kind."""
