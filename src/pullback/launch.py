@@ -20,6 +20,8 @@ from pullback.core.locks import lock
 
 ENDING = 5.0
 """The number of seconds that a process may take to end after SIGTERM, before it is killed."""
+LOOK = 0.5
+"""How often to look whether processes are stopped, when others have ended, in seconds."""
 
 
 def launch(
@@ -30,14 +32,15 @@ def launch(
     Their environment has the settings of :func:`pullback.distributed.initialize`, and a random token, without which
     nobody else can take part. Each line of their output is prefixed
     with the number of the process. If one fails, the others have some seconds to notice it and to save their state;
-    then they are ended. Ctrl-C ends all.
+    then they are ended. So are those that are stopped (by ``SIGSTOP``) when all others have ended. Ctrl-C ends all.
 
     Args:
       program: the path of a Python program and its arguments, or ``-m``, a module and its arguments.
       processes: the number of processes.
       devices: the number of CPU devices of each; by default as the environment says.
       port: the port on which process 0 listens, on the loopback; by default a free one.
-      grace: the number of seconds that the others may continue after one has failed.
+      grace: the number of seconds that the others may continue after one has failed, or stay stopped when the others
+        have ended.
 
     Returns:
       0, or the exit status of the first process that failed: 128 plus the number of the signal, if one ended it.
@@ -131,6 +134,14 @@ class _Process:
             return f"process {self.number} failed with exit status {code}"
         return f"process {self.number} was ended by {signal.Signals(-code).name}"
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the process is stopped, as by SIGSTOP, and not by a debugger."""
+        try:
+            return os.waitid(os.P_PID, self.popen.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except (AttributeError, OSError):  # on systems that do not know it; or the process has ended
+            return False
+
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
@@ -157,6 +168,8 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
 def _watch(started: list[_Process], events: Any, grace: float) -> int:
     """Wait until all processes have ended, or until ``grace`` seconds after the first failure. Return an exit status.
 
+    If the others have ended, processes that stay stopped for ``grace`` seconds count as failed.
+
     The status is 0 if all processes succeed. Otherwise it is the status of the first process that failed, or 128 plus
     the number of the first signal, whichever happened first.
 
@@ -168,11 +181,18 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
     running = set(started)
     status = 0
     deadline: float | None = None
+    late = _Late(grace)
     while running:
+        limit = None if len(running) == len(started) else LOOK
         try:
-            event = events.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+            event = events.get(timeout=limit if deadline is None else max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            _say(f"ending {', '.join(f'process {p.number}' for p in started if p in running)}")
+            rest = [p for p in started if p in running]
+            if deadline is None:
+                if not late.stay_stopped(rest):
+                    continue
+                status = 128 + signal.SIGTERM
+            _say(f"ending {', '.join(map(_name, rest))}")
             break
         if isinstance(event, int):
             for process in running:
@@ -188,10 +208,43 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
     return status
 
 
+class _Late:
+    """Looks at the processes that run when others have ended, and says once what the launcher waits for."""
+
+    def __init__(self, grace: float) -> None:
+        self.grace = grace
+        self.begin = 0.0
+        self.seen: tuple[list[_Process], list[bool]] | None = None
+        self.said = False
+
+    def stay_stopped(self, rest: list[_Process]) -> bool:
+        """Whether all processes of ``rest`` have been stopped for the time of grace."""
+        now = time.monotonic()
+        stopped = [process.is_stopped for process in rest]
+        if self.seen != (rest, stopped):
+            self.seen, self.begin, self.said = (rest, stopped), now, False
+        over = now > self.begin + self.grace
+        if not self.said and (over or all(stopped)):
+            self.said = True
+            names = [f"{_name(p)} (stopped)" if each else _name(p) for p, each in zip(rest, stopped, strict=True)]
+            text = f"waiting for {', '.join(names)}; all others have ended"
+            if all(stopped):
+                pids = " ".join(str(process.popen.pid) for process in rest)
+                text += f". Ends in {self.grace:g} seconds without `kill -CONT {pids}`"
+            _say(text)
+        return over and all(stopped)
+
+
+def _name(process: _Process) -> str:
+    return f"process {process.number}"
+
+
 def _end(started: list[_Process]) -> None:
     """End the remaining processes and their children, and forward the rest of their output."""
     for process in started:
         process.signal(signal.SIGTERM)
+        if process.is_stopped:
+            process.signal(signal.SIGCONT)  # it notices the first signal
     end = time.monotonic() + ENDING
     for process in started:
         try:
@@ -204,5 +257,5 @@ def _end(started: list[_Process]) -> None:
 
 
 def _say(text: str) -> None:
-    with _writing:
+    with _writing, contextlib.suppress(OSError, ValueError):
         print(f"python -m pullback launch: {text}", file=sys.stderr, flush=True)

@@ -567,6 +567,51 @@ def test_all_end_when_one_fails(tmp_path, death, status, described):
     assert rest[1].endswith("ending process 0, process 2")
 
 
+def test_one_stays_stopped_when_the_others_have_ended(tmp_path):
+    """It is named, and ended after the time of grace; one that is at work is named, and waited for."""
+    program = "if i == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(4 * (i == 2))\nprint('end')"
+    code, said, rest = run(tmp_path, program, 3, "--grace", "1", start=QUICK)
+    assert (code, said) == (128 + 15, [["end"], [], ["end"]])
+    assert [re.sub(r"\d+`", "PID`", line.removeprefix("python -m pullback launch: ")) for line in rest] == [
+        "waiting for process 1 (stopped), process 2; all others have ended",
+        "waiting for process 1 (stopped); all others have ended. Ends in 1 seconds without `kill -CONT PID`",
+        "ending process 1",
+    ]
+
+
+def test_a_stopped_process_goes_on_in_time(tmp_path):
+    program = """
+    me = sys.argv[0] + ".pid"
+    if i == 1:
+        with open(me, "w") as file:
+            file.write(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif os.fork() == 0:  # it goes on when process 0 has ended
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1), os.dup2(null, 2)
+        time.sleep(3)
+        os.kill(int(open(me).read()), signal.SIGCONT)
+        os._exit(0)
+    print("end")
+    """
+    code, said, rest = run(tmp_path, program, 2, "--grace", "30", start=QUICK)
+    assert (code, said) == (0, [["end"], ["end"]])
+    assert len(rest) == 1
+    assert "waiting for process 1 (stopped)" in rest[0]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_nobody_reads_what_the_launcher_says(tmp_path):
+    """The processes go on, and the exit status is theirs."""
+    path = tmp_path / "program.py"
+    path.write_text(QUICK + "print(i)\ntime.sleep(i)\nopen(f'{sys.argv[0]}.{i}', 'w').close()\nsys.exit(5 - 5 * i)")
+    command = [sys.executable, "-m", "pullback", "launch", "--processes", "2", str(path)]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(command, stdout=full, stderr=full, timeout=60, check=False).returncode == 5
+    assert (tmp_path / "program.py.1").exists()
+
+
 def test_interrupt_ends_all(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(QUICK + "print('pid', os.getpid(), flush=True)\ntime.sleep(90)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import socket
@@ -17,9 +18,11 @@ from pullback.core.errors import (
     ArgumentError,
     DistributedError,
     DistributedTimeoutError,
+    ExecutionError,
     ProcessLostError,
     UnsupportedArgumentError,
 )
+from tests.backends.processes.meddling import Proxy
 
 
 @pytest.fixture
@@ -39,12 +42,13 @@ class Together:
         self.links = {}
         self.errors = {}
 
-    def join(self, process, processes=None, heartbeat=None):
+    def join(self, process, processes=None, heartbeat=None, port=None):
         def work():
             try:
                 count = processes or self.processes
+                beat = heartbeat or self.heartbeat
                 self.links[process] = Link(
-                    "127.0.0.1", self.port, process, count, self.timeout, heartbeat or self.heartbeat, self.token
+                    "127.0.0.1", port or self.port, process, count, self.timeout, beat, self.token
                 )
             except Exception as error:
                 self.errors.setdefault(process, []).append(error)
@@ -272,6 +276,68 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
         assert them.links[0].result(lambda: 3, "a sum") == 3
         with pytest.raises(ZeroDivisionError):
             them.links[0].result(lambda: 1 / 0, "a quotient")
+
+
+def test_the_connection_to_the_service_is_cut(port):
+    """Nothing is said about it but by the link, which ends; the runtime's client, which would abort, keeps its own."""
+    with (
+        Together(port, 3) as them,
+        socket.create_server(("127.0.0.1", 0)) as service,
+        contextlib.closing(Proxy(port)) as proxy,
+    ):
+        them.coordinator.service_port = service.getsockname()[1]
+        threads = [them.join(i, port=proxy.port if i == 2 else port) for i in range(3)]
+        for thread in threads:
+            thread.join()
+        with socket.create_connection(("127.0.0.1", them.links[2].relay_port)) as client, service.accept()[0] as server:
+            client.sendall(b"question")
+            assert server.recv(100) == b"question"
+            server.sendall(b"answer")
+            assert client.recv(100) == b"answer"
+            proxy.pairs[-1][0].shutdown(socket.SHUT_RDWR)
+            until(lambda: them.links[2].gone and them.links[0].gone and them.links[1].gone)
+            ended = "its connection ended: it crashed, was killed, or was cut off"
+            assert [them.links[i].gone for i in range(3)] == [{2: ended}, {2: ended}, {0: ended}]
+            client.sendall(b"question")
+            client.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                client.recv(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [(1, 2), (2,)])
+def test_a_connection_of_collectives_is_cut(port, ends):
+    """The processes at its two ends name each other, and the rest name both; if one alone fails, it names itself."""
+    failed = ExecutionError("the runtime says: Gloo all-reduce failed: Connection closed by peer [127.0.0.1]:1")
+    errors = {}
+    with Together(port, 4) as them:
+        them.join_all()
+        other = ExecutionError("a division by zero")
+        assert them.links[3].explained(other, "waiting") is other  # another error is no reason to stop
+        explain = lambda i: errors.update({i: them.links[i].explained(failed, "waiting")})
+        threads = [threading.Thread(target=explain, args=(i,)) for i in ends]
+        for thread in threads:
+            thread.start()
+        for i in {0, 1, 2, 3}.difference(ends):
+            until(lambda i=i: set(them.links[i].gone) == set(ends))
+            with pytest.raises(ProcessLostError, match=r"process 2 is gone: its collectives fail, .*: Gloo all-reduce"):
+                them.links[i].result(lambda: time.sleep(30), "waiting")
+        for thread in threads:
+            thread.join()
+        assert {i: error.processes for i, error in errors.items()} == (
+            {1: (2,), 2: (1,)} if len(ends) > 1 else {2: (2,)}
+        )
+
+
+def test_collectives_fail_because_a_process_is_gone(port):
+    """The errors name this process, and not those whose collectives fail."""
+    with Together(port, 3) as them:
+        them.join_all()
+        them.links[2].writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        error = them.links[1].explained(ExecutionError("Gloo all-reduce failed: Connection closed by peer"), "waiting")
+        assert error.processes == (2,)
+        time.sleep(1)
+        assert set(them.links[0].gone) == {2}
 
 
 BAD = [

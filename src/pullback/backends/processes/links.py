@@ -17,6 +17,7 @@ does the answer of process 0: other jobs, and other users of the machine, take n
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import hmac
 import json
@@ -40,7 +41,9 @@ _VERSION = 2
 """The version of the messages, in the first one on each connection."""
 _LIMIT = 1 << 16
 _BACKLOG = 1024
-_ENDED = "its connection ended: it crashed, or was killed"
+_ENDED = "its connection ended: it crashed, was killed, or was cut off"
+_SETTLING = 0.5
+"""Seconds for which a cut connection may be the sign of a process that is gone, which process 0 will know."""
 SHORT_GRACE = 0.5
 """The ``GRACE`` of a call of the coordination service, in seconds."""
 
@@ -85,7 +88,11 @@ class _Loop:
 
     def do(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine in the loop's thread, and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout)
+        return self.start(work).result(timeout)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine in the loop's thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -244,7 +251,7 @@ class Coordinator(_End):
             await _send(writer, refused="what it sent is no message of a process of Pullback")
             with contextlib.suppress(OSError):  # closing the connection at once would take the answer back
                 await asyncio.wait_for(_discard(reader), 1)
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # at the end of the loop; asyncio would log it
             pass
         finally:
             self.sockets.discard(writer)
@@ -297,15 +304,26 @@ class Coordinator(_End):
         said_bye = gone is None
         if self._complete:
             self.departed.add(number)
-            for other, member in list(self.members.items()):
-                if other != number or not said_bye:  # a process that was stopped may go on later
-                    await _send(member.writer, gone=number if gone is None else gone, why=why)
+            # A process that was stopped may go on later, and is told too.
+            await self._tell(number if gone is None else gone, why, number if said_bye else None)
         if said_bye:
             with contextlib.suppress(OSError, ValueError):
                 await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
         del self.members[number]
         with self._changed:
             self._changed.notify_all()
+
+    async def _tell(self, gone: int, why: str, but: int | None) -> None:
+        """Inform all processes, except ``but``, that a process is gone."""
+        for other, member in list(self.members.items()):
+            if other != but:
+                await _send(member.writer, gone=gone, why=why)
+
+    async def _tell_cut(self, number: int, why: str) -> None:
+        """Inform the others that the collectives of a process fail, unless this is because another one is gone."""
+        await asyncio.sleep(_SETTLING)
+        if not self.departed:
+            await self._tell(number, why, number)
 
     async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[int | None, str]:
         """Wait until a process is gone, and return its number and the reason.
@@ -322,6 +340,8 @@ class Coordinator(_End):
                     return None, str(message["bye"])
                 if "lost" in message:
                     return 0, str(message["lost"])
+                if "cut" in message:
+                    self._tasks.append(asyncio.ensure_future(self._tell_cut(number, str(message["cut"]))))
         except TimeoutError:
             return number, f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
@@ -454,7 +474,7 @@ class Link(_End):
             if message is None:
                 raise DistributedError(
                     f"process {self.process} reached {where}, the coordinator_address, and the connection was ended: "
-                    "process 0 failed meanwhile, or something else listens there."
+                    "process 0 failed meanwhile, the network cut it, or something else listens there."
                 )
             if "refused" in message:
                 raise DistributedError(
@@ -488,10 +508,15 @@ class Link(_End):
             why = f"it gave no sign of life for {self.heartbeat:g} seconds"
         except ValueError:
             why = "what it sent makes no sense"
+        await self._lose(why, lost=why)  # process 0 was stopped, perhaps, and goes on later
+
+    async def _lose(self, why: str, **last: str) -> None:
+        """Note that process 0 is gone, and end the connection to it, with a ``last`` message if there is one."""
         self.connected = False
         if not self._leaving:
             self._note(0, why)
-            await _send(self.writer, lost=why)  # process 0 was stopped, perhaps, and goes on later
+            if last:
+                await _send(self.writer, **last)
             self.writer.close()
 
     def _note(self, process: int, why: str) -> None:
@@ -511,11 +536,16 @@ class Link(_End):
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward the bytes of the runtime's client to process 0, and the answers back.
 
-        If process 0 is gone, the client's connection stays open.
+        If process 0 is gone, the client's connection stays open. If only the connection that leads to the service was
+        cut, what was sent may be lost, so that the link ends too: all processes learn that the two are separated.
         """
         self.sockets.add(writer)
         self._clients.add(writer)
         self._relays.add(asyncio.current_task())
+        with contextlib.suppress(asyncio.CancelledError):  # at the end of the loop, and asyncio would log it
+            await self._forward(reader, writer)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             back, forth = await asyncio.open_connection(self.host, self.port, limit=_LIMIT)
         except OSError:  # process 0 is gone
@@ -523,11 +553,17 @@ class Link(_End):
         else:
             self.sockets.add(forth)
             await _send(forth, **_hello(self.token, "relay"))
-            answers = asyncio.ensure_future(_pump(back, writer))
-            await _pump(reader, forth)
-            await _discard(reader)
-            answers.cancel()
+            ways = [asyncio.ensure_future(way) for way in (_pump(reader, forth), _pump(back, writer))]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            await asyncio.wait(ways)
             forth.close()
+            if not reader.at_eof():
+                await asyncio.sleep(_SETTLING)  # if process 0 has left, the link knows why
+                if self.connected:
+                    await self._lose(_ENDED)
+                await _discard(reader)
         writer.close()
 
     def leave(self, why: str) -> None:
@@ -647,12 +683,21 @@ class Link(_End):
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
         """Return a ProcessLostError for the operation ``what`` if a process that takes part is gone, else ``error``.
 
+        If it is an error of gloo's, because a connection was cut, the other processes would wait for ever. They are
+        informed, and so is the process at the other end, which informs this one in turn.
+
         ``of`` are the processes that take part; None for all.
         """
+        _, gloo, message = str(error).partition("Gloo ")
+        why = f"its collectives fail, as if a connection was cut: {gloo}{message}"[:300]
+        if gloo and not self._leaving:
+            self.loop.start(_send(self.writer, cut=why))
         end = time.monotonic() + GRACE  # the message may still be on its way
         while not any(self._takes_part(i, of) for i in self.gone):
             if time.monotonic() > end:
-                return error
+                if not gloo:
+                    return error
+                self._note(self.process, why)
             time.sleep(0.01)
         return self.lost(what)
 
