@@ -300,7 +300,7 @@ def test_operands_that_are_no_arrays() -> None:
         lax.while_loop(lambda c: True, lambda c: c, (1, "a"))
     with pytest.raises(errors.OperandError, match="fori_loop: the bound upper: expected an array"):
         lax.fori_loop(0, "3", lambda i, c: c, 1.0)
-    with pytest.raises(errors.ArgumentError, match="while_loop: body_fun must be a function, got None"):
+    with pytest.raises(errors.ArgumentError, match="while_loop: cond_fun must be a function, got None"):
         lax.while_loop(None, lambda c: c, 1.0)  # type: ignore[arg-type]
 
 

@@ -140,5 +140,5 @@ def test_declarations_are_checked() -> None:
         register_data_type(3, **functions)  # type: ignore[arg-type]
     with pytest.raises(errors.ArgumentError, match="Angle is declared already"):
         register_data_type(Angle, **functions)
-    with pytest.raises(errors.ArgumentError, match="register_data_type: difference must be a function, got None"):
+    with pytest.raises(errors.ArgumentError, match="register_data_type: move must be a function, got None"):
         register_data_type(list, **{**functions, "move": None})

@@ -26,7 +26,7 @@ from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
 from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
@@ -311,16 +311,16 @@ LARGE = 50_000
 ``backends/compiler/options``; a question in them would keep it from that."""
 
 
-def _is_large(loop: While) -> bool:
-    """Whether a step of a loop takes or computes a large array."""
-    return _computes_large(loop.cond_jaxpr.jaxpr) or _computes_large(loop.body_jaxpr.jaxpr)
-
-
-def _computes_large(jaxpr: Jaxpr) -> bool:
-    computed = [v for eqn in jaxpr.eqns for v in eqn.outvars]
-    if any(math.prod(v.aval.shape) >= LARGE for v in [*jaxpr.invars, *computed]):
+@cached_by_jaxpr
+def _computes_large(closed: ClosedJaxpr) -> bool:
+    """Whether a program takes or computes a large array. The result is kept, for loops in loops."""
+    jaxpr = closed.jaxpr
+    variables = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
+    if any(math.prod(v.aval.shape) >= LARGE for v in variables):
         return True
-    return any(_computes_large(inner) for eqn in jaxpr.eqns for inner in subjaxprs(eqn))
+    parameters = [value for eqn in jaxpr.eqns for value in eqn.params.values()]
+    items = [x for value in parameters for x in (value if isinstance(value, (tuple, list)) else (value,))]
+    return any(_computes_large(x) for x in items if isinstance(x, ClosedJaxpr))
 
 
 @while_p.lowering
@@ -329,7 +329,8 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
     hlo.module.may_not_end = True
-    asks = not hlo.module.portable and _is_large(loop) and hlo.module.ask()
+    large = not hlo.module.portable and any(map(_computes_large, (cond_jaxpr, body_jaxpr)))
+    asks = large and hlo.module.ask()
 
     def test(carry: list[Any]) -> list[Any]:
         (holds,) = write_program(hlo, cond_jaxpr, [*cond_consts, *carry])

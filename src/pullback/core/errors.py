@@ -21,6 +21,7 @@ PullbackError
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
 │   └── AxisError (IndexError)               an axis that an array does not have
 ├── ArgumentError (TypeError, ValueError)    an argument of a transformation that makes no sense
+│   └── MissingMethodError (AttributeError)  a class that lacks a method
 ├── ScalarError (TypeError)                  an array with axes where Python wants a number
 ├── TruthValueError (ValueError)             the truth value of an array of several elements
 ├── UnboundAxisNameError (NameError)         a named axis that is not in scope
@@ -209,6 +210,10 @@ class TruthValueError(PullbackError, ValueError):
 
 class ArgumentError(PullbackError, TypeError, ValueError):
     """An argument of a transformation, such as ``argnums``, that makes no sense."""
+
+
+class MissingMethodError(ArgumentError, AttributeError):
+    """A class to be a node of trees that lacks a method."""
 
 
 class UnboundAxisNameError(PullbackError, NameError):

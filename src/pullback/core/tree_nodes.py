@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, quote, typed
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, MissingMethodError
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
 from pullback.core.runtime import runtime
@@ -480,7 +480,7 @@ def _a_class(name: str, cls: Any, *methods: str) -> Any:
         raise ArgumentError(f"{name}: expected a class to be a node of trees, got {typed(cls)}")
     missing = [method for method in methods if not hasattr(cls, method)]
     if missing:
-        raise ArgumentError(f"{name}: {cls.__qualname__} lacks the method {' and '.join(missing)}")
+        raise MissingMethodError(f"{name}: {cls.__qualname__} lacks the method {' and '.join(missing)}")
     return cls
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -221,3 +223,28 @@ pullback.device_put(jnp.ones(3), pullback.devices()[0]).block_until_ready()
 print(*sorted(set(asked)))
 """)
     assert {"put", "fetch", "compile_text", "executable", "serialize", "tree_registry"} <= set(out.split())
+
+
+@pytest.mark.parametrize("calls_python", [False, True])
+def test_calls_leave_nothing_behind_that_the_runtime_has_set_aside(calls_python: bool) -> None:
+    """Objects that threads without Python's lock let go of are set aside until the runtime is asked to free them."""
+    like = pullback.ShapeDtypeStruct((3,), "float32")
+    f = jit(lambda x: pullback.pure_callback(np.sin, like, x) if calls_python else jnp.sin(x))
+    x = jnp.ones(3)
+    assert _left_behind(lambda: f(x), 2048) < 1100
+
+
+def test_executables_that_are_not_called_leave_nothing_behind() -> None:
+    assert _left_behind(lambda: jit(lambda x: jnp.sin(x)).lower(1.0).compile(), 300) < 150
+
+
+def _left_behind(call: Callable[[], object], count: int) -> int:
+    """Make calls, the first ``count`` of them to warm up; return by how many blocks Python has allocated more."""
+    for _ in range(count):
+        call()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(count):
+        call()
+    gc.collect()
+    return sys.getallocatedblocks() - before

@@ -726,6 +726,7 @@ class Executable:
             elif functions:
                 self.execute = execute = whole
         collect_garbage = lib.jax.collect_garbage
+        collect_garbage()  # what executables left that were never called
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
             collect_garbage()
