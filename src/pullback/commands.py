@@ -86,7 +86,7 @@ def _add_launch(commands: Any) -> None:
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="for how long the others may go on when one has failed (10)",
+        help="for how long the others may go on when one has failed, or stay stopped when the others have ended (10)",
     )
     command.add_argument(
         "program",

@@ -81,6 +81,7 @@ ATTACKS: dict[str, tuple[Any, str]] = {
     "inspection": (foreign("InspectSharding", "api_version = 1 : i32"), "for a Python function"),
     "partitioning": (foreign("CustomSPMDPartitioning", "api_version = 1 : i32"), "for a Python function"),
     "a function of the C library": (foreign("system", "api_version = 1 : i32"), "'system', no function of the runtime"),
+    "a function of ours": (foreign("pullback_taken"), "'pullback_taken', no function of the runtime"),
     "LAPACK on other shapes": (
         main(
             "%a = stablehlo.constant dense<1.0> : tensor<1000x1000xf32>",
