@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(not is_measurable(), reason="the system does not
 SHORT = 1.5
 """The allocated blocks that a short run may grow by a call, while tables still fill; a kept result is two or more."""
 FILLING = {"sparse_jacobian": 6, "new callbacks": 6, "new programs": 6}
-"""The same, of kinds whose calls make many small arrays, of which NumPy keeps some of each size, or programs. A result is
-more blocks."""
+"""The same, of kinds whose calls make programs, or many small arrays, of which NumPy keeps some of each size. A result
+is more blocks."""
 
 
 def kept(bytes_: int) -> Callable[[int], object]:
