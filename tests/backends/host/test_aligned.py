@@ -16,6 +16,7 @@ from numpy._core.multiarray import get_handler_name
 
 import pullback
 import pullback.numpy as jnp
+from pullback.backends.compiler import programs
 from pullback.backends.devices import buffers
 from pullback.backends.host import aligned, native
 from pullback.core.runtime import runtime
@@ -126,7 +127,7 @@ DONATED: dict[str, Callable[[], Any]] = {
 def test_donated_memory_is_handed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "TAKEN", 1 << 16)
     taken = []
-    hand_over = runtime.taken
+    hand_over = programs.taken
     monkeypatch.setattr(
         runtime, "taken", lambda value, device: (taken.append(value.shape), hand_over(value, device))[1]
     )
@@ -136,6 +137,27 @@ def test_donated_memory_is_handed_over(name: str, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(y, expected)
     assert x.is_deleted()
     assert taken == [y.shape]
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_no_array_has_wrong_elements_when_the_hand_over_fails(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(value: Any, device: Any) -> None:
+        if error is KeyboardInterrupt:
+            value[:] = 0
+        raise error
+
+    assert runtime.taken is programs.taken
+    x = jnp.arange(N) * 0.5
+    monkeypatch.setattr(buffers, "TAKEN", 1 << 16)
+    monkeypatch.setattr(runtime, "taken", failing)
+    with pytest.raises(error):
+        pullback.jit(lambda x: x + 1, donate_argnums=0)(x)
+    if error is KeyboardInterrupt:
+        assert x.is_deleted()
+    else:
+        np.testing.assert_array_equal(x, np.arange(N, dtype=np.float32) * 0.5)
 
 
 KEPT: dict[str, Callable[[Any], Any]] = {

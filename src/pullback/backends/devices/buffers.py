@@ -13,7 +13,7 @@ from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices import devices, shards, transfers
 from pullback.backends.devices.devices import Device, default_device
 from pullback.backends.host import own
-from pullback.core.array import Absent, ArrayImpl, CommittedArray, Signature, shared, signature, signature_of
+from pullback.core.array import Absent, ArrayImpl, CommittedArray, Signature, delete, shared, signature, signature_of
 from pullback.core.runtime import runtime
 
 _new = object.__new__
@@ -73,8 +73,14 @@ def take(x: ArrayImpl, device: Device) -> None:
         and device.platform == "cpu"
         and own.loops is not None
     ):
+        try:
+            x._buffer = runtime.taken(value, device)
+        except Exception:  # before the elements were moved
+            raise
+        except BaseException:  # of a signal handler, perhaps after that
+            delete(x)
+            raise
         x._host_value = signature_of(x).absent
-        x._buffer = runtime.taken(value, device)
 
 
 _CAPSULE = "PyCapsule"
