@@ -6,13 +6,16 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
+import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import jit, lax
+from pullback import clear_caches, debug, jit, lax, tree
 from pullback.backends.compiler import beside
 from pullback.backends.host import own
+from pullback.control import while_primitive
 from pullback.core.errors import LeftRunningWarning
 
 ENDLESS = """
@@ -297,3 +300,32 @@ def test_only_programs_with_loops_of_unknown_length_are_started_by_another_threa
     assert not beside_main(lambda x: lax.fori_loop(0, 10, lambda i, c: c + 1, x))
     assert not beside_main(lambda x: lax.scan(lambda c, _: (c + 1, c), x, None, 100))
     assert not beside_main(jnp.sin)
+
+
+def loops(x: Any) -> Any:
+    """Loops in loops, with a callback in a step and one in a condition."""
+
+    def shown(c: Any) -> Any:
+        debug.callback(lambda _: None, c[1])
+        return c[1] < 5
+
+    inner = lax.while_loop(lambda c: c[1] < 7, lambda c: (c[0] * 3 % 101, c[1] + 1), (x, 0))[0]
+    outer = lax.while_loop(
+        lambda c: (c[0] > -(10**9)).all() & (c[1] < 4),
+        lambda c: (lax.while_loop(lambda d: d[1] < c[1], lambda d: (d[0] * c[0], d[1] + 1), c)[0] - inner, c[1] + 1),
+        (x, 0),
+    )
+    return inner, outer, lax.while_loop(shown, lambda c: (c[0] // 3 + inner, c[1] + 1), (x, 0))
+
+
+@pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
+def test_loops_that_ask_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = jnp.arange(17)  # floats may be rounded otherwise, in loops that are one function
+    expected = jit(lambda x: loops(x))(x)
+    clear_caches()  # which know how large the arrays are
+    monkeypatch.setattr(while_primitive, "LARGE", 1)
+    asking = jit(lambda x: loops(x)).lower(x)
+    assert asking.as_text().count("pullback_goes_on") >= 4
+    for value, other in zip(tree.leaves(asking.compile()(x)), tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(value, other)
+    clear_caches()
