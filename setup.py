@@ -9,6 +9,7 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
+HEADERS = [f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products", "foreign", "runner")]
 QUICK = "src/pullback/transforms/jit/quick"
 OPTIONS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3"]
 
@@ -17,7 +18,7 @@ if sys.platform != "win32":  # the loops need the threads of POSIX
     modules.append(
         Extension(
             "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
-            depends=[f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products", "foreign")],
+            depends=HEADERS,
             extra_compile_args=[*OPTIONS, "-fno-math-errno", "-pthread"], extra_link_args=["-pthread"],
         )
     )  # fmt: skip

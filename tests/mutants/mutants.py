@@ -1217,6 +1217,13 @@ MUTANTS = (
         ["tests/backends/compiler/test_beside.py::test_a_program_is_not_stopped_while_another_could_be"],
     ),
     Mutant(
+        "a loop that ran its first slice is taken for ended",
+        "control/while_primitive.py",
+        'return [hlo.compare(carry[0], carry[1], "EQ")]',
+        'return [hlo.compare(carry[0], carry[1], "GT")]',
+        ["tests/backends/compiler/test_beside.py::test_loops_that_ask_compute_the_same"],
+    ),
+    Mutant(
         "functions of an interrupted program are called",
         "backends/host/calls.py",
         "    _refused.update(functions)",

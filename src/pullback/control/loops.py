@@ -70,9 +70,9 @@ def while_loop(
     """Apply a function repeatedly, while a condition holds.
 
     Also in eager mode a loop of more than a few operations runs as a compiled program, which is cached; under
-    ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop. A loop under ``jit`` cannot be ended: Ctrl-C ends
-    the wait for it, and the program goes on in the background (LeftRunningWarning). If it is large, later programs may
-    wait for it.
+    ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop, and a loop under ``jit`` with an array of 4096
+    elements or more. That of a smaller one, or over several devices, goes on in the background: Ctrl-C ends the wait
+    for it (LeftRunningWarning).
 
     Args:
       cond_fun: from the carry to a boolean scalar: whether there is another step.

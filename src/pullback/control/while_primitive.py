@@ -6,6 +6,7 @@ take their consts and the carry.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
-_BOOL = np.dtype(bool)
+_BOOL, _COUNT = np.dtype(bool), np.dtype(np.int64)
 
 while_p = Primitive("while", multiple_results=True, keeps_weak_type=False)
 
@@ -306,21 +307,26 @@ def _batched(
 
 # Compilation
 
-LARGE = 1 << 22
-"""The elements of an array with which a loop is large. A question took about 10 us in a step of conjugate gradients of
-1,000 unknowns, an eighth of the time of the step, in which it should be lost."""
+LARGE = 1 << 12
+"""The elements of an array that makes a loop large: it asks from time to time whether it is to go on.
+
+The compiler divides the work on some hundred kilobytes among threads, which an endless loop would keep. It makes one
+function of a loop over less than a kilobyte, and of all around it, unless there is a question."""
+FIRST = (1 << 22, 1), (1 << 18, 8), (0, 64)
+"""How many steps a large loop may take before it asks again at first, if its size is so much or more."""
 
 
 @cached_by_jaxpr
-def _computes_large(closed: ClosedJaxpr) -> bool:
-    """Whether a program takes or computes a large array. The result is kept, for loops in loops."""
+def _largest(closed: ClosedJaxpr) -> int:
+    """The elements of the largest array that a program computes, or a sixteenth of the largest that it takes.
+
+    To read an array takes less time than to compute one. The result is kept, for loops in loops."""
     jaxpr = closed.jaxpr
-    variables = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
-    if any(math.prod(v.aval.shape) >= LARGE for v in variables):
-        return True
+    sizes = [math.prod(v.aval.shape) for eqn in jaxpr.eqns for v in eqn.outvars]
     parameters = [value for eqn in jaxpr.eqns for value in eqn.params.values()]
     items = [x for value in parameters for x in (value if isinstance(value, (tuple, list)) else (value,))]
-    return any(_computes_large(x) for x in items if isinstance(x, ClosedJaxpr))
+    parts = [_largest(x) for x in items if isinstance(x, ClosedJaxpr)]
+    return max([*parts, *sizes, *(math.prod(v.aval.shape) // 16 for v in jaxpr.invars)], default=0)
 
 
 @while_p.lowering
@@ -329,8 +335,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
     hlo.module.may_not_end = True
-    large = not hlo.module.portable and any(map(_computes_large, (cond_jaxpr, body_jaxpr)))
-    asks = large and hlo.module.ask()
+    size = 0 if hlo.module.portable else max(map(_largest, (cond_jaxpr, body_jaxpr)))
 
     def test(carry: list[Any]) -> list[Any]:
         return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
@@ -339,7 +344,9 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
         return write_program(hlo, body_jaxpr, [*body_consts, *carry])
 
     effect = cond_jaxpr.jaxpr.effect or body_jaxpr.jaxpr.effect
-    write = _write_asking if asks else emission.write_while
+    write = emission.write_while
+    if size >= LARGE and hlo.module.ask():
+        write = functools.partial(_write_asking, first=next(steps for least, steps in FIRST if size >= least))
     if not cond_jaxpr.jaxpr.effect:
         return write(hlo, init, test, step, effect)
 
@@ -352,13 +359,33 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     return write(hlo, begin, lambda carry: carry[:1], step_and_test, effect)[1:]
 
 
-def _write_asking(hlo: Any, init: Sequence[Any], test: emission.Body, step: emission.Body, effect: bool) -> list[Any]:
-    """Emit a while loop that asks in each step whether it is to go on. In the condition that would take longer."""
+def _write_asking(
+    hlo: Any, init: Sequence[Any], test: emission.Body, step: emission.Body, effect: bool, first: int
+) -> list[Any]:
+    """Emit a while loop in slices, before each of which it asks how many steps it may take.
 
-    def step_and_ask(carry: list[Any]) -> list[Any]:
-        return [*hlo.custom_call(GOES_ON, [], [((), _BOOL)], side_effect=True), *step(carry[1:])]
+    A slice is a loop within another one that asks, since a question takes as long as some small operations. The
+    outer loop ends after a slice of fewer steps than it may take. The answer is -1 if it is to stop.
 
-    def test_both(carry: list[Any]) -> list[Any]:
-        return [hlo.elementwise("stablehlo.and", carry[0], *test(carry[1:]))]
+    Args:
+      hlo, init, test, step, effect: those of ``emission.write_while``.
+      first: how many steps the first slice may take.
+    """
 
-    return emission.write_while(hlo, [hlo.number(True, _BOOL), *init], test_both, step_and_ask, effect)[1:]
+    def one_slice(carry: list[Any]) -> list[Any]:
+        steps, begin = hlo.custom_call(GOES_ON, carry[1:3], [((), _COUNT)] * 2)
+
+        def goes_on(inner: list[Any]) -> list[Any]:
+            return [hlo.elementwise("stablehlo.and", hlo.compare(inner[0], steps, "LT"), *test(inner[1:]))]
+
+        taken, *values = emission.write_while(hlo, [hlo.number(0, _COUNT), *carry[3:]], goes_on, count, effect)
+        return [taken, steps, begin, *values]
+
+    def count(inner: list[Any]) -> list[Any]:
+        return [hlo.elementwise("stablehlo.add", inner[0], hlo.number(1, _COUNT)), *step(inner[1:])]
+
+    def took_all(carry: list[Any]) -> list[Any]:
+        return [hlo.compare(carry[0], carry[1], "EQ")]
+
+    begin = [hlo.number(first, _COUNT), hlo.number(first, _COUNT), hlo.number(0, _COUNT), *init]
+    return emission.write_while(hlo, begin, took_all, one_slice, effect)[3:]

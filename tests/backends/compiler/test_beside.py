@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ def run(program: str, *arguments: str) -> str:
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("kind", ["jit", "eager"])
 def test_an_interrupt_ends_the_wait_for_an_endless_loop(kind: str, size: int) -> None:
-    assert run(ENDLESS, kind, str(size)) == ("interrupted [True]\n" if kind == "jit" else "interrupted []\n")
+    asks = size >= while_primitive.LARGE and own.loops is not None
+    assert run(ENDLESS, kind, str(size)) == f"interrupted {[True] if kind == 'jit' and not asks else []}\n"
 
 
 STOPPED = """
@@ -109,10 +111,18 @@ print(called > 0, "the end" in seen)
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
 @pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
 @pytest.mark.parametrize(
-    "kind", [pytest.param("late", marks=pytest.mark.slow), "nested", pytest.param("calls", marks=pytest.mark.slow)]
+    ("kind", "size"),
+    [
+        ("nested", 5_000_000),
+        ("late", 200_000),  # which the compiler divides among threads
+        pytest.param("late", 5_000_000, marks=pytest.mark.slow),
+        pytest.param("nested", 5_000, marks=pytest.mark.slow),
+        pytest.param("nested", 200_000, marks=pytest.mark.slow),
+        pytest.param("calls", 5_000_000, marks=pytest.mark.slow),
+    ],
 )
-def test_large_loops_stop_when_they_are_interrupted(kind: str) -> None:
-    assert run(STOPPED, kind, "5000000") == f"{kind == 'calls'} False\n"
+def test_large_loops_stop_when_they_are_interrupted(kind: str, size: int) -> None:
+    assert run(STOPPED, kind, str(size)) == f"{kind == 'calls'} False\n"
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
@@ -159,6 +169,18 @@ def test_programs_after_an_endless_one_over_devices_do_not_wait_for_ever() -> No
     assert run(OVER_DEVICES) == "interrupted\nTrue\n2.0\n" * 2
 
 
+@pytest.fixture(params=["C", "Python"])
+def runner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Programs run by a runner in C, or in Python."""
+    if request.param == "C" and own.loops is None:
+        pytest.skip("the module in C is not installed")
+    beside._threads.close()
+    monkeypatch.setattr(beside, "new_runner", own.loops.Runner if request.param == "C" else beside.Runner)
+    yield
+    beside._threads.close()
+
+
+@pytest.mark.usefixtures("runner")
 def test_programs_that_may_not_end_are_started_by_one_other_thread() -> None:
     threads = [beside.Program(lambda _: threading.get_ident()).run([]) for _ in range(3)]
     assert len(set(threads)) == 1
@@ -171,6 +193,7 @@ def test_programs_that_may_not_end_are_started_by_one_other_thread() -> None:
     assert found == [thread.ident]  # it has no signal handlers that would have to run
 
 
+@pytest.mark.usefixtures("runner")
 def test_the_error_of_a_program_is_raised() -> None:
     def failing(buffers: int) -> None:
         raise MemoryError(buffers)
@@ -181,6 +204,7 @@ def test_the_error_of_a_program_is_raised() -> None:
     assert beside.Program(lambda buffers: buffers + 1).run(1) == 2
 
 
+@pytest.mark.usefixtures("runner")
 def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
     end, ended = threading.Event(), threading.Event()
     used = beside.Program(lambda _: threading.get_ident()).run([])
@@ -200,9 +224,8 @@ def test_an_interrupted_program_is_left_behind_with_its_thread() -> None:
         signal.signal(signal.SIGINT, before)
         end.set()
     assert ended.wait(60)
-    idle = [caller.thread for caller in beside._callers._idle]
-    for thread in beside._callers.threads():
-        if thread not in idle:
+    for runner, thread in beside._threads.all.items():
+        if runner not in beside._threads.idle:
             thread.join(60)
             assert not thread.is_alive()
 
@@ -219,6 +242,7 @@ class Loops:
         self.any.set()
 
 
+@pytest.mark.usefixtures("runner")
 def test_a_program_is_not_stopped_while_another_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would stop too, and have wrong results."""
     begun, end = threading.Event(), threading.Event()
@@ -249,6 +273,7 @@ def test_a_program_is_not_stopped_while_another_could_be(monkeypatch: pytest.Mon
     assert not loops.told
 
 
+@pytest.mark.usefixtures("runner")
 def test_programs_wait_while_another_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would stop too."""
     loops = Loops()
@@ -272,6 +297,7 @@ def test_programs_wait_while_another_is_stopped(monkeypatch: pytest.MonkeyPatch)
     assert loops.told == [False, "ended", True, "other"]
 
 
+@pytest.mark.usefixtures("runner")
 def test_a_handler_that_runs_a_program_meanwhile() -> None:
     """Here within the program that it would interrupt: the first thread is at work, so that another one starts it."""
     inner = []
@@ -319,11 +345,13 @@ def loops(x: Any) -> Any:
 
 
 @pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
-def test_loops_that_ask_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [1, 5, 64])
+def test_loops_that_ask_compute_the_same(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     x = jnp.arange(17)  # floats may be rounded otherwise, in loops that are one function
     expected = jit(lambda x: loops(x))(x)
     clear_caches()  # which know how large the arrays are
     monkeypatch.setattr(while_primitive, "LARGE", 1)
+    monkeypatch.setattr(while_primitive, "FIRST", [(0, first)])
     asking = jit(lambda x: loops(x)).lower(x)
     assert asking.as_text().count("pullback_goes_on") >= 4
     for value, other in zip(tree.leaves(asking.compile()(x)), tree.leaves(expected), strict=True):

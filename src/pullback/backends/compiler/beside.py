@@ -1,31 +1,37 @@
 """Programs that may not end, as a loop of an unknown number of steps: they run beside the main thread.
 
-The runtime runs a program on the thread that starts it, in C++, where no signal handler of Python runs: Ctrl-C would
+The runtime may run a program on the thread that starts it, in C++, where no signal handler of Python runs: Ctrl-C would
 have no effect before the program's end. So another thread runs such a program to its end, while the main thread waits
 where handlers run. Other threads have no signal handlers, and run programs themselves.
 
-If a handler raises, as Ctrl-C does, nobody gets the results any more, and the program is told to stop. Its loops over
-large arrays ask after each step whether they are to go on (``host/foreign.h``); its Python functions are not called any
-more. Loops over small arrays cannot ask, since the compiler makes one function of them: such a program is left running
-on its thread, and later programs get another one.
+If a handler raises, as Ctrl-C does, nobody gets the results any more, and the program is told to stop. Its large loops
+ask from time to time whether they are to go on (``host/foreign.h``); its Python functions are not called any more.
+Small loops do not ask, since the compiler makes one function of them: such a program is left running on its thread, and
+later programs get another one.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any
 
 from pullback.backends.host import calls, own
 from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending
-from pullback.backends.processes.calls import Call, Callers
+from pullback.backends.processes.calls import Call
 from pullback.core import source
 from pullback.core.errors import ExecutionError, LeftRunningWarning
 from pullback.core.locks import renewed
 
+LOOKS = (2e-3, 2e-4) if (os.cpu_count() or 1) > 1 else (0.0, 0.0)
+"""For how many seconds the caller looks for the end of a program, and the thread for the next one, before they sleep.
+
+To wake them takes 20 to 50 us, which is then little: a fortieth of the longest program that is looked for."""
 SECONDS = 0.2
 """After how long handlers run in any case: some interrupts, as those of debuggers, do not wake a thread that waits."""
 TO_STOP = 1.0
@@ -34,18 +40,82 @@ AT_MOST = 10.0
 """How many seconds a later program waits for it."""
 
 
-def _none() -> Callers:
-    return Callers("pullback-loops", _starting)
+class Runner:
+    """Makes calls on the thread that serves it: in Python, where the module in C is not installed.
+
+    Attributes:
+      runs: whether a call was begun whose outcome nobody has.
+    """
+
+    def __init__(self, *_: float) -> None:
+        self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._begun: Call[Any] | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self._begun is not None
+
+    def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Let the thread call a function; return its result. What a signal handler raises is raised meanwhile."""
+        self._begun = call = Call(functools.partial(function, argument))
+        self._calls.put(call)
+        while not call.wait(SECONDS):
+            pass
+        self._begun = None
+        return call.result()
+
+    def serve(self) -> None:
+        """Make the calls, until the thread is to leave."""
+        while (call := self._calls.get()) is not None:
+            call.run()
+            del call  # its arguments and results are the caller's
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of a call that was left, and return whether it has ended."""
+        return self._begun is None or self._begun.wait(seconds)
+
+    def leave(self) -> None:
+        """Let the thread end, after the call that it makes."""
+        self._calls.put(None)
 
 
-def _starting() -> AbstractContextManager[None]:
-    """A context manager within which a thread is started."""
-    _prepare()
-    return large_heaps_for_new_threads()
+new_runner: Callable[..., Any] = Runner if own.loops is None else own.loops.Runner
 
 
-_callers = _none()
-renewed(globals(), "_callers", _none)
+class _Threads:
+    """The threads that run programs, each with its runner."""
+
+    def __init__(self) -> None:
+        self.idle: list[Any] = []
+        self.all: dict[Any, threading.Thread] = {}
+
+    def take(self) -> Any:
+        """Return a runner that is idle, of a new thread if there is none; None if no thread can be started."""
+        with suppress(IndexError):
+            return self.idle.pop()
+        _prepare()
+        runner = new_runner(*LOOKS)
+        thread = threading.Thread(target=runner.serve, name="pullback-loops", daemon=True)
+        try:
+            with large_heaps_for_new_threads():
+                thread.start()
+        except RuntimeError:  # there are too many threads, or the interpreter is about to end
+            return None
+        self.all = {runner: thread for runner, thread in self.all.items() if thread.is_alive()}
+        self.all[runner] = thread
+        return runner
+
+    def close(self) -> list[threading.Thread]:
+        """End the threads that run nothing, and return those that may run programs."""
+        while self.idle:
+            runner = self.idle.pop()
+            runner.leave()
+            self.all.pop(runner).join(1)
+        return [thread for thread in self.all.values() if thread.is_alive()]
+
+
+_threads = _Threads()
+renewed(globals(), "_threads", _Threads)
 
 
 class _Stoppable:
@@ -94,20 +164,22 @@ class Program:
       run: ``run(buffers)`` runs the program to its end.
       asks: whether some of its loops ask whether they are to go on.
       functions: the Python functions that it calls.
-      left: ``left(call)`` is called when the program is left running.
+      left: ``left(runner)`` is called when the program is left running.
     """
 
-    __slots__ = ("_asks", "_calls", "_functions", "_left", "_run")
+    __slots__ = ("_asks", "_functions", "_interrupted", "_left", "_run", "_runs")
 
     def __init__(
         self,
         run: Callable[[Any], Any],
         asks: bool = False,
         functions: Sequence[Callable[..., Any]] = (),
-        left: Callable[[Call[Any]], None] | None = None,
+        left: Callable[[Any], None] | None = None,
     ) -> None:
-        self._run, self._asks, self._functions, self._left = run, asks, functions, left
-        self._calls: list[Call[Any]] = []  # those that have not ended, if it calls functions
+        self._run = functools.partial(_counted, run) if asks else run
+        self._asks, self._functions, self._left = asks, functions, left
+        self._runs: list[None] = []  # one for each run, if the program calls functions
+        self._interrupted: list[Any] = []  # the runners of those that were interrupted
 
     def run(self, buffers: Any) -> Any:
         """Run the program to its end; in the main thread, signal handlers run meanwhile.
@@ -116,58 +188,62 @@ class Program:
           BaseException: the error of a signal handler, such as KeyboardInterrupt; the program is then stopped, or left
             running with a warning. Otherwise the error of the program.
         """
-        call = Call(functools.partial(self._counted, buffers))
-        if self._functions:
-            self._begin(call)
-        if threading.get_ident() != threading.main_thread().ident:
-            call.run()
-            return call.result()
+        if not self._functions:
+            return self._run_beside(buffers)
+        self._wait_for_interrupted()
+        self._runs.append(None)
         try:
-            with suppress(RuntimeError):  # there are too many threads, or the interpreter is about to end
-                _callers.begin(call)
-            while call.queued and not call.wait(SECONDS):
-                pass
-        except BaseException:  # of a signal handler
-            _callers.leave(call)
-            if not (self._stop() and call.wait(TO_STOP)):
-                if self._left is not None:
-                    self._left(call)
-                _warn()
+            return self._run_beside(buffers)
+        finally:
+            self._runs.pop()
+
+    def _run_beside(self, buffers: Any) -> Any:
+        runner = _threads.take() if threading.get_ident() == threading.main_thread().ident else None
+        if runner is None:
+            return self._run(buffers)
+        try:
+            out = runner.call(self._run, buffers)
+        except BaseException:
+            if runner.runs:  # a signal handler raised it
+                self._leave(runner)
+            else:
+                _threads.idle.append(runner)
             raise
-        if call.queued:
-            _callers.give_back(call)
-        else:
-            call.run()
-        return call.result()
+        _threads.idle.append(runner)
+        return out
 
-    def _counted(self, buffers: Any) -> Any:
-        if not self._asks:
-            return self._run(buffers)
-        with _stoppable:
-            return self._run(buffers)
+    def _leave(self, runner: Any) -> None:
+        """Stop the program that a thread runs, or leave it running."""
+        runner.leave()
+        refused = bool(self._functions) and len(self._runs) == 1  # another thread's run would be refused too
+        if refused:
+            self._interrupted.append(runner)
+            calls.refuse(self._functions)
+        will_end = (self._asks and _stoppable.stop()) or refused
+        if not (will_end and runner.wait(TO_STOP)):
+            if self._left is not None:
+                self._left(runner)
+            _warn()
 
-    def _begin(self, call: Call[Any]) -> None:
-        """Note a call of a program that calls functions. After an interrupt, wait for the end of the call before.
+    def _wait_for_interrupted(self) -> None:
+        """If an interrupted run of a program that calls functions has not ended, wait for its end.
 
         Raises:
-          ExecutionError: that call does not end (a RuntimeError).
+          ExecutionError: that run does not end (a RuntimeError).
         """
-        self._calls = [x for x in self._calls if not x.wait(0)]
         if calls.are_refused(self._functions):
-            if not all(x.wait(AT_MOST) for x in self._calls):
+            if not all(x.wait(AT_MOST) for x in self._interrupted):
                 raise ExecutionError(
                     "a compiled program that calls Python functions was interrupted, and does not end, so that it "
                     "cannot run again: begin a new process"
                 )
+            self._interrupted.clear()
             calls.accept(self._functions)
-        self._calls.append(call)
 
-    def _stop(self) -> bool:
-        """Tell the program to stop; return whether it was told."""
-        refused = len(self._calls) == 1  # another thread's call would be refused too
-        if refused:
-            calls.refuse(self._functions)
-        return (self._asks and _stoppable.stop()) or refused
+
+def _counted(run: Callable[[Any], Any], buffers: Any) -> Any:
+    with _stoppable:
+        return run(buffers)
 
 
 def _warn() -> None:
@@ -181,11 +257,4 @@ def _warn() -> None:
 
 @functools.cache
 def _prepare() -> None:
-    ending.before_leaving(_close)
-
-
-def _close() -> list[threading.Thread]:
-    """End the threads that run nothing, and return those that may run programs."""
-    for thread in _callers.leave_idle():
-        thread.join(1)
-    return _callers.threads()
+    ending.before_leaving(lambda: _threads.close())

@@ -804,8 +804,8 @@ class _OverCPUs:
     __slots__ = ("has_collectives", "loaded")
     ended: Callable[[], None] | None = None
     """Waits for the end of the previous program with collectives."""
-    left: tuple[Call[Any], ...] = ()
-    """The programs that were interrupted and left running."""
+    left: tuple[Any, ...] = ()
+    """The runners of the programs that were interrupted and left running."""
 
     def __init__(self, loaded: Any) -> None:
         self.loaded = loaded
@@ -836,8 +836,8 @@ class _OverCPUs:
                 _OverCPUs.ended()
 
     @staticmethod
-    def leave(call: Call[Any]) -> None:
-        _OverCPUs.left = (*_OverCPUs.left, call)
+    def leave(runner: Any) -> None:
+        _OverCPUs.left = (*_OverCPUs.left, runner)
 
     @staticmethod
     def check_left() -> None:
@@ -846,7 +846,7 @@ class _OverCPUs:
         Raises:
           ExecutionError: they do not end (a RuntimeError).
         """
-        if not all(call.wait(_FOR_INTERRUPTED) for call in _OverCPUs.left):
+        if not all(runner.wait(_FOR_INTERRUPTED) for runner in _OverCPUs.left):
             raise ExecutionError(
                 "a program over several devices that was interrupted has not ended, and keeps them busy, so that no "
                 "other program over several devices can run: begin a new process"

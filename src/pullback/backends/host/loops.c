@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "numpy/arrayobject.h"
@@ -529,6 +530,7 @@ static void share(Job *job) {
 
 #include "products.h"
 #include "foreign.h"
+#include "runner.h"
 
 /* Python. ---------------------------------------------------------------------------------------------------------- */
 
@@ -964,5 +966,8 @@ PyMODINIT_FUNC PyInit_loops(void) {
     if (find_row_loops() < 0) return NULL;
     pthread_atfork(NULL, NULL, forget_threads);
     pthread_atfork(NULL, NULL, forget_products);
-    return PyModule_Create(&MODULE);
+    if (PyType_Ready(&RUNNER) < 0) return NULL;
+    PyObject *module = PyModule_Create(&MODULE);
+    if (module != NULL && PyModule_AddObjectRef(module, "Runner", (PyObject *)&RUNNER) < 0) Py_CLEAR(module);
+    return module;
 }

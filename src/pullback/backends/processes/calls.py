@@ -1,4 +1,4 @@
-"""Calls in C++ that may never end, on threads of their own: of loops, or of programs that wait for other processes.
+"""Calls in C++ that may never end, on threads of their own: of programs that wait for other processes.
 
 Python cannot interrupt such a call. So the caller waits for another thread, and can leave it behind: when a process is
 gone, or when the user presses Ctrl-C.
@@ -10,7 +10,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -76,15 +75,9 @@ class Call(Generic[T]):
 
 
 class Callers:
-    """Threads that make calls, each one call at a time. A thread that is left behind in a call serves no other.
+    """Threads that make calls, each one call at a time. A thread that is left behind in a call serves no other."""
 
-    Args:
-      name: that of the threads.
-      while_started: makes a context manager, within which a thread is started.
-    """
-
-    def __init__(self, name: str = "pullback-call", while_started: Callable[[], Any] = nullcontext) -> None:
-        self._name, self._while_started = name, while_started
+    def __init__(self) -> None:
         self._idle: list[_Caller] = []
         self._all: set[_Caller] = set()
 
@@ -93,9 +86,8 @@ class Callers:
         try:
             caller = self._idle.pop()
         except IndexError:
-            with self._while_started():
-                caller = _Caller(self._name)
-            self._all.add(caller)
+            caller = _Caller()
+            self._all = {x for x in self._all if x.thread.is_alive()} | {caller}
         call.caller = caller
         caller.calls.put(call)
         call.queued = True
@@ -104,23 +96,6 @@ class Callers:
         """Let the thread of a call that has ended make others."""
         if call.caller is not None:
             self._idle.append(call.caller)
-
-    def leave(self, call: Call[Any]) -> None:
-        """Let the thread of a call end after it, if it ever does."""
-        if call.caller is not None:
-            call.caller.calls.put(None)
-
-    def leave_idle(self) -> list[threading.Thread]:
-        """Let the threads end that make no calls, and return them."""
-        idle, self._idle[:] = self._idle[:], []
-        for caller in idle:
-            caller.calls.put(None)
-        return [caller.thread for caller in idle]
-
-    def threads(self) -> list[threading.Thread]:
-        """The threads that have not ended."""
-        self._all = {caller for caller in self._all if caller.thread.is_alive()}
-        return [caller.thread for caller in self._all]
 
     def stop(self, seconds: float) -> None:
         """Let the threads end, and wait for those that are within calls, together up to ``seconds``."""
@@ -134,9 +109,9 @@ class Callers:
 
 
 class _Caller:
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self.calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
-        self.thread = threading.Thread(target=self._make_calls, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._make_calls, name="pullback-call", daemon=True)
         self.thread.start()
 
     def _make_calls(self) -> None:
