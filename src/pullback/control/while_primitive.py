@@ -31,6 +31,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.arrays.indexing import dynamic_slice_p, dynamic_update_slice_p
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import where
@@ -308,7 +309,7 @@ def _batched(
 # Compilation
 
 LARGE = 1 << 12
-"""The elements of an array that makes a loop large: it asks from time to time whether it is to go on.
+"""The elements of the array that makes a loop large: it asks from time to time whether it is to go on.
 
 The compiler divides the work on some hundred kilobytes among threads, which an endless loop would keep. It makes one
 function of a loop over less than a kilobyte, and of all around it, unless there is a question."""
@@ -317,16 +318,24 @@ FIRST = (1 << 22, 1), (1 << 18, 8), (0, 64)
 
 
 @cached_by_jaxpr
-def _largest(closed: ClosedJaxpr) -> int:
-    """The elements of the largest array that a program computes, or a sixteenth of the largest that it takes.
+def _work(closed: ClosedJaxpr) -> int:
+    """The elements of the largest array that an operation of a program computes, or a sixteenth of those it reads.
 
-    To read an array takes less time than to compute one. The result is kept, for loops in loops."""
-    jaxpr = closed.jaxpr
-    sizes = [math.prod(v.aval.shape) for eqn in jaxpr.eqns for v in eqn.outvars]
-    parameters = [value for eqn in jaxpr.eqns for value in eqn.params.values()]
-    items = [x for value in parameters for x in (value if isinstance(value, (tuple, list)) else (value,))]
-    parts = [_largest(x) for x in items if isinstance(x, ClosedJaxpr)]
-    return max([*parts, *sizes, *(math.prod(v.aval.shape) // 16 for v in jaxpr.invars)], default=0)
+    To read an array takes less time than to compute one. What a slice is written to is neither read nor computed. The
+    result is kept, for loops in loops."""
+    most = 0
+    for eqn in closed.jaxpr.eqns:
+        values = [x for p in eqn.params.values() for x in (p if isinstance(p, (tuple, list)) else (p,))]
+        parts = [_work(x) for x in values if isinstance(x, ClosedJaxpr)]
+        if not parts:
+            read, computed = eqn.invars, eqn.outvars
+            if eqn.primitive is dynamic_slice_p:
+                read = computed
+            elif eqn.primitive is dynamic_update_slice_p:
+                read = computed = eqn.invars[1:2]
+            parts = [math.prod(x.aval.shape) for x in computed] + [math.prod(x.aval.shape) // 16 for x in read]
+        most = max([most, *parts])
+    return most
 
 
 @while_p.lowering
@@ -335,7 +344,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
     hlo.module.may_not_end = True
-    size = 0 if hlo.module.portable else max(map(_largest, (cond_jaxpr, body_jaxpr)))
+    size = 0 if hlo.module.portable else max(map(_work, (cond_jaxpr, body_jaxpr)))
 
     def test(carry: list[Any]) -> list[Any]:
         return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
