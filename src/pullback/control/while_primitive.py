@@ -328,12 +328,13 @@ def _work(closed: ClosedJaxpr) -> int:
         values = [x for p in eqn.params.values() for x in (p if isinstance(p, (tuple, list)) else (p,))]
         parts = [_work(x) for x in values if isinstance(x, ClosedJaxpr)]
         if not parts:
-            read, computed = eqn.invars, eqn.outvars
+            read = [math.prod(x.aval.shape) for x in eqn.invars]
+            computed = [math.prod(x.aval.shape) for x in eqn.outvars]
             if eqn.primitive is dynamic_slice_p:
                 read = computed
             elif eqn.primitive is dynamic_update_slice_p:
-                read = computed = eqn.invars[1:2]
-            parts = [math.prod(x.aval.shape) for x in computed] + [math.prod(x.aval.shape) // 16 for x in read]
+                read = computed = read[1:2]
+            parts = [*computed, *(size // 16 for size in read)]
         most = max([most, *parts])
     return most
 
