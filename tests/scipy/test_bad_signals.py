@@ -55,6 +55,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: signal.istft(M, time_axis=0, freq_axis=0), ValueError, "must differ"),
     (lambda: signal.detrend(V, type="square"), ValueError, "type of a trend must be"),
     (lambda: signal.detrend(V, bp=9), ValueError, "from 0 to the 6 elements"),
+    (lambda: signal.detrend(V, bp=[[1], [2, 3]]), ValueError, "from 0 to the 6 elements"),
     (lambda: signal.detrend(V, overwrite_data=True), NotImplementedError, "arrays are immutable"),
     (lambda: fft.dct(V, 5), NotImplementedError, "must be 1, 2, 3 or 4, got 5"),
     (lambda: fft.dct(V, norm="big"), ValueError, "norm must be"),

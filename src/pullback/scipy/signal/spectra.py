@@ -550,7 +550,10 @@ def detrend(
     n = x.shape[where]
     if not x.size:
         return x
-    breaks = np.atleast_1d(np.asarray(bp))
+    try:
+        breaks = np.atleast_1d(np.asarray(bp))
+    except ValueError:  # lists of several lengths
+        breaks = np.array([None])
     if breaks.dtype.kind not in "iu" or breaks.ndim > 1 or (breaks < 0).any() or (breaks > n).any():
         raise ArgumentError(
             f"detrend: the indices bp must be ints from 0 to the {n} elements of the axis, got {quote(bp)}"
