@@ -13,7 +13,6 @@ later programs get another one.
 from __future__ import annotations
 
 import functools
-import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -22,16 +21,18 @@ from typing import Any
 
 from pullback.backends.host import calls, own
 from pullback.backends.host.memory import large_heaps_for_new_threads
+from pullback.backends.host.parallel import cores
 from pullback.backends.processes import ending
 from pullback.backends.processes.calls import Call
 from pullback.core import source
 from pullback.core.errors import ExecutionError, LeftRunningWarning
 from pullback.core.locks import renewed
 
-LOOKS = (2e-3, 2e-4) if (os.cpu_count() or 1) > 1 else (0.0, 0.0)
+LOOKS = 2e-3, 2e-4
 """For how many seconds the caller looks for the end of a program, and the thread for the next one, before they sleep.
 
-To wake them takes 20 to 50 us, which is then little: a fortieth of the longest program that is looked for."""
+To wake them takes 20 to 50 us, which is then little: a fortieth of the longest program that is looked for. On a single
+core they sleep at once."""
 SECONDS = 0.2
 """After how long handlers run in any case: some interrupts, as those of debuggers, do not wake a thread that waits."""
 TO_STOP = 1.0
@@ -94,7 +95,7 @@ class _Threads:
         with suppress(IndexError):
             return self.idle.pop()
         _prepare()
-        runner = new_runner(*LOOKS)
+        runner = new_runner(*(LOOKS if cores() > 1 else (0.0, 0.0)))
         thread = threading.Thread(target=runner.serve, name="pullback-loops", daemon=True)
         try:
             with large_heaps_for_new_threads():
