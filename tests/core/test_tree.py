@@ -214,6 +214,8 @@ def test_all():
     assert not tree.all([True, 0])
     assert tree.all([])
     assert tree.all([(), 1], is_leaf=lambda x: x == ()) is False
+    with pytest.raises(ValueError, match="a leaf is neither true nor false"):
+        tree.all([np.zeros(0), 1])
     assert tree.all_leaves([1, 2])
     assert not tree.all_leaves([1, (2,)])
     assert not tree.all_leaves([1, None])

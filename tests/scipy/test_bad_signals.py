@@ -95,6 +95,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: integrate.quad(V, 0.0, 1.0), ValueError, "func must be a function"),
     (lambda: integrate.quad(pnp.exp, V, 1.0), ValueError, "must be numbers, got shape (6,)"),
     (lambda: integrate.quad(pnp.exp, 0.0, 1.0, weight="cos"), NotImplementedError, "multiply the integrand"),
+    (lambda: integrate.quad(pnp.exp, 0.0, 1.0, epsrel=[[1], [2, 3]]), ValueError, "epsrel must be a known number"),
     (lambda: integrate.quad(pnp.exp, 0.0, 1.0, epsabs=-1.0), ValueError, "epsabs must be a known number"),
     (lambda: integrate.quad(pnp.exp, 0.0, 1.0, limit=0), ValueError, "limit must be at least 1"),
     (lambda: integrate.quad(lambda x: x * 1j, 0.0, 1.0), TypeError, "complex_func=True"),

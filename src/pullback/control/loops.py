@@ -70,8 +70,8 @@ def while_loop(
     """Apply a function repeatedly, while a condition holds.
 
     Also in eager mode a loop of more than a few operations runs as a compiled program, which is cached; under
-    ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop, and a loop under ``jit`` with an array of 4096
-    elements or more. That of a smaller one, or over several devices, goes on in the background: Ctrl-C ends the wait
+    ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop, and a loop under ``jit`` over arrays of 16,384
+    elements or more. One over smaller arrays, or over several devices, goes on in the background: Ctrl-C ends the wait
     for it (LeftRunningWarning).
 
     Args:

@@ -30,6 +30,7 @@ from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost, cost
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.indexing import dynamic_slice_p, dynamic_update_slice_p
 from pullback.primitives.arrays.shapes import front_aligned
@@ -308,21 +309,22 @@ def _batched(
 
 # Compilation
 
-LARGE = 1 << 12
-"""The elements of the array that makes a loop large: it asks from time to time whether it is to go on.
+LARGE = 1 << 14
+"""The work of a step that makes a loop large: it asks from time to time whether it is to go on.
 
-The compiler divides the work on some hundred kilobytes among threads, which an endless loop would keep. It makes one
-function of a loop over less than a kilobyte, and of all around it, unless there is a question."""
+The compiler divides operations on more among threads, which an endless loop would keep. It makes one function of a loop
+over little data, and of all around it, unless there is a question."""
 FIRST = (1 << 22, 1), (1 << 18, 8), (0, 64)
-"""How many steps a large loop may take before it asks again at first, if its size is so much or more."""
+"""How many steps a large loop may take before it asks again at first, if the work is so much or more."""
 
 
 @cached_by_jaxpr
 def _work(closed: ClosedJaxpr) -> int:
-    """The elements of the largest array that an operation of a program computes, or a sixteenth of those it reads.
+    """The elements of the largest array that an operation of a program computes, or what takes as long.
 
-    To read an array takes less time than to compute one. What a slice is written to is neither read nor computed. The
-    result is kept, for loops in loops."""
+    That is 16 elements that are only read, or 16 products in a contraction. What a slice is written to is neither read
+    nor computed. The result is kept, for loops in loops.
+    """
     most = 0
     for eqn in closed.jaxpr.eqns:
         values = [x for p in eqn.params.values() for x in (p if isinstance(p, (tuple, list)) else (p,))]
@@ -334,6 +336,8 @@ def _work(closed: ClosedJaxpr) -> int:
                 read = computed
             elif eqn.primitive is dynamic_update_slice_p:
                 read = computed = read[1:2]
+            elif cost.of(eqn.primitive) is Cost.PRODUCT:  # of m by k, k by n and m by n elements
+                read = [*read, math.isqrt(math.prod(read) * computed[0])]
             parts = [*computed, *(size // 16 for size in read)]
         most = max([most, *parts])
     return most
@@ -345,7 +349,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, init = loop.split(operands)
     hlo.module.may_not_end = True
-    size = 0 if hlo.module.portable else max(map(_work, (cond_jaxpr, body_jaxpr)))
+    work = 0 if hlo.module.portable else max(map(_work, (cond_jaxpr, body_jaxpr)))
 
     def test(carry: list[Any]) -> list[Any]:
         return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
@@ -355,8 +359,8 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
 
     effect = cond_jaxpr.jaxpr.effect or body_jaxpr.jaxpr.effect
     write = emission.write_while
-    if size >= LARGE and hlo.module.ask():
-        write = functools.partial(_write_asking, first=next(steps for least, steps in FIRST if size >= least))
+    if work >= LARGE and hlo.module.ask():
+        write = functools.partial(_write_asking, first=next(steps for least, steps in FIRST if work >= least))
     if not cond_jaxpr.jaxpr.effect:
         return write(hlo, init, test, step, effect)
 

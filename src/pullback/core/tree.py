@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.core import tree_nodes as nodes
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, quote, require_function, typed
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, TruthValueError
 from pullback.core.faces import face
 from pullback.core.source import hide_internal_frames
 from pullback.core.tree_nodes import NAMESPACE, keyed_children, native_flatten, optree
@@ -327,10 +327,18 @@ def reduce_associative(
 def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves of a tree are true; ``is_leaf`` as for :func:`flatten`.
 
+    Raises:
+      TruthValueError: a leaf is an array of several elements, or of none (a ValueError).
+
     >>> all({"a": True, "b": (1, 0)})
     False
     """
-    return builtins.all(leaves(tree, is_leaf))
+    try:
+        return builtins.all(leaves(tree, is_leaf))
+    except ValueError as error:
+        if isinstance(error, TruthValueError):
+            raise
+        raise TruthValueError(f"tree.all: a leaf is neither true nor false: {error}") from None
 
 
 def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree) -> PyTree:

@@ -40,6 +40,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
+from pullback.primitives.checks import broadcast_shape
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
@@ -425,8 +426,8 @@ def _basic(key: Any) -> Any:
 
 def _broadcast(shapes_: Sequence[Shape]) -> Shape:
     try:
-        return np.broadcast_shapes(*shapes_)
-    except ValueError:
+        return broadcast_shape("indexing", [(), *shapes_])
+    except ShapeError:
         raise ShapeError(
             f"arrays that index together must broadcast to one shape, got shapes {', '.join(map(str, shapes_))}"
         ) from None

@@ -310,12 +310,16 @@ def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayIm
     return ArrayImpl(out if out.shape else out[()], x.weak_type)
 
 
+_MOST_AXES = 32
+"""The most axes of index arrays and values with which the method ``at`` of NumPy's ufuncs does not crash."""
+
+
 def _at(ufunc: Any) -> Callable[[Any, Any, Any], None]:
     def update(x: Any, index: Any, value: Any) -> None:
         for i in index if type(index) is tuple else (index,):
             if type(i) is np.ndarray:
-                if x.ndim != 1:
-                    raise IndexError("NumPy is slow at this")
+                if x.ndim != 1 or i.ndim > _MOST_AXES or np.ndim(value) > _MOST_AXES:
+                    raise IndexError("NumPy is slow at this, or crashes")
                 ufunc.at(x, index, value)
                 return
         x[index] = ufunc(x[index], value)

@@ -15,7 +15,7 @@ from pullback.backends.host.indexing import along_axis
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, is_listed
-from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
+from pullback.core.array import MOST_HOST_AXES, Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -255,7 +255,8 @@ def take(
         where = axis_index(axis, len(x.shape), "take")
     if not x.shape[where] and positions.aval.size:
         raise IndexingError(f"take: axis {where} of an array of shape {x.shape} has no elements to take")
-    if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode in (None, "fill"):
+    fits = len(x.shape) + len(positions.shape) <= MOST_HOST_AXES  # NumPy's function crashes otherwise
+    if type(x) is ArrayImpl and type(positions) is ArrayImpl and fits and state.trace.quick and mode in (None, "fill"):
         try:
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:

@@ -59,7 +59,7 @@ def run(program: str, *arguments: str) -> str:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
-@pytest.mark.parametrize("size", [1, 10_000])
+@pytest.mark.parametrize("size", [1, 20_000])
 @pytest.mark.parametrize("kind", ["jit", "eager"])
 def test_an_interrupt_ends_the_wait_for_an_endless_loop(kind: str, size: int) -> None:
     asks = size >= while_primitive.LARGE and own.loops is not None
@@ -74,13 +74,17 @@ from pullback import jit, lax
 
 kind, size, seen = sys.argv[1], int(sys.argv[2]), []
 x = jit(lambda: jnp.ones(size))().block_until_ready()
+matrices = [jnp.ones((100, 100)) * i for i in range(20 * (kind == "products"))]
 
 @jit
 def endless(x):
     def step(c):
         if kind == "calls":
             pullback.debug.callback(lambda i: seen.append(int(i)), c[1])
-        return jnp.sin(c[0]), (c[1] + 1) % 1000
+        y = jnp.sin(c[0])
+        for matrix in matrices:
+            y = (matrix @ y.reshape(100, 100)).ravel()
+        return y, (c[1] + 1) % 1000
     loop = lambda x: lax.while_loop(lambda c: c[1] >= 0, step, (x, 0))
     out = loop(x)
     if kind == "nested":
@@ -115,8 +119,9 @@ print(called > 0, "the end" in seen)
     [
         ("nested", 5_000_000),
         ("late", 200_000),  # which the compiler divides among threads
+        ("products", 10_000),  # also these, of small matrices
         pytest.param("late", 5_000_000, marks=pytest.mark.slow),
-        pytest.param("nested", 5_000, marks=pytest.mark.slow),
+        pytest.param("nested", 20_000, marks=pytest.mark.slow),
         pytest.param("nested", 200_000, marks=pytest.mark.slow),
         pytest.param("calls", 5_000_000, marks=pytest.mark.slow),
     ],

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.array import MOST_HOST_AXES
+
 Axes = tuple[int, ...]
 
 
@@ -212,7 +214,7 @@ def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
         if fill_value is None:
             indices = _clip(indices, plan.limits)
         return x[_block(indices.tolist(), plan)].reshape(plan.shape)[()]
-    if plan.take_axis is not None:
+    if plan.take_axis is not None and x.ndim + indices.ndim - 2 <= MOST_HOST_AXES:  # NumPy's function crashes otherwise
         rows = x.take(indices[..., plan.indexed.index(plan.take_axis)], axis=plan.take_axis, mode="clip")
         out = rows.transpose(plan.take_order).reshape(plan.shape)
     else:

@@ -15,8 +15,14 @@ from pullback.backends.host.indexing import along_axis
 from pullback.backends.host.parallel import by_rows
 from pullback.backends.host.reductions import is_narrow
 
+_MOST_AXES = 32
+"""The most axes of an array whose elements NumPy puts in order by positions."""
+
 
 def sort(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+    if operands[0].ndim > _MOST_AXES:
+        outs = sort(*[_rows(x, dimension) for x in operands], dimension=1, is_stable=is_stable, num_keys=num_keys)
+        return [_from_rows(x, operands[0].shape, dimension) for x in outs]
     if len(operands) == 1 and not _is_complex_with_nan(operands[0]):
         return [_sort_one(operands[0], dimension, is_stable)]
     keys = [key for x in operands[:num_keys] for key in _sort_keys(x)]
@@ -25,6 +31,16 @@ def sort(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list
     else:
         order = np.lexsort(keys[::-1], dimension)
     return [along_axis(x, order, dimension) for x in operands]
+
+
+def _rows(x: Any, axis: int) -> Any:
+    """Return an array as a matrix, of a row for each vector along an axis."""
+    return np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+
+
+def _from_rows(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return the array of a shape whose vectors along an axis are the rows of a matrix, of any length."""
+    return np.moveaxis(rows.reshape(*shape[:axis], *shape[axis + 1 :], rows.shape[1]), -1, axis)
 
 
 def stable_order(x: Any, axis: int) -> Any:
@@ -214,8 +230,11 @@ def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) 
 
     ``unique`` promises that no index occurs twice.
     """
-    shape = np.broadcast_shapes(x.shape, indices.shape)
+    shape = tuple(n if m == 1 else m for m, n in zip(x.shape, indices.shape, strict=True))
     x = np.broadcast_to(x, shape)
+    if len(shape) > _MOST_AXES:
+        rows, positions = _rows(x, axis), _rows(np.broadcast_to(indices, shape), axis)
+        return _from_rows(add_along_axis(rows, positions, axis=1, size=size, unique=unique), shape, axis)
     out_shape = (*shape[:axis], size, *shape[axis + 1 :])
     dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
     out = np.zeros(out_shape, dtype)

@@ -394,7 +394,7 @@ def quad(
 
 
 def _is_number(value: Any) -> bool:
-    known = not isinstance(value, (Tracer, str, bytes)) and np.ndim(value) == 0
+    known = not isinstance(value, (Tracer, str, bytes, list, tuple)) and np.ndim(value) == 0
     return known and np.asarray(value).dtype.kind in "biuf"
 
 
