@@ -255,8 +255,8 @@ def take(
         where = axis_index(axis, len(x.shape), "take")
     if not x.shape[where] and positions.aval.size:
         raise IndexingError(f"take: axis {where} of an array of shape {x.shape} has no elements to take")
-    fits = len(x.shape) + len(positions.shape) <= MOST_HOST_AXES  # NumPy's function crashes otherwise
-    if type(x) is ArrayImpl and type(positions) is ArrayImpl and fits and state.trace.quick and mode in (None, "fill"):
+    quick = type(x) is ArrayImpl and state.trace.quick and mode in (None, "fill")
+    if quick and type(positions) is ArrayImpl and x.ndim + positions.ndim <= MOST_HOST_AXES:  # or NumPy would crash
         try:
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
