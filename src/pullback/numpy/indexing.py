@@ -249,14 +249,12 @@ def take(
     if out is not None:
         raise ArgumentError("take: out must be None, for arrays are immutable")
     x, positions = operand("take", a), positions_operand("take", indices)
-    if axis is None:
-        x, where = shapes.reshape(x, (x.aval.size,)), 0
-    else:
-        where = axis_index(axis, len(x.shape), "take")
+    x = shapes.reshape(x, (x.aval.size,)) if axis is None else x
+    where = 0 if axis is None else axis_index(axis, len(x.shape), "take")
     if not x.shape[where] and positions.aval.size:
         raise IndexingError(f"take: axis {where} of an array of shape {x.shape} has no elements to take")
-    quick = type(x) is ArrayImpl and state.trace.quick and mode in (None, "fill")
-    if quick and type(positions) is ArrayImpl and x.ndim + positions.ndim <= MOST_HOST_AXES:  # or NumPy would crash
+    quick = state.trace.quick and mode in (None, "fill") and len(x.shape) + len(positions.shape) <= MOST_HOST_AXES
+    if quick and type(x) is ArrayImpl and type(positions) is ArrayImpl:
         try:
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
