@@ -54,7 +54,8 @@ coverage: .venv/dev.stamp ## the tests, and which lines they reach
 test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
 # The modules in C, which are compiled for each version of Python.
-OF_MODULES_IN_C = tests/backends/host/test_native.py tests/transforms/jit/test_quick.py
+OF_MODULES_IN_C = tests/backends/host/test_native.py tests/transforms/jit/test_quick.py \
+    tests/backends/compiler/test_runners.py
 # What depends on the version of Python most: how functions, classes, threads and exceptions are treated.
 ON_PYTHON = tests/core tests/export tests/extend tests/public tests/testing tests/top_level tests/transforms/functions \
     tests/transforms/jit tests/transforms/test_threads.py tests/numpy/test_interop.py tests/numpy/test_operators.py \
