@@ -175,3 +175,10 @@ def test_a_cell_that_has_to_raise_and_does_not_is_found(tmp_path: Path, monkeypa
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     with pytest.raises(AssertionError, match=r"learn/page\.md:5 has to raise"):
         run(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
+    assert not [link for link in links if not (page.parent / link).exists()]
