@@ -27,7 +27,7 @@ FOLDERS = ("get_started", "learn", "how_to")
 PAGES = [page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).rglob("*.md"))]
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"(:[^\n]*\n)*(---\n.*?^---\n)?", re.MULTILINE | re.DOTALL)
-PICTURE = re.compile(r"^\s*(import|from) matplotlib\b", re.MULTILINE)
+DRAWS = re.compile(r"^\s*(import|from) matplotlib\b", re.MULTILINE)
 
 
 class Cell(NamedTuple):
@@ -78,12 +78,10 @@ def evaluate(cell: Cell, names: dict[str, Any], file: str) -> None:
 
 
 def run(page: Path) -> None:
-    """Run the cells of a page in order, in one namespace. Those that draw need matplotlib, and are left out without."""
+    """Run the cells of a page in order, in one namespace."""
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell in cells(text):
-        if ("picture" in cell.tags or PICTURE.search(cell.program)) and not can_draw():
-            continue
         where = f"{name_of(page)}:{cell.line + 1}"
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             try:
@@ -96,14 +94,10 @@ def run(page: Path) -> None:
                 assert "raises-exception" not in cell.tags, f"the cell at {where} has to raise an error"
 
 
-def can_draw() -> bool:
-    """Whether matplotlib is installed; it then draws without a screen."""
-    try:
-        import matplotlib
-    except ImportError:
-        return False
-    matplotlib.use("Agg")
-    return True
+def prepare_to_draw(text: str) -> None:
+    """Let matplotlib draw without a screen; skip the test of a page that draws if it is not installed."""
+    if DRAWS.search(text):
+        pytest.importorskip("matplotlib").use("Agg")
 
 
 @contextlib.contextmanager
@@ -126,6 +120,7 @@ SLOW = [page for page in PAGES if page not in FAST]
 
 @pytest.mark.parametrize("page", FAST, ids=name_of)
 def test_cells_run(page: Path) -> None:
+    prepare_to_draw(page.read_text(encoding="utf-8"))
     with same_switches():
         run(page)
 
@@ -133,10 +128,11 @@ def test_cells_run(page: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW, ids=name_of)
 def test_cells_of_slow_pages_run(page: Path) -> None:
+    prepare_to_draw(page.read_text(encoding="utf-8"))
     program = "import sys, pathlib; from tests.docs.test_pages import run; run(pathlib.Path(sys.argv[1]))"
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-W", "error", "-c", program, str(page)]
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg"}
     finished = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environment)
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
