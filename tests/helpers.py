@@ -39,6 +39,7 @@ def chosen(usual: T, exhaustive: T) -> T:
 def spread(choices: Sequence[T], index: int, count: int) -> list[T]:
     """Some of the choices, other ones for each index, so that consecutive indices have all of them between them.
 
+    >>> from tests.helpers import spread
     >>> [spread("abc", i, 2) for i in range(3)]
     [['a', 'b'], ['c', 'a'], ['b', 'c']]
     """

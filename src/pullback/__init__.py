@@ -3,9 +3,9 @@
 ``grad``, ``jvp``, ``vjp``, ``linearize``, ``vmap`` and ``make_jaxpr`` take a Python function of arrays and return
 another. Functions run on NumPy; ``pullback.numpy`` has the operations.
 
->>> import pullback.numpy as pnp
+>>> import pullback.numpy as jnp
 >>> from pullback import grad
->>> print(f"{grad(lambda x: pnp.sin(x) * x)(2.0):.4f}")
+>>> print(f"{grad(lambda x: jnp.sin(x) * x)(2.0):.4f}")
 0.0770
 
 Numbers have 32 bits: ``config.update("enable_x64", True)``, or ``PULLBACK_ENABLE_X64=1`` in the environment, makes 64

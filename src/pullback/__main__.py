@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       The exit status, from :func:`pullback.commands.main` or :func:`pullback.compat.running.main`.
 
+    >>> from pullback.__main__ import main
     >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]"])
     { lambda ; a:f32[3]. let b:f32[3] = tanh a in (b,) }
     0

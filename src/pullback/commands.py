@@ -120,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
       SystemExit: the options are unknown, or ask for help.
 
+    >>> from pullback.commands import main
     >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]"])
     { lambda ; a:f32[3]. let b:f32[3] = tanh a in (b,) }
     0

@@ -20,7 +20,8 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy:
     """Convert an array of another library; see :func:`pullback.numpy.from_dlpack`.
 
     >>> import numpy as np
-    >>> print(from_dlpack(np.arange(2)))
+    >>> from pullback import dlpack
+    >>> print(dlpack.from_dlpack(np.arange(2)))
     [0 1]
     """
     return _from_dlpack(external_array, device=device, copy=copy)
@@ -35,7 +36,8 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     Raises:
       DtypeError: there is no such dtype (a TypeError).
 
-    >>> is_supported_dtype("float32"), is_supported_dtype("float8_e4m3fn")
+    >>> from pullback import dlpack
+    >>> dlpack.is_supported_dtype("float32"), dlpack.is_supported_dtype("float8_e4m3fn")
     (True, False)
     """
     try:

@@ -108,6 +108,7 @@ class Drawing:
           ArgumentError: the name ends otherwise (a ValueError).
           RendererError: the library ``graphviz``, or for pictures a renderer, is missing (a RuntimeError).
 
+        >>> from pullback import visualize
         >>> visualize(lambda x: x + 1.0)(2.0).save("program.txt")
         Traceback (most recent call last):
         pullback.core.errors.ArgumentError: a drawing is saved as .dot, .gv, .pdf, .png or .svg, got 'program.txt'
@@ -165,9 +166,9 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     Raises:
       ArgumentError: ``fun`` cannot be called (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import ShapeDtypeStruct
-    >>> visualize(lambda x: pnp.sum(pnp.tanh(x)))(ShapeDtypeStruct((3,), "float32"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, visualize
+    >>> visualize(lambda x: jnp.sum(jnp.tanh(x)))(ShapeDtypeStruct((3,), "float32"))
     <drawing of <lambda>: 2 operations>
     """
     require_function("visualize", "fun", fun)
@@ -189,6 +190,7 @@ def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
       args: its positional arguments, each a tree.
       kwargs: its keyword arguments.
 
+    >>> from pullback.drawing import input_names
     >>> input_names(lambda w, *xs: 0, ({"a": 1.0}, 2.0, 3.0), {"k": 4.0})
     ["w['a']", 'xs[0]', 'xs[1]', 'k']
     """
@@ -209,6 +211,7 @@ def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 def result_names(out: Any) -> list[str]:
     """Return a name for each leaf of a result.
 
+    >>> from pullback.drawing import result_names
     >>> result_names((1.0, {"a": 2.0}))
     ['result[0]', "result[1]['a']"]
     """

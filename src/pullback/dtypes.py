@@ -43,7 +43,8 @@ face(globals(), {"ml_dtypes": "bfloat16"})
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the dtype ``a`` is of the kind ``b``; see :func:`pullback.numpy.issubdtype`.
 
-    >>> issubdtype("bfloat16", "bfloat16")
+    >>> from pullback import dtypes
+    >>> dtypes.issubdtype("bfloat16", "bfloat16")
     True
     """
     return dtypes.issubdtype(a, b)
@@ -59,7 +60,8 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     Raises:
       DtypeError: there is no such dtype, or it is not one of numbers (a TypeError).
 
-    >>> canonicalize_dtype(float), canonicalize_dtype("int8")
+    >>> from pullback import dtypes
+    >>> dtypes.canonicalize_dtype(float), dtypes.canonicalize_dtype("int8")
     (dtype('float32'), dtype('int8'))
     """
     canonical = dtypes.canonicalize_dtype(dtype)

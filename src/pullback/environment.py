@@ -22,6 +22,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     Args:
       return_string: whether to return the text instead.
 
+    >>> from pullback import print_environment_info
     >>> print(print_environment_info(return_string=True).splitlines()[0].split(":")[0])
     pullback
     """
@@ -51,8 +52,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     Args:
       platform: the platform whose arrays to return, such as ``"cpu"``; by default all.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.ones(3)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import live_arrays
+    >>> x = jnp.ones(3)
     >>> any(y is x for y in live_arrays())
     True
     """

@@ -29,6 +29,7 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[ArrayLike], PyTree]]:
       OperandError: a leaf is not an array of numbers.
       TypePromotionError: the leaves have no common dtype.
 
+    >>> from pullback.flatten_util import ravel_pytree
     >>> flat, unravel = ravel_pytree({"a": 1.0, "b": (2.0, 3.0)})
     >>> flat.shape, float(unravel(2 * flat)["b"][1])
     ((3,), 6.0)

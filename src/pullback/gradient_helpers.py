@@ -63,9 +63,10 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
     Returns:
       The result of ``fun``, with ``otherwise`` where the condition is false.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> print(grad(lambda x: safe_where(x > 0, pnp.sqrt, x))(0.0))
+    >>> from pullback.gradient_helpers import safe_where
+    >>> print(grad(lambda x: safe_where(x > 0, jnp.sqrt, x))(0.0))
     0.0
     """
     require_function("safe_where", "fun", fun)
@@ -113,6 +114,7 @@ def scale_gradient(x: Any, factor: Any) -> Any:
       factor: a number, or an array that broadcasts to each leaf; a constant for derivatives.
 
     >>> from pullback import grad
+    >>> from pullback.gradient_helpers import scale_gradient
     >>> print(grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0))
     3.0
     """
@@ -130,6 +132,7 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
     Source: Y. Ganin and V. Lempitsky, Unsupervised domain adaptation by backpropagation, ICML 2015.
 
     >>> from pullback import grad
+    >>> from pullback.gradient_helpers import reverse_gradient
     >>> print(grad(lambda x: reverse_gradient(x) ** 2)(3.0))
     -6.0
     """
@@ -176,6 +179,7 @@ def clip_gradient(x: Any, low: Any, high: Any) -> Any:
       tangent passes unchanged.
 
     >>> from pullback import grad
+    >>> from pullback.gradient_helpers import clip_gradient
     >>> print(grad(lambda x: 10.0 * clip_gradient(x, -1.0, 1.0))(3.0))
     1.0
     """
@@ -211,9 +215,10 @@ def clip_gradient_norm(x: Any, largest: Any) -> Any:
 
     Source: R. Pascanu, T. Mikolov and Y. Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> print(grad(lambda x: pnp.dot(clip_gradient_norm(x, 1.0), pnp.array([3.0, 4.0])))(pnp.zeros(2)))
+    >>> from pullback.gradient_helpers import clip_gradient_norm
+    >>> print(grad(lambda x: jnp.dot(clip_gradient_norm(x, 1.0), jnp.array([3.0, 4.0])))(jnp.zeros(2)))
     [0.6 0.8]
     """
     return _clipped_by_norm(x, largest)
@@ -249,11 +254,12 @@ def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
     Source: Y. Bengio, N. Léonard and A. Courville, Estimating or propagating gradients through stochastic neurons for
     conditional computation, arXiv:1308.3432, 2013.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import value_and_grad
+    >>> from pullback.gradient_helpers import straight_through
     >>> @straight_through
     ... def rounded(x):
-    ...     return pnp.round(x)
+    ...     return jnp.round(x)
     >>> value, gradient = value_and_grad(lambda x: rounded(x) ** 2)(2.7)
     >>> print(value, gradient)
     9.0 6.0
@@ -326,6 +332,7 @@ def implicit_function(
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 15.
 
     >>> from pullback import grad
+    >>> from pullback.gradient_helpers import implicit_function
     >>> def newton(a):
     ...     z = a
     ...     for _ in range(20):

@@ -26,7 +26,8 @@ face(globals())
 class ResizeMethod(enum.Enum):
     """Methods of interpolation between the elements of an image.
 
-    >>> ResizeMethod.from_string("bicubic")
+    >>> from pullback import image
+    >>> image.ResizeMethod.from_string("bicubic")
     <ResizeMethod.CUBIC: 4>
     """
 
@@ -91,8 +92,9 @@ def resize(
     Sources: Keys 1981, "Cubic convolution interpolation for digital image processing"; Turkowski 1990, "Filters for
     common resampling tasks".
 
-    >>> import pullback.numpy as pnp
-    >>> print(resize(pnp.array([0.0, 1.0]), (4,), "linear"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import image
+    >>> print(image.resize(jnp.array([0.0, 1.0]), (4,), "linear"))
     [0.   0.25 0.75 1.  ]
     """
     antialias = flag("resize", "antialias", antialias)
@@ -144,8 +146,10 @@ def scale_and_translate(
         a ValueError).
       ArgumentError: an unknown method, or ``"nearest"`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(scale_and_translate(pnp.array([1.0, 2.0, 3.0]), (3,), (0,), pnp.ones(1), pnp.array([1.0]), "linear"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import image
+    >>> x, scale, translation = jnp.array([1.0, 2.0, 3.0]), jnp.ones(1), jnp.array([1.0])
+    >>> print(image.scale_and_translate(x, (3,), (0,), scale, translation, "linear"))
     [0. 1. 2.]
     """
     antialias = flag("scale_and_translate", "antialias", antialias)

@@ -63,8 +63,9 @@ def segment_sum(
       ArgumentError: a negative number of segments, or buckets of no rows (a TypeError and a ValueError).
       StaticArgumentError: there is no ``num_segments``, and ``segment_ids`` are traced (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(segment_sum(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 7]), num_segments=3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ops
+    >>> print(ops.segment_sum(jnp.array([1, 2, 3, 4]), jnp.array([0, 2, 0, 7]), num_segments=3))
     [4 0 2]
     """
     unique_indices = flag("segment_sum", "unique_indices", unique_indices)
@@ -90,8 +91,9 @@ def segment_prod(
         :func:`segment_sum`, which also describes the results and errors.
       bucket_size: checked, without effect.
 
-    >>> import pullback.numpy as pnp
-    >>> print(segment_prod(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 2])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ops
+    >>> print(ops.segment_prod(jnp.array([1, 2, 3, 4]), jnp.array([0, 2, 0, 2])))
     [3 1 8]
     """
     unique_indices = flag("segment_prod", "unique_indices", unique_indices)
@@ -117,8 +119,9 @@ def segment_max(
         :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
       bucket_size: checked, without effect.
 
-    >>> import pullback.numpy as pnp
-    >>> print(segment_max(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ops
+    >>> print(ops.segment_max(jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([0, 2, 0, 2])))
     [  3. -inf   4.]
     """
     unique_indices = flag("segment_max", "unique_indices", unique_indices)
@@ -144,8 +147,9 @@ def segment_min(
         :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
       bucket_size: checked, without effect.
 
-    >>> import pullback.numpy as pnp
-    >>> print(segment_min(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ops
+    >>> print(ops.segment_min(jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([0, 2, 0, 2])))
     [ 1. inf  2.]
     """
     unique_indices = flag("segment_min", "unique_indices", unique_indices)

@@ -1,8 +1,8 @@
 """Meshes of devices, and shardings of arrays over them.
 
->>> import pullback
+>>> from pullback import make_mesh
 >>> from pullback.sharding import NamedSharding, PartitionSpec
->>> mesh = pullback.make_mesh((1, 1), ("data", "model"))
+>>> mesh = make_mesh((1, 1), ("data", "model"))
 >>> NamedSharding(mesh, PartitionSpec("data", None)).shard_shape((8, 4))
 (8, 4)
 """

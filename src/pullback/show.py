@@ -51,6 +51,7 @@ def parse_arguments(text: str) -> list[Any]:
     Raises:
       ArgumentError: the text cannot be parsed; the message quotes it, with a caret under the error (a ValueError).
 
+    >>> from pullback.show import parse_arguments
     >>> parse_arguments('{"w": f32[3,4], "b": f32[]}, 2')[0]["w"], parse_arguments("i32[], (2, 0.5)")[1]
     (ShapeDtypeStruct(shape=(3, 4), dtype=float32), (2, 0.5))
     """
@@ -267,6 +268,7 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
       ArgumentError: one of them is invalid (a ValueError).
       TracingError: a transformation needs the result of the function, which cannot be traced.
 
+    >>> from pullback.show import subject
     >>> subject("pullback.numpy:sum", "f32[3]", transform="grad,jit").title
     'jit(grad(sum))'
     """
@@ -396,6 +398,7 @@ _PLAIN = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "vmap", "jit"
 def transformations() -> tuple[str, ...]:
     """Return the names of the supported transformations.
 
+    >>> from pullback.show import transformations
     >>> "grad" in transformations()
     True
     """

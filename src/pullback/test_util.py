@@ -67,8 +67,9 @@ def check_grads(
       AssertionError: a derivative is wrong; the message says which argument, leaf and component.
       ArgumentError: ``order`` or ``modes`` is invalid (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> check_grads(lambda x: pnp.sin(x) * pnp.exp(x), (1.0,), order=2)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.test_util import check_grads
+    >>> check_grads(lambda x: jnp.sin(x) * jnp.exp(x), (1.0,), order=2)
     """
     selected = tuple(modes) if isinstance(modes, (list, tuple)) else (modes,)
     if not selected or not all(is_listed(mode, ("fwd", "rev")) for mode in selected):
@@ -99,8 +100,9 @@ def check_jvp(
     Raises:
       AssertionError: the value or the tangent is wrong.
 
-    >>> import pullback.numpy as pnp
-    >>> check_jvp(pnp.sin, lambda xs, ts: (pnp.sin(xs[0]), ts[0] * pnp.cos(xs[0])), (1.0,))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.test_util import check_jvp
+    >>> check_jvp(jnp.sin, lambda xs, ts: (jnp.sin(xs[0]), ts[0] * jnp.cos(xs[0])), (1.0,))
     """
     _check_mode(f, f_jvp, args, True, (atol, rtol, eps), str(err_msg) or f"jvp of {describe_function(f)}")
 
@@ -127,8 +129,9 @@ def check_vjp(
     Raises:
       AssertionError: the value or a cotangent is wrong.
 
-    >>> import pullback.numpy as pnp
-    >>> check_vjp(pnp.sin, lambda x: (pnp.sin(x), lambda ct: (ct * pnp.cos(x),)), (1.0,))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.test_util import check_vjp
+    >>> check_vjp(jnp.sin, lambda x: (jnp.sin(x), lambda ct: (ct * jnp.cos(x),)), (1.0,))
     """
     _check_mode(f, f_vjp, args, False, (atol, rtol, eps), str(err_msg) or f"vjp of {describe_function(f)}")
 

@@ -41,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
 
     ``run(["-c", "import jax; print(jax.numpy.arange(3))"])`` prints ``[0 1 2]`` and returns 0.
 
+    >>> from pullback.compat.running import run
     >>> run(["--help"])  # doctest: +ELLIPSIS
     usage: python -m pullback run ...
     0

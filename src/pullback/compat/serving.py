@@ -66,6 +66,7 @@ def uninstall() -> None:
 
     Names that a program has imported stay unchanged. Without a previous :func:`install` it has no effect.
 
+    >>> from pullback.compat.serving import uninstall
     >>> uninstall()
     """
     for finder in _installed():
@@ -86,6 +87,7 @@ def missing_names() -> dict[str, str]:
 
     After ``hasattr(jax, "no_such_name")`` it has ``"jax.no_such_name"``.
 
+    >>> from pullback.compat.serving import missing_names
     >>> sorted(missing_names())
     []
     """

@@ -41,8 +41,9 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
 
     Source: R. E. Ladner and M. J. Fischer, Parallel prefix computation, Journal of the ACM 27 (1980).
 
-    >>> import pullback.numpy as pnp
-    >>> print(associative_scan(pnp.maximum, pnp.array([1.0, 3.0, 2.0, 5.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.associative_scan(jnp.maximum, jnp.array([1.0, 3.0, 2.0, 5.0])))
     [1. 3. 3. 5.]
     """
     reverse = flag("lax.associative_scan", "reverse", reverse)

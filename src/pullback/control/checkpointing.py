@@ -68,6 +68,7 @@ def steps_to_next_snapshot(length: int, free: int) -> int:
 def best_steps(length: int, slots: int) -> list[int]:
     """The steps before which the first pass over ``length`` steps saves the state, if ``slots`` states can be saved.
 
+    >>> from pullback.control.checkpointing import best_steps
     >>> best_steps(10, 3)
     [0, 4, 7]
     """

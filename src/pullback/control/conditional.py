@@ -114,8 +114,9 @@ def cond(
 
     The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is accepted, too.
 
-    >>> import pullback.numpy as pnp
-    >>> print(cond(2.0 > 1.0, pnp.sin, pnp.cos, 0.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.cond(2.0 > 1.0, jnp.sin, jnp.cos, 0.0))
     0.0
     """
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
@@ -155,8 +156,9 @@ def switch(
       ControlFlowError: there are no branches; ``index`` is no integer scalar; or the functions return different trees,
         shapes or dtypes (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(switch(1, [pnp.sin, pnp.cos, pnp.tan], 0.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.switch(1, [jnp.sin, jnp.cos, jnp.tan], 0.0))
     1.0
     """
     if not isinstance(branches, Sequence) or not branches:

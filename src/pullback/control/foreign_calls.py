@@ -185,13 +185,13 @@ def ffi_call(
       CompilationError: no function of this name is registered (a JaxRuntimeError).
 
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
-    >>> from pullback import ShapeDtypeStruct
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, ffi
     >>> from pullback.backends.compiler.client import register_lapack
     >>> register_lapack()
-    >>> a = pnp.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> a = jnp.array([[4.0, 2.0], [2.0, 5.0]])
     >>> types = ShapeDtypeStruct((2, 2), "float32"), ShapeDtypeStruct((), "int32")
-    >>> out, info = ffi_call("lapack_spotrf_ffi", types)(a, uplo=np.uint8(ord("U")))
+    >>> out, info = ffi.ffi_call("lapack_spotrf_ffi", types)(a, uplo=np.uint8(ord("U")))
     >>> print(out[1], info)
     [1. 2.] 0
     """
@@ -311,7 +311,8 @@ def include_dir() -> str:
     """The directory of the C++ headers for foreign functions: ``xla/ffi/api/ffi.h`` and others.
 
     >>> import os
-    >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))
+    >>> from pullback import ffi
+    >>> os.path.exists(os.path.join(ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
     True
     """
     return foreign.include_directory()

@@ -81,7 +81,8 @@ def fori_loop(
       ControlFlowError: ``body_fun`` returns another carry than it takes; or the bounds are no integer scalars, or of
         different dtypes (a TypeError and ValueError).
 
-    >>> print(fori_loop(1, 5, lambda i, product: i * product, 1))
+    >>> from pullback import lax
+    >>> print(lax.fori_loop(1, 5, lambda i, product: i * product, 1))
     24
     """
     require_function("fori_loop", "body_fun", body_fun)

@@ -90,7 +90,8 @@ def while_loop(
       ControlFlowError: ``body_fun`` returns another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
         ValueError).
 
-    >>> print(while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
+    >>> from pullback import lax
+    >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
     192
     """
     require_function("while_loop", "cond_fun", cond_fun)

@@ -88,8 +88,9 @@ def scan(
       ControlFlowError: ``f`` returns another carry than it takes, or no pair; or the lengths disagree (a TypeError and
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> total, sums = scan(lambda carry, x: (carry + x, carry + x), 0.0, pnp.arange(1.0, 5.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> total, sums = lax.scan(lambda carry, x: (carry + x, carry + x), 0.0, jnp.arange(1.0, 5.0))
     >>> print(total, sums)
     10.0 [ 1.  3.  6. 10.]
     """
@@ -330,8 +331,10 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     Raises:
       ControlFlowError: the lengths disagree, or there are no arrays (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(map(lambda x: x**2, pnp.arange(5.0)), map(lambda x: x**2, pnp.arange(5.0), batch_size=2))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> x = jnp.arange(5.0)
+    >>> print(lax.map(lambda x: x**2, x), lax.map(lambda x: x**2, x, batch_size=2))
     [ 0.  1.  4.  9. 16.] [ 0.  1.  4.  9. 16.]
     """
     require_function("map", "f", f)
@@ -378,8 +381,10 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     Returns:
       A ``custom_vmap`` function. It is differentiated in both modes.
 
-    >>> import pullback.numpy as pnp
-    >>> print(vmap(sequential_vmap(lambda x, y: x * y), (0, None))(pnp.arange(3.0), 2.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import vmap
+    >>> from pullback.custom_batching import sequential_vmap
+    >>> print(vmap(sequential_vmap(lambda x, y: x * y), (0, None))(jnp.arange(3.0), 2.0))
     [0. 2. 4.]
     """
     function = custom_vmap(f)

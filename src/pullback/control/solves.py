@@ -93,11 +93,10 @@ def custom_linear_solve(
       ControlFlowError: the solution is not of the tree, shapes and dtypes of ``b`` (a TypeError and ValueError).
       NotLinearError: ``matvec`` is not linear, or reverse mode lacks ``transpose_solve`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import grad
+    >>> from pullback import grad, lax
     >>> def f(a, b):
     ...     solve = lambda matvec, b: b / matvec(1.0)
-    ...     return custom_linear_solve(lambda x: a * x, b, solve, symmetric=True)
+    ...     return lax.custom_linear_solve(lambda x: a * x, b, solve, symmetric=True)
     >>> print(f(2.0, 3.0), *grad(f, (0, 1))(2.0, 3.0))
     1.5 -0.75 0.5
     """
@@ -330,13 +329,13 @@ def custom_root(
 
     Source: the implicit function theorem; A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 15.
 
-    >>> from pullback import grad
+    >>> from pullback import grad, lax
     >>> def square_root(a):
     ...     def newton(f, x):
     ...         for _ in range(10):
     ...             x = x - f(x) / (2 * x)
     ...         return x
-    ...     return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    ...     return lax.custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
     >>> print(square_root(4.0), grad(square_root)(4.0), grad(grad(square_root))(4.0))
     2.0 0.25 -0.03125
     """

@@ -47,8 +47,9 @@ class Array:
     Arrays are made by the functions of ``pullback.numpy``. Operators, NumPy's methods and indexing are
     attached by ``pullback.numpy``, which defines what they mean.
 
-    >>> import pullback.numpy as pnp
-    >>> isinstance(pnp.ones(3), Array)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import Array
+    >>> isinstance(jnp.ones(3), Array)
     True
     """
 

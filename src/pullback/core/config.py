@@ -149,6 +149,7 @@ class Config(threading.local):
           AttributeError: no such switch.
           ArgumentError: the switch does not take this value (a ValueError).
 
+        >>> from pullback import config
         >>> config.update("enable_x64", False)
         """
         if name.removeprefix("jax_") == "transfer_guard":
@@ -356,9 +357,10 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which 64-bit types are kept (or, with False, narrowed to 32 bits).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import enable_x64
     >>> with enable_x64():
-    ...     pnp.ones(2).dtype
+    ...     jnp.ones(2).dtype
     dtype('float64')
     """
     return _switched("enable_x64", "new_val", new_val)
@@ -375,9 +377,10 @@ def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
     Raises:
       ArgumentError: another value (a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import explicit_x64_dtypes
     >>> with explicit_x64_dtypes("allow"):
-    ...     print(pnp.zeros(2, "float64").dtype, pnp.zeros(2).dtype, (pnp.zeros(2, "float64") + pnp.ones(2)).dtype)
+    ...     print(jnp.zeros(2, "float64").dtype, jnp.zeros(2).dtype, (jnp.zeros(2, "float64") + jnp.ones(2)).dtype)
     float64 float32 float64
     """
     return override("explicit_x64_dtypes", new_val)
@@ -396,9 +399,10 @@ def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
     Args:
       new_val: ``"allow"``, ``"warn"`` or ``"raise"``.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import numpy_rank_promotion
     >>> with numpy_rank_promotion("raise"):
-    ...     pnp.ones(2) + pnp.ones((3, 2))
+    ...     jnp.ones(2) + jnp.ones((3, 2))
     Traceback (most recent call last):
         ...
     pullback.core.errors.ShapeError: add: operands of shapes (2,) and (3, 2) have different numbers of axes, ...
@@ -413,9 +417,10 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
       new_val: ``"standard"``; or ``"strict"``: only Python's numbers and other weakly typed values are converted, to
         the dtype of the array, and only if this dtype has such numbers: an integer array refuses a float.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import numpy_dtype_promotion
     >>> with numpy_dtype_promotion("strict"):
-    ...     pnp.ones(2) + 1
+    ...     jnp.ones(2) + 1
     Array([2., 2.], dtype=float32)
     """
     return override("numpy_dtype_promotion", new_val)
@@ -429,8 +434,7 @@ def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """A context in which functions under ``jit`` run as ordinary Python, operation by operation.
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import jit
+    >>> from pullback import disable_jit, jit
     >>> with disable_jit():
     ...     print(jit(lambda x: x + 1 if x > 0 else x)(1.0))
     2.0
@@ -441,9 +445,9 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 def default_device(new_val: object) -> AbstractContextManager[None]:
     """A context in which programs run on ``new_val``, a device or a platform's name, if no operand is on a device.
 
-    >>> import pullback
-    >>> with default_device(pullback.devices()[0]):
-    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    >>> from pullback import default_device, devices, jit
+    >>> with default_device(devices()[0]):
+    ...     print(jit(lambda x: x + 1)(1.0))
     2.0
     """
     return override("default_device", new_val)
@@ -471,9 +475,10 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
     ``"raise"``.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import check_indices
     >>> with check_indices():
-    ...     pnp.arange(4)[7]
+    ...     jnp.arange(4)[7]
     Traceback (most recent call last):
         ...
     pullback.core.errors.OutOfBoundsError: index 7 is out of bounds for axis 0 with size 4, in x[7] ...
@@ -492,13 +497,13 @@ def masked_zeros(new_val: bool = True) -> Any:
     Without it, zero times an infinite or undefined derivative is NaN, also of a branch that was not taken.
     ``docs/masked_zeros.md`` says what changes, and what it costs.
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> f = lambda x: pnp.where(x > 0, pnp.log(x), 0.0)
-    >>> print(pullback.grad(f)(0.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import grad, masked_zeros
+    >>> f = lambda x: jnp.where(x > 0, jnp.log(x), 0.0)
+    >>> print(grad(f)(0.0))
     nan
     >>> with masked_zeros():
-    ...     print(pullback.grad(f)(0.0))
+    ...     print(grad(f)(0.0))
     0.0
     """
     return _switched("masked_zeros", "new_val", new_val)
@@ -510,10 +515,10 @@ def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
     and types of arguments; errors are raised as a ``RuleCheckError``.
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> f = pullback.custom_jvp(pnp.sin)
-    >>> f.defjvps(lambda t, ans, x: pnp.cos(x) * t)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import check_custom_rules, custom_jvp
+    >>> f = custom_jvp(jnp.sin)
+    >>> f.defjvps(lambda t, ans, x: jnp.cos(x) * t)
     >>> with check_custom_rules():
     ...     print(f(0.0))
     0.0
@@ -526,9 +531,9 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 
     Operations that users declare have the shapes and dtypes of their results checked, too.
 
-    >>> import pullback
+    >>> from pullback import enable_checks, jit
     >>> with enable_checks():
-    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    ...     print(jit(lambda x: x + 1)(1.0))
     2.0
     """
     return _switched("enable_checks", "new_val", new_val)
@@ -540,10 +545,10 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
 
-    >>> import pullback
+    >>> from pullback import check_tracer_leaks, grad
     >>> kept = []
     >>> with check_tracer_leaks():
-    ...     pullback.grad(lambda x: (kept.append(x), x)[1])(1.0)
+    ...     grad(lambda x: (kept.append(x), x)[1])(1.0)
     Traceback (most recent call last):
         ...
     pullback.core.errors.UnexpectedTracerError: Leaked tracer: ...
@@ -561,10 +566,10 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
 
     See :mod:`pullback.experimental.key_reuse` for what counts as a use.
 
-    >>> import pullback
+    >>> from pullback import debug_key_reuse, random
     >>> with debug_key_reuse():
-    ...     key = pullback.random.key(0)
-    ...     a, b = pullback.random.normal(key), pullback.random.uniform(key)
+    ...     key = random.key(0)
+    ...     a, b = random.normal(key), random.uniform(key)
     Traceback (most recent call last):
         ...
     pullback.core.errors.KeyReuseError: random.uniform takes a key that was used before, by random.normal, at
@@ -584,10 +589,10 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
     Raises:
       ArgumentError: another name (a ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import default_matmul_precision, jit
     >>> with default_matmul_precision("float32"):
-    ...     text = pullback.jit(pnp.dot).lower(pnp.ones(2), pnp.ones(2)).as_text()
+    ...     text = jit(jnp.dot).lower(jnp.ones(2), jnp.ones(2)).as_text()
     >>> "precision HIGHEST" in text
     True
     """
@@ -597,9 +602,9 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
 
-    >>> import pullback
+    >>> from pullback import dtypes, enable_custom_prng, random
     >>> with enable_custom_prng():
-    ...     pullback.dtypes.issubdtype(pullback.random.PRNGKey(0).dtype, pullback.dtypes.prng_key)
+    ...     dtypes.issubdtype(random.PRNGKey(0).dtype, dtypes.prng_key)
     True
     """
     return _switched("enable_custom_prng", "new_val", new_val)
@@ -611,9 +616,9 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     Args:
       new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
 
-    >>> import pullback
+    >>> from pullback import default_prng_impl, random
     >>> with default_prng_impl("rbg"):
-    ...     print(pullback.random.PRNGKey(3))
+    ...     print(random.PRNGKey(3))
     [0 3 0 3]
 
     Raises:
@@ -637,9 +642,9 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
       ArgumentError: another level (a ValueError).
       TransferGuardError: within the block, for a transfer that is refused (a RuntimeError).
 
-    >>> import pullback
+    >>> from pullback import jit, transfer_guard
     >>> with transfer_guard("disallow"):
-    ...     pullback.jit(lambda x: x + 1)(1.0)
+    ...     jit(lambda x: x + 1)(1.0)
     Traceback (most recent call last):
         ...
     pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[] is refused, ...
@@ -670,9 +675,9 @@ def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: compile everything before.
 
-    >>> import pullback
+    >>> from pullback import jit, no_tracing
     >>> with no_tracing():
-    ...     pullback.jit(lambda x: x + 1)(1.0)
+    ...     jit(lambda x: x + 1)(1.0)
     Traceback (most recent call last):
         ...
     pullback.core.errors.TracingForbiddenError: jit of <lambda> at ... would be traced ...
@@ -698,9 +703,9 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
     Raises:
       ArgumentError: another value (a ValueError).
 
-    >>> import pullback
+    >>> from pullback import jit, tiered
     >>> with tiered("on"):
-    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    ...     print(jit(lambda x: x + 1)(1.0))
     2.0
     """
     return override("tiered", new_val)
@@ -709,6 +714,7 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
 def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
 
+    >>> from pullback import compile_progress, config
     >>> with compile_progress(False):
     ...     config.compile_progress
     False

@@ -36,8 +36,8 @@ class SymbolicScope:
     Raises:
       ArgumentError: something that is no such constraint, or that never holds (a TypeError and ValueError).
 
-    >>> from pullback.export import symbolic_shape
-    >>> (b,) = symbolic_shape("b", scope=SymbolicScope(["b >= 4"]))
+    >>> from pullback import export
+    >>> (b,) = export.symbolic_shape("b", scope=export.SymbolicScope(["b >= 4"]))
     >>> b - 1 >= 3, b >= 3
     (True, True)
     """

@@ -175,6 +175,8 @@ def interned(dtype: DType) -> DType:
 def is_key(dtype: DType) -> bool:
     """Whether a dtype is one of random keys.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_key, key_dtype
     >>> is_key(key_dtype), is_key(np.dtype("uint32"))
     (True, False)
     """
@@ -196,6 +198,8 @@ def key_words(dtype: DType) -> int:
 def is_inexact(dtype: DType) -> bool:
     """Whether a dtype is floating-point or complex.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_inexact
     >>> is_inexact(np.dtype("float32")), is_inexact(np.dtype("int32"))
     (True, False)
     """
@@ -206,6 +210,8 @@ def is_inexact(dtype: DType) -> bool:
 def is_float(dtype: DType) -> bool:
     """Whether a dtype is real floating-point.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_float
     >>> is_float(np.dtype("float32")), is_float(np.dtype("complex64"))
     (True, False)
     """
@@ -216,6 +222,8 @@ def is_float(dtype: DType) -> bool:
 def is_complex(dtype: DType) -> bool:
     """Whether a dtype is complex.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_complex
     >>> is_complex(np.dtype("float32")), is_complex(np.dtype("complex64"))
     (False, True)
     """
@@ -226,6 +234,8 @@ def is_complex(dtype: DType) -> bool:
 def is_integer(dtype: DType) -> bool:
     """Whether a dtype is an integer, signed or unsigned; booleans are not.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_integer
     >>> is_integer(np.dtype("uint8")), is_integer(np.dtype("bool"))
     (True, False)
     """
@@ -236,6 +246,8 @@ def is_integer(dtype: DType) -> bool:
 def is_unsigned(dtype: DType) -> bool:
     """Whether a dtype is an integer without a sign.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_unsigned
     >>> is_unsigned(np.dtype("uint8")), is_unsigned(np.dtype("int8"))
     (True, False)
     """
@@ -246,6 +258,8 @@ def is_unsigned(dtype: DType) -> bool:
 def is_bool(dtype: DType) -> bool:
     """Whether a dtype is boolean.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import is_bool
     >>> is_bool(np.dtype("bool")), is_bool(np.dtype("uint8"))
     (True, False)
     """
@@ -256,6 +270,9 @@ def is_bool(dtype: DType) -> bool:
 def tangent_dtype(dtype: DType) -> DType:
     """The dtype of the tangents of values of ``dtype``: itself if it is inexact, else ``float0``.
 
+    >>> import numpy as np
+    >>> from pullback import float0
+    >>> from pullback.core.dtypes import tangent_dtype
     >>> tangent_dtype(np.dtype("float32")), tangent_dtype(np.dtype("int32")) == float0
     (dtype('float32'), True)
     """
@@ -266,6 +283,8 @@ def tangent_dtype(dtype: DType) -> DType:
 def short_name(dtype: DType) -> str:
     """The name of a dtype in printed programs.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import key_dtype, short_name
     >>> short_name(np.dtype("float32")), short_name(np.dtype("bool")), short_name(key_dtype)
     ('f32', 'bool', 'key<fry>')
     """
@@ -281,6 +300,8 @@ def short_name(dtype: DType) -> str:
 def dtype_name(dtype: DType) -> str:
     """The name of a dtype for users to read.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import dtype_name, key_dtype
     >>> dtype_name(np.dtype("float32")), dtype_name(key_dtype)
     ('float32', 'key<fry>')
     """
@@ -353,6 +374,7 @@ def canonicalize_dtype(dtype: Any) -> DType:
     Raises:
       DtypeError: there is no such dtype, or it is not one of numbers.
 
+    >>> from pullback.core.dtypes import canonicalize_dtype
     >>> canonicalize_dtype(float), canonicalize_dtype("int8")
     (dtype('float32'), dtype('int8'))
     """
@@ -437,6 +459,7 @@ def kept_dtype(value: Any) -> DType:
 def default_float() -> DType:
     """The dtype of a Python float.
 
+    >>> from pullback.core.dtypes import default_float
     >>> default_float()
     dtype('float32')
     """
@@ -446,6 +469,7 @@ def default_float() -> DType:
 def default_int() -> DType:
     """The dtype of a Python integer.
 
+    >>> from pullback.core.dtypes import default_int
     >>> default_int()
     dtype('int32')
     """
@@ -465,6 +489,7 @@ def scalar_dtype(kind: type) -> DType:
     Args:
       kind: ``bool``, ``int``, ``float`` or ``complex``.
 
+    >>> from pullback.core.dtypes import scalar_dtype
     >>> scalar_dtype(complex)
     dtype('complex64')
     """
@@ -484,6 +509,8 @@ def dtype_and_weak(value: Any) -> tuple[DType, bool]:
     Raises:
       OperandError: the value is no array of numbers.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import dtype_and_weak
     >>> dtype_and_weak(2.0), dtype_and_weak(np.ones(3))
     ((dtype('float32'), True), (dtype('float32'), False))
     """
@@ -513,6 +540,8 @@ def dtype_of(value: Any) -> DType:
     Raises:
       OperandError: the value is no array of numbers.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import dtype_of
     >>> dtype_of(np.ones(3, "int8"))
     dtype('int8')
     """
@@ -629,8 +658,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     Raises:
       TypePromotionError: the two have no common dtype.
 
-    >>> promote_types("int8", "uint8"), promote_types("bfloat16", "float16"), promote_types("float16", float)
-    (dtype('int16'), dtype('float32'), dtype('float16'))
+    >>> import pullback.numpy as jnp
+    >>> jnp.promote_types("int8", "uint8"), jnp.promote_types("bfloat16", "float16")
+    (dtype('int16'), dtype('float32'))
+    >>> jnp.promote_types("float16", float)
+    dtype('float16')
     """
     return _promote(
         (_as_operand(a), _as_operand(b)),
@@ -654,7 +686,9 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
       TypePromotionError: they have no common dtype.
       ValueError: no arguments.
 
-    >>> result_type(np.ones(3, "int8"), 2), result_type("int8", 2.0, return_weak_type_flag=True)
+    >>> import numpy as np
+    >>> import pullback.numpy as jnp
+    >>> jnp.result_type(np.ones(3, "int8"), 2), jnp.result_type("int8", 2.0, return_weak_type_flag=True)
     (dtype('int8'), (dtype('float32'), True))
     """
     return_weak_type_flag = flag("result_type", "return_weak_type_flag", return_weak_type_flag)
@@ -673,6 +707,7 @@ def common_dtype(*args: Any) -> DType:
     Args:
       args: values and dtypes, as of :func:`result_type`.
 
+    >>> from pullback.core.dtypes import common_dtype
     >>> common_dtype("float16", "float32")
     dtype('float32')
     """
@@ -695,6 +730,8 @@ def accumulator(preferred: DType, *operands: DType) -> DType:
 
     Floats of 8 bits count as bfloat16, and integers of 4 bits as int8: they have no common dtype with others.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import accumulator
     >>> accumulator(np.dtype("float32"), np.dtype("float16")), accumulator(np.dtype("int32"), np.dtype("int8"))
     (dtype('float32'), dtype('int32'))
     """
@@ -712,6 +749,8 @@ def to_inexact(dtype: DType) -> DType:
     Raises:
       DtypeError: the dtype is not one of numbers.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import to_inexact
     >>> to_inexact(np.dtype("int32")), to_inexact(np.dtype("float16"))
     (dtype('float32'), dtype('float16'))
     """
@@ -726,6 +765,8 @@ def to_inexact(dtype: DType) -> DType:
 def to_complex(dtype: DType) -> DType:
     """The complex dtype that holds values of ``dtype``.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import to_complex
     >>> to_complex(np.dtype("float32")), to_complex(np.dtype("float16"))
     (dtype('complex64'), dtype('complex64'))
     """
@@ -738,6 +779,8 @@ def to_complex(dtype: DType) -> DType:
 def to_real(dtype: DType) -> DType:
     """The dtype of the real part of values of ``dtype``.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import to_real
     >>> to_real(np.dtype("complex64")), to_real(np.dtype("float16"))
     (dtype('float32'), dtype('float16'))
     """
@@ -761,6 +804,8 @@ def _integer_for(a: DType, b: DType, x64: bool) -> DType | None:
 def integer_for(a: DType, b: DType) -> DType | None:
     """The narrowest integer dtype that holds all values of two integer dtypes, or None: int32 and uint32 have none.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import integer_for
     >>> integer_for(np.dtype("int8"), np.dtype("uint8")), integer_for(np.dtype("int32"), np.dtype("uint32"))
     (dtype('int16'), None)
     """
@@ -771,6 +816,8 @@ def integer_for(a: DType, b: DType) -> DType | None:
 def limits(dtype: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer dtype.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import limits
     >>> limits(np.dtype("int8"))
     (-128, 127)
     """
@@ -781,6 +828,8 @@ def limits(dtype: DType) -> tuple[int, int]:
 def holds(dtype: DType, number: int) -> bool:
     """Whether an integer dtype has a number among its values.
 
+    >>> import numpy as np
+    >>> from pullback.core.dtypes import holds
     >>> holds(np.dtype("uint8"), 255), holds(np.dtype("uint8"), -1)
     (True, False)
     """
@@ -815,7 +864,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     Raises:
       DtypeError: there is no such dtype.
 
-    >>> issubdtype("bfloat16", np.floating), issubdtype(key_dtype, prng_key)
+    >>> import numpy as np
+    >>> import pullback.numpy as jnp
+    >>> from pullback import dtypes, random
+    >>> jnp.issubdtype("bfloat16", np.floating), jnp.issubdtype(random.key(0).dtype, dtypes.prng_key)
     (True, True)
     """
     sub, sup = _scalar_type(arg1), _scalar_type(arg2)
@@ -847,7 +899,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     Raises:
       ValueError: there is no such kind.
 
-    >>> isdtype("float32", ("integral", "real floating")), isdtype("float32", "float64")
+    >>> import pullback.numpy as jnp
+    >>> jnp.isdtype("float32", ("integral", "real floating")), jnp.isdtype("float32", "float64")
     (True, False)
     """
     if isinstance(kind, tuple):
@@ -877,7 +930,8 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     Raises:
       DtypeError: there is no such dtype, or it is not inexact.
 
-    >>> finfo("float32").eps, finfo("bfloat16").bits
+    >>> import pullback.numpy as jnp
+    >>> jnp.finfo("float32").eps, jnp.finfo("bfloat16").bits
     (np.float32(1.1920929e-07), 16)
     """
     parsed = _parse(dtype)
@@ -896,7 +950,8 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
     Raises:
       DtypeError: there is no such dtype, or it is not an integer.
 
-    >>> iinfo("int8").max, iinfo("int4").max
+    >>> import pullback.numpy as jnp
+    >>> jnp.iinfo("int8").max, jnp.iinfo("int4").max
     (127, 7)
     """
     parsed = _parse(int_type)
@@ -910,7 +965,8 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
 def itemsize_bits(dtype: np.dtype[Any]) -> int:
     """The number of bits of an element.
 
-    >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits(bool)
+    >>> from pullback import dtypes
+    >>> dtypes.itemsize_bits("float32"), dtypes.itemsize_bits("int4"), dtypes.itemsize_bits(bool)
     (32, 4, 8)
     """
     if dtype.name in _EXTENDED:
@@ -924,7 +980,9 @@ def scalar_type_of(x: DTypeLike) -> type:
     Raises:
       OperandError: the value is no array of numbers.
 
-    >>> scalar_type_of(np.ones(3, "uint8"))
+    >>> import numpy as np
+    >>> from pullback import dtypes
+    >>> dtypes.scalar_type_of(np.ones(3, "uint8"))
     <class 'int'>
     """
     kind = _kind(dtype_of(x)).replace("u", "i")

@@ -113,6 +113,7 @@ def face(
       others: modules whose public names this module offers too.
       otherwise: takes any other name, and returns its value or raises AttributeError.
 
+    >>> from pullback.core.faces import face
     >>> module = {"__name__": "pullback.some", "__package__": "pullback", "f": len, "_g": len}
     >>> face(module, {"math": "sin cosine=cos"}, made={"one": lambda: 1})
     >>> module["__all__"]

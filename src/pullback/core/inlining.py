@@ -23,10 +23,9 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     Return the new program. Operations within the inserted equations are replaced too. In the example, ``jit`` is
     replaced.
 
-    >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> from pullback.transforms.jit.jit import jit
-    >>> flattened(make_jaxpr(jit(sin))(1.0), runs_once)
+    >>> from pullback import jit, lax, make_jaxpr
+    >>> from pullback.core.inlining import flattened, runs_once
+    >>> flattened(make_jaxpr(jit(lax.sin))(1.0), runs_once)
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     jaxpr = closed.jaxpr

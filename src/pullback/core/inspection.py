@@ -58,9 +58,10 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     Args:
       convention: is ignored; JAX has it.
 
-    >>> import pullback
+    >>> from pullback import jit
+    >>> from pullback.extend.core import get_opaque_trace_state
     >>> before = get_opaque_trace_state()
-    >>> before == get_opaque_trace_state(), pullback.jit(lambda x: x * (before == get_opaque_trace_state()))(1)
+    >>> before == get_opaque_trace_state(), jit(lambda x: x * (before == get_opaque_trace_state()))(1)
     (True, Array(0, dtype=int32, weak_type=True))
     """
     return OpaqueTraceState(_bottom(state.trace))
@@ -77,6 +78,7 @@ def _bottom(trace: Trace) -> Trace:
 def trace_state_clean() -> bool:
     """Whether no transformation is active.
 
+    >>> from pullback.core.inspection import trace_state_clean
     >>> trace_state_clean()
     True
     """
@@ -86,6 +88,7 @@ def trace_state_clean() -> bool:
 def find_top_trace(values: Any = ()) -> Trace:
     """Return the current trace; ``values`` is ignored.
 
+    >>> from pullback.extend.core import find_top_trace
     >>> find_top_trace(()).transformation
     'evaluation'
     """
@@ -98,6 +101,7 @@ def take_current_trace() -> Iterator[Trace]:
 
     A user's interpreter uses the yielded trace as its parent.
 
+    >>> from pullback.extend.core import take_current_trace
     >>> with take_current_trace() as trace:
     ...     print(trace.transformation)
     evaluation
@@ -121,6 +125,7 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
       ArgumentError: ``trace`` is no interpreter (a TypeError).
 
     >>> from pullback import core, lax
+    >>> from pullback.extend.core import set_current_trace
     >>> class Counting(core.Trace):
     ...     def process_primitive(self, primitive, tracers, params):
     ...         print(primitive)
@@ -159,6 +164,8 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
       ArgumentError: the axis of ``aval`` is not of this size (a ValueError).
 
     >>> import numpy as np
+    >>> from pullback.extend import ShapedArray
+    >>> from pullback.extend.core import mapped_aval
     >>> mapped_aval(3, 1, ShapedArray((2, 3), np.dtype("float32")))
     ShapedArray(f32[2])
     """
@@ -181,6 +188,8 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
       explicit_mesh_axis: is ignored; JAX has it.
 
     >>> import numpy as np
+    >>> from pullback.extend import ShapedArray
+    >>> from pullback.extend.core import unmapped_aval
     >>> unmapped_aval(3, 1, ShapedArray((2,), np.dtype("float32")))
     ShapedArray(f32[2,3])
     """
@@ -193,6 +202,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
 def valid_jaxtype(x: Any) -> bool:
     """Whether a value is an array or a number of a supported dtype.
 
+    >>> from pullback.extend.core import valid_jaxtype
     >>> valid_jaxtype(1.0), valid_jaxtype("text")
     (True, False)
     """
@@ -218,6 +228,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
       ConcretizationTypeError: the value is traced (a TypeError).
       LostDerivativeError: the value is being differentiated, and the result of ``force`` would have no derivative.
 
+    >>> from pullback.extend.core import concrete_or_error
     >>> concrete_or_error(int, 3.0, "a size")
     3
     """
@@ -254,6 +265,7 @@ def new_jaxpr_eqn(
       ctx: is ignored; JAX has it.
 
     >>> from pullback import make_jaxpr
+    >>> from pullback.extend.core import new_jaxpr_eqn
     >>> (eqn,) = make_jaxpr(lambda x: x + x)(1.0).eqns
     >>> new_jaxpr_eqn(eqn.invars, eqn.outvars, eqn.primitive, eqn.params)
     add a a
@@ -277,6 +289,7 @@ def named_axes() -> list[Any]:
     """Return the names of the mapped axes in scope, as a list.
 
     >>> import pullback
+    >>> from pullback.core.inspection import named_axes
     >>> found = []
     >>> x = pullback.vmap(lambda x: found.append(named_axes()) or x, axis_name="i")(pullback.numpy.ones(2))
     >>> found

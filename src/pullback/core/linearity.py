@@ -51,10 +51,11 @@ def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params:
       count: the number of all operands.
       params: the parameters of the operation.
 
-    >>> from pullback.primitives.elementwise import add_p, mul_p
-    >>> [linear_part(p, [0], 2, {}) for p in (add_p, mul_p)]
+    >>> from pullback import lax
+    >>> from pullback.core.linearity import linear_part
+    >>> [linear_part(p, [0], 2, {}) for p in (lax.add_p, lax.mul_p)]
     [LinearPart(joint=range(0, 2), params={}), LinearPart(joint=[0], params={})]
-    >>> print(linear_part(mul_p, [0, 1], 2, {}))
+    >>> print(linear_part(lax.mul_p, [0, 1], 2, {}))
     None
     """
     if primitive.transpose_rule is None or any(map(holds_programs, params.values())):

@@ -30,6 +30,7 @@ def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
       name: the name of the lock in ``namespace``.
       reentrant: whether the thread that holds the lock may acquire it again, as a signal handler would.
 
+    >>> from pullback.core.locks import lock
     >>> _guard = lock(globals(), "_guard")
     >>> with _guard:
     ...     pass

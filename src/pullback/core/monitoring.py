@@ -37,10 +37,11 @@ def record_event(event: str, **kwargs: str | int) -> None:
       event: the name of the event, such as ``"/my_library/start"``.
       kwargs: further information, which listeners take by keyword.
 
-    >>> register_event_listener(lambda event, **more: print(event, more))
-    >>> record_event("/example", step=3)
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_listener(lambda event, **more: print(event, more))
+    >>> monitoring.record_event("/example", step=3)
     /example {'step': 3}
-    >>> clear_event_listeners()
+    >>> monitoring.clear_event_listeners()
     """
     for listener in list(_events):
         listener(event, **kwargs)
@@ -115,13 +116,14 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
     Raises:
       ArgumentError: ``callback`` is no function (a TypeError).
 
-    >>> import pullback
+    >>> from pullback import jit, monitoring
     >>> seen = []
-    >>> register_event_duration_secs_listener(lambda event, seconds, **more: seen.append(event.split("/")[-1]))
-    >>> lowered = pullback.jit(lambda x: x + 1).lower(1.0)
+    >>> listener = lambda event, seconds, **more: seen.append(event.split("/")[-1])
+    >>> monitoring.register_event_duration_secs_listener(listener)
+    >>> lowered = jit(lambda x: x + 1).lower(1.0)
     >>> seen
     ['jaxpr_trace_duration', 'jaxpr_to_mlir_module_duration']
-    >>> clear_event_listeners()
+    >>> monitoring.clear_event_listeners()
     """
     _register(_durations, callback)
 

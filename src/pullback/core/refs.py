@@ -48,7 +48,8 @@ class AbstractRef:
       memory_space: JAX's memory space of the array; stored, without effect.
       kind: JAX's note for checkpointing; stored, without effect.
 
-    >>> from pullback.core.array import typeof
+    >>> from pullback import typeof
+    >>> from pullback.ref import AbstractRef
     >>> AbstractRef(typeof(1.0))
     Ref{f32[]}
     """

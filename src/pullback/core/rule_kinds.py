@@ -20,12 +20,13 @@ class RuleKind:
       name: the key of the rules in ``more_rules`` of each primitive.
       otherwise: what happens to an operation without a rule: a phrase for the reference page of rules.
 
-    >>> from pullback.primitives.elementwise import neg_p
+    >>> from pullback import lax
+    >>> from pullback.extend import RuleKind
     >>> interval = RuleKind("interval")
-    >>> @interval(neg_p)
+    >>> @interval(lax.neg_p)
     ... def _(x):
     ...     return -x[1], -x[0]
-    >>> interval.of(neg_p)((1.0, 2.0))
+    >>> interval.of(lax.neg_p)((1.0, 2.0))
     (-2.0, -1.0)
     """
 

@@ -390,6 +390,7 @@ class Primitive(trace.Primitive):
 
     >>> import numpy as np
     >>> from pullback import grad, vmap
+    >>> from pullback.extend import Primitive
     >>> cube_p = Primitive("cube")
     >>> cube = cube_p.host(lambda x: x * x * x)
     >>> rule = cube_p.tangent(lambda ans, primals, tangents: 3 * primals[0] ** 2 * tangents[0])

@@ -26,6 +26,7 @@ class Series:
       last: the highest order that will be used; 0 if that is unknown.
       rows: the known coefficients stacked in one array, cached for sums of products; or None.
 
+    >>> from pullback.core.taylor_rules import Series
     >>> powers_of_two = Series([1], lambda k: 2 * powers_of_two[k - 1])
     >>> powers_of_two[10]
     1024

@@ -29,10 +29,11 @@ class Trait(Generic[T]):
     Raises:
       ArgumentError: there is another trait of this name (a ValueError).
 
-    >>> from pullback.primitives.elementwise import neg_p, sin_p
+    >>> from pullback import lax
+    >>> from pullback.extend import Trait
     >>> odd = Trait("odd", "f(-x) is -f(x)", False)
-    >>> odd.declare(sin_p, True)
-    >>> odd.of(sin_p), odd.of(neg_p)
+    >>> odd.declare(lax.sin_p, True)
+    >>> odd.of(lax.sin_p), odd.of(lax.neg_p)
     (True, False)
     """
 

@@ -85,7 +85,8 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
     Returns:
       The list of the leaves from left to right, and the structure, which is hashable.
 
-    >>> flatten({"b": 1, "a": (2, None)})
+    >>> from pullback import tree
+    >>> tree.flatten({"b": 1, "a": (2, None)})
     ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}))
     """
     if is_leaf is None:
@@ -188,7 +189,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     Raises:
       ValueError: there are too few or too many leaves.
 
-    >>> unflatten(structure({"b": 1, "a": (2, None)}), ["x", "y"])
+    >>> from pullback import tree
+    >>> tree.unflatten(tree.structure({"b": 1, "a": (2, None)}), ["x", "y"])
     {'a': ('x', None), 'b': 'y'}
     """
     try:
@@ -209,7 +211,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
     """Return the leaves of a tree, from left to right; ``is_leaf`` as for :func:`flatten`.
 
-    >>> leaves([1, (2, None), {"a": 3}])
+    >>> from pullback import tree
+    >>> tree.leaves([1, (2, None), {"a": 3}])
     [1, 2, 3]
     """
     return flatten(tree, is_leaf)[0]
@@ -218,7 +221,8 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
 def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
     """Return the structure of a tree; ``is_leaf`` as for :func:`flatten`.
 
-    >>> structure((1, [2])) == structure((3, [4]))
+    >>> from pullback import tree
+    >>> tree.structure((1, [2])) == tree.structure((3, [4]))
     True
     """
     return flatten(tree, is_leaf)[1]
@@ -229,6 +233,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
     None is not a leaf: it is an empty tree.
 
+    >>> from pullback.tree_util import all_leaves
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
     (True, False, False)
     """
@@ -254,7 +259,8 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     Raises:
       ValueError: the structures disagree; the message says where.
 
-    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
+    >>> from pullback import tree
+    >>> tree.map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
     {'a': 11, 'b': (22, 33)}
     """
     if not callable(f):
@@ -286,7 +292,8 @@ def reduce(
     Raises:
       TypeError: there are no leaves and no initializer.
 
-    >>> reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
+    >>> from pullback import tree
+    >>> tree.reduce(lambda a, b: a + b, {"a": 1, "b": (2, 3)})
     6
     """
     start = () if initializer is _MISSING else (initializer,)
@@ -307,7 +314,8 @@ def reduce_associative(
     Raises:
       TypeError: there are no leaves and no identity.
 
-    >>> reduce_associative(lambda a, b: f"({a}{b})", ["a", "b", "c", "d"])
+    >>> from pullback import tree
+    >>> tree.reduce_associative(lambda a, b: f"({a}{b})", ["a", "b", "c", "d"])
     '((ab)(cd))'
     """
     require_function("tree.reduce_associative", "operation", operation)
@@ -330,7 +338,8 @@ def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     Raises:
       TruthValueError: a leaf is an array of several elements, or of none (a ValueError).
 
-    >>> all({"a": True, "b": (1, 0)})
+    >>> from pullback import tree
+    >>> tree.all({"a": True, "b": (1, 0)})
     False
     """
     try:
@@ -355,7 +364,8 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
     Raises:
       ValueError: the tree does not have these structures.
 
-    >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    >>> from pullback import tree
+    >>> tree.transpose(tree.structure([0, 0]), tree.structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
     """
     _require_treedef("tree.transpose: outer_treedef", outer_treedef)
@@ -393,6 +403,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     Raises:
       ValueError: ``prefix_tree`` is no prefix; the message says where the trees first disagree, and how.
 
+    >>> from pullback.core.tree import broadcast_prefix
     >>> broadcast_prefix({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     [0, 0, 1]
     """
@@ -418,7 +429,8 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
     Raises:
       ValueError: ``prefix_tree`` is no prefix; the message says where the trees first disagree, and how.
 
-    >>> broadcast({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
+    >>> from pullback import tree
+    >>> tree.broadcast({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     {'a': (0, 0), 'b': 1}
     """
     return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
@@ -509,7 +521,8 @@ def flatten_with_path(
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
       is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
-    >>> flatten_with_path({"a": (1, 2)})[0]
+    >>> from pullback import tree
+    >>> tree.flatten_with_path({"a": (1, 2)})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1), ((DictKey(key='a'), SequenceKey(idx=1)), 2)]
     """
     is_leaf_takes_path = flag("flatten_with_path", "is_leaf_takes_path", is_leaf_takes_path)
@@ -545,7 +558,8 @@ def leaves_with_path(
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
       is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
-    >>> leaves_with_path([5])
+    >>> from pullback import tree
+    >>> tree.leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
     """
     is_leaf_takes_path = flag("leaves_with_path", "is_leaf_takes_path", is_leaf_takes_path)
@@ -571,7 +585,9 @@ def map_with_path(
     Raises:
       ValueError: the structures disagree; the message says where.
 
-    >>> map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": (1, 2)})
+    >>> from pullback import tree
+    >>> from pullback.tree_util import keystr
+    >>> tree.map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": (1, 2)})
     {'a': ("['a'][0]=1", "['a'][1]=2")}
     """
     require_function("map_with_path", "f", f)
@@ -587,7 +603,9 @@ def map_with_path(
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure has a single node: a leaf or an empty container.
 
-    >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
+    >>> from pullback import tree
+    >>> from pullback.tree_util import treedef_is_leaf
+    >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))
     (True, False)
     """
     _require_treedef("treedef_is_leaf", treedef)
@@ -603,7 +621,9 @@ def _require_treedef(what: str, treedef: Any) -> None:
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """Return the structures of the children of a tree's root; ``treedef`` is the structure of the tree.
 
-    >>> len(treedef_children(structure((1, [2, 3]))))
+    >>> from pullback import tree
+    >>> from pullback.tree_util import treedef_children
+    >>> len(treedef_children(tree.structure((1, [2, 3]))))
     2
     """
     _require_treedef("treedef_children", treedef)
@@ -613,7 +633,9 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a tuple of trees with these structures.
 
-    >>> treedef_tuple([structure(1), structure([2])]) == structure((1, [2]))
+    >>> from pullback import tree
+    >>> from pullback.tree_util import treedef_tuple
+    >>> treedef_tuple([tree.structure(1), tree.structure([2])]) == tree.structure((1, [2]))
     True
     """
     found = list(treedefs) if hasattr(treedefs, "__iter__") else [treedefs]
@@ -632,13 +654,14 @@ def static(**options: Any) -> Any:
       options: keywords of :func:`dataclasses.field`.
 
     >>> import dataclasses
+    >>> from pullback import tree
     >>> from pullback.tree_util import register_dataclass
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:
     ...     weight: float
-    ...     activation: str = static(default="tanh")
-    >>> leaves(Layer(2.0))
+    ...     activation: str = tree.static(default="tanh")
+    >>> tree.leaves(Layer(2.0))
     [2.0]
     """
     import dataclasses
@@ -680,8 +703,10 @@ class Partial(functools.partial[Any]):
 
     If the function is itself a ``functools.partial``, the arguments bound in it belong to the structure too.
 
+    >>> from pullback import tree
+    >>> from pullback.tree_util import Partial
     >>> add = Partial(lambda x, y: x + y, 1)
-    >>> leaves(add), tree_map(lambda x: 10 * x, add)(2)
+    >>> tree.leaves(add), tree.map(lambda x: 10 * x, add)(2)
     ([1], 12)
     """
 

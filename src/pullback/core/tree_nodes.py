@@ -53,6 +53,7 @@ class _Key:
 class SequenceKey(_Key):
     """The key of an element of a sequence: its index.
 
+    >>> from pullback.tree_util import SequenceKey
     >>> str(SequenceKey(0))
     '[0]'
     """
@@ -69,6 +70,7 @@ class SequenceKey(_Key):
 class DictKey(_Key):
     """The key of a value of a dictionary.
 
+    >>> from pullback.tree_util import DictKey
     >>> str(DictKey("a"))
     "['a']"
     """
@@ -85,6 +87,7 @@ class DictKey(_Key):
 class GetAttrKey(_Key):
     """The key of an attribute of an object: its name.
 
+    >>> from pullback.tree_util import GetAttrKey
     >>> str(GetAttrKey("x"))
     '.x'
     """
@@ -101,6 +104,7 @@ class GetAttrKey(_Key):
 class FlattenedIndexKey(_Key):
     """The key of a child of a node whose class was registered without keys: its index among the children.
 
+    >>> from pullback.tree_util import FlattenedIndexKey
     >>> str(FlattenedIndexKey(0))
     '[<flat index 0>]'
     """
@@ -126,6 +130,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
       simple: whether to leave out brackets, quotes and dots.
       separator: the text to put between the keys.
 
+    >>> from pullback.tree_util import DictKey, GetAttrKey, SequenceKey, keystr
     >>> path = (DictKey("a"), SequenceKey(0), GetAttrKey("x"))
     >>> keystr(path), keystr(path, simple=True, separator="/")
     ("['a'][0].x", 'a/0/x')
@@ -163,6 +168,8 @@ leaf_types: set[type] = {bool, int, float, complex, np.ndarray, *np.sctypeDict.v
 def register_leaf_type(*classes: type) -> None:
     """Declare that instances of ``classes`` are always leaves, which makes flattening them faster.
 
+    >>> import numpy as np
+    >>> from pullback.core.tree_nodes import register_leaf_type
     >>> register_leaf_type(np.float32)
     """
     leaf_types.update(classes)
@@ -273,7 +280,8 @@ def register_pytree_node(
     Raises:
       ValueError: the class is registered already.
 
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import register_pytree_node
     >>> class Interval:
     ...     def __init__(self, low, high):
     ...         self.low, self.high = low, high
@@ -308,7 +316,8 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import register_pytree_node_class
     >>> @register_pytree_node_class
     ... class Pair:
     ...     def __init__(self, a, b):
@@ -320,7 +329,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children):
     ...         return cls(*children)
-    >>> tree.tree_map(lambda x: 10 * x, Pair(1, 2)).b
+    >>> tree.map(lambda x: 10 * x, Pair(1, 2)).b
     20
     """
     methods = _a_class("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
@@ -345,7 +354,8 @@ def register_pytree_with_keys(
     Raises:
       ValueError: the class is registered already.
 
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import GetAttrKey, keystr, register_pytree_with_keys
     >>> class Box:
     ...     def __init__(self, inside):
     ...         self.inside = inside
@@ -380,7 +390,8 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import DictKey, register_pytree_with_keys_class
     >>> @register_pytree_with_keys_class
     ... class Named:
     ...     def __init__(self, value):
@@ -413,7 +424,8 @@ def register_static(cls: _Class) -> _Class:
     Raises:
       ValueError: the class is registered already.
 
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import register_static
     >>> @register_static
     ... class Mode(str):
     ...     pass
@@ -449,13 +461,14 @@ def register_dataclass(
       ValueError: the fields are not those of the dataclass, or the class is registered already.
 
     >>> import dataclasses
-    >>> from pullback.core import tree
+    >>> from pullback import tree
+    >>> from pullback.tree_util import register_dataclass
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:
     ...     weight: float
     ...     name: str = dataclasses.field(metadata={"static": True})
-    >>> tree.tree_map(lambda w: 2 * w, Layer(3.0, "first"))
+    >>> tree.map(lambda w: 2 * w, Layer(3.0, "first"))
     Layer(weight=6.0, name='first')
     """
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
@@ -536,6 +549,7 @@ def _dataclass_fields(
 def is_leaf(tree: Any) -> bool:
     """Whether an object is a leaf of a tree. None is not a leaf: it is an empty tree.
 
+    >>> from pullback.core.tree_nodes import is_leaf
     >>> is_leaf(1), is_leaf([]), is_leaf(None)
     (True, False, False)
     """
@@ -548,6 +562,7 @@ def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
     Raises:
       ValueError: ``tree`` is a leaf.
 
+    >>> from pullback.tree_util import flatten_one_level
     >>> flatten_one_level({"b": (1, 2), "a": 3})
     ([3, (1, 2)], ['a', 'b'])
     """
@@ -565,6 +580,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, 
     Raises:
       ValueError: ``tree`` is a leaf.
 
+    >>> from pullback.tree_util import flatten_one_level_with_keys
     >>> flatten_one_level_with_keys([3])
     ([(SequenceKey(idx=0), 3)], None)
     """
@@ -580,6 +596,7 @@ def is_registered(cls: type) -> bool:
 def is_tree_node(typ: type) -> bool:
     """Whether the instances of a class are nodes of trees, not leaves.
 
+    >>> from pullback.tree_util import is_tree_node
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
     """

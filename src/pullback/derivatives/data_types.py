@@ -54,17 +54,18 @@ def register_data_type(
     Raises:
       ArgumentError: ``cls`` is no class, or is declared already (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad, tree_util
+    >>> from pullback.derivatives import in_coordinates, register_data_type
     >>> class Angle:
     ...     def __init__(self, cos, sin):
     ...         self.cos, self.sin = cos, sin
     >>> tree_util.register_pytree_node(Angle, lambda a: ((a.cos, a.sin), None), lambda _, parts: Angle(*parts))
     >>> def move(a, t):
-    ...     return Angle(a.cos * pnp.cos(t) - a.sin * pnp.sin(t), a.sin * pnp.cos(t) + a.cos * pnp.sin(t))
+    ...     return Angle(a.cos * jnp.cos(t) - a.sin * jnp.sin(t), a.sin * jnp.cos(t) + a.cos * jnp.sin(t))
     >>> def difference(a, b):
-    ...     return pnp.arctan2(a.cos * b.sin - a.sin * b.cos, a.cos * b.cos + a.sin * b.sin)
-    >>> register_data_type(Angle, zero=lambda a: pnp.zeros(()), move=move, difference=difference)
+    ...     return jnp.arctan2(a.cos * b.sin - a.sin * b.cos, a.cos * b.cos + a.sin * b.sin)
+    >>> register_data_type(Angle, zero=lambda a: jnp.zeros(()), move=move, difference=difference)
     >>> function, zeros = in_coordinates(lambda a: a.cos, Angle(0.6, 0.8))
     >>> print(grad(function)(*zeros))
     -0.8
@@ -88,8 +89,9 @@ def zero_tangent(x: Any) -> Any:
     Args:
       x: a tree of arrays and of values of declared types.
 
-    >>> import pullback.numpy as pnp
-    >>> print(zero_tangent({"a": pnp.ones(2), "n": 3}))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import zero_tangent
+    >>> print(zero_tangent({"a": jnp.ones(2), "n": 3}))
     {'a': Array([0., 0.], dtype=float32), 'n': array((b'',), dtype=[('float0', 'V')])}
     """
     return tree.tree_map(_zero_of, x, is_leaf=_is_declared)
@@ -130,6 +132,7 @@ def move(x: Any, tangent: Any) -> Any:
     Raises:
       TangentMismatchError: the structure of ``tangent`` does not match (a TypeError and ValueError).
 
+    >>> from pullback.derivatives import move
     >>> print(move({"a": 1.0, "n": 3}, {"a": 0.5, "n": None}))
     {'a': Array(1.5, dtype=float32, weak_type=True), 'n': 3}
     """
@@ -154,6 +157,7 @@ def difference(x: Any, y: Any) -> Any:
     Raises:
       TangentMismatchError: ``y`` is of another structure (a TypeError and ValueError).
 
+    >>> from pullback.derivatives import difference
     >>> print(difference(1.0, 1.5))
     0.5
     """
@@ -180,6 +184,7 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
       ``move`` and ``difference`` are defined.
 
     >>> from pullback import jacfwd
+    >>> from pullback.derivatives import in_coordinates
     >>> function, zeros = in_coordinates(lambda x: x**2, 3.0)
     >>> print(jacfwd(function)(*zeros))
     6.0
@@ -203,6 +208,7 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
       each leaf.
 
     >>> from pullback import custom_jvp, grad
+    >>> from pullback.derivatives import local_rule
     >>> square = custom_jvp(lambda x: x**2)
     >>> _ = square.defjvp(local_rule(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0])))
     >>> print(grad(square)(3.0))
@@ -232,6 +238,7 @@ def check_data_type(x: Any, atol: float = 1e-5) -> None:
       RuleCheckError: moving along the zero tangent changes the value; or ``difference(x, move(x, t))`` is not ``t`` to
         first order for a small tangent ``t`` (an AssertionError).
 
+    >>> from pullback.derivatives import check_data_type
     >>> check_data_type({"a": 1.0})
     """
     zero = zero_tangent(x)

@@ -60,9 +60,10 @@ def stochastic_trace(
     19 (1990); R. A. Meyer, C. Musco, C. Musco and D. P. Woodruff, Hutch++: optimal stochastic trace estimation, SOSA
     2021.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(stochastic_trace(pnp.diag(pnp.array([1.0, 2.0])), random.key(0), 10))
+    >>> from pullback.derivatives import stochastic_trace
+    >>> print(stochastic_trace(jnp.diag(jnp.array([1.0, 2.0])), random.key(0), 10))
     Estimate(value=Array(3., dtype=float32), standard_error=Array(0., dtype=float32))
     """
     return _estimate("stochastic_trace", True, a, key, samples, method, chunk_size)
@@ -94,9 +95,10 @@ def stochastic_diag(
     Source: C. Bekas, E. Kokiopoulou and Y. Saad, An estimator for the diagonal of a matrix, Applied Numerical
     Mathematics 57 (2007); R. A. Baston and Y. Nakatsukasa, Stochastic diagonal estimation, arXiv:2201.10684 (2022).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(stochastic_diag(pnp.diag(pnp.array([1.0, 2.0])), random.key(0), 10).value)
+    >>> from pullback.derivatives import stochastic_diag
+    >>> print(stochastic_diag(jnp.diag(jnp.array([1.0, 2.0])), random.key(0), 10).value)
     [1. 2.]
     """
     found = _estimate("stochastic_diag", False, a, key, samples, method, chunk_size)
@@ -118,9 +120,10 @@ def hessian_trace(
 
     Source: see :func:`stochastic_trace`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(hessian_trace(lambda x: pnp.sum(x**2))(pnp.ones(3), random.key(0), 10).value)
+    >>> from pullback.derivatives import hessian_trace
+    >>> print(hessian_trace(lambda x: jnp.sum(x**2))(jnp.ones(3), random.key(0), 10).value)
     6.0
     """
     return _of_hessian("hessian_trace", f, partial(stochastic_trace, method=method, chunk_size=chunk_size))
@@ -141,9 +144,10 @@ def hessian_diag(
 
     Source: see :func:`stochastic_diag`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(hessian_diag(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0]), random.key(0), 10).value)
+    >>> from pullback.derivatives import hessian_diag
+    >>> print(hessian_diag(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]), random.key(0), 10).value)
     [ 6. 12.]
     """
     return _of_hessian("hessian_diag", f, partial(stochastic_diag, method=method, chunk_size=chunk_size))

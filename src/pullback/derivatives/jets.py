@@ -54,8 +54,9 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13.
 
-    >>> import pullback.numpy as pnp
-    >>> out, (first, second) = jet(pnp.sin, (0.0,), ((1.0, 0.0),))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import jet
+    >>> out, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
     >>> print(out, first, second)
     0.0 1.0 -0.0
     >>> out, derivatives = jet(lambda x, y: x * y, (2.0, 3.0), ((1.0, 0.0), (1.0, 0.0)))
@@ -109,10 +110,11 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13.
 
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import taylor
     >>> print(*taylor(lambda x: 1 / (1 - x), 0.0, 4))
     1.0 1.0 1.0 1.0 1.0
-    >>> import pullback.numpy as pnp
-    >>> print(*taylor(lambda x: x[0] * x[1] ** 2, pnp.array([1.0, 2.0]), 3, pnp.array([1.0, 0.0])))
+    >>> print(*taylor(lambda x: x[0] * x[1] ** 2, jnp.array([1.0, 2.0]), 3, jnp.array([1.0, 0.0])))
     4.0 4.0 0.0 0.0
     """
     require_function("taylor", "fun", fun)

@@ -53,15 +53,16 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapters 9 and 10.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad, vmap
     >>> from pullback.ad_checkpoint import saved_residuals
+    >>> from pullback.derivatives import preaccumulate
     >>> def root(a):  # Newton's method for x**3 + x == a
     ...     x = a
     ...     for _ in range(12):
     ...         x = x - (x**3 + x - a) / (3 * x**2 + 1)
     ...     return x
-    >>> points = pnp.array([0.5, 2.0, 10.0])
+    >>> points = jnp.array([0.5, 2.0, 10.0])
     >>> print(vmap(grad(preaccumulate(root)))(points))
     [0.6497... 0.25... 0.0769...]
     >>> [len(saved_residuals(vmap(f), points)) for f in (root, preaccumulate(root))]

@@ -48,8 +48,7 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
     """Run Lanczos' method: compute a tridiagonal matrix whose eigenvalues approximate those of a symmetric matrix.
 
     The largest and the smallest eigenvalues converge first. Each new vector is orthogonalized twice against all others,
-    so that no spurious copies of eigenvalues appear. If the vectors span an invariant subspace, the method continues
-    with a new random vector.
+    so that no spurious copies of eigenvalues appear. If the vectors span an invariant subspace, a random one follows.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
@@ -65,9 +64,10 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
 
     Source: G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., sections 10.1 and 10.3.
 
-    >>> import pullback.numpy as pnp
-    >>> values, vectors, errors = lanczos(pnp.diag(pnp.array([1.0, 2.0, 4.0])), pnp.ones(3), 3).ritz()
-    >>> print(pnp.round(values, 4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import lanczos
+    >>> values, vectors, errors = lanczos(jnp.diag(jnp.array([1.0, 2.0, 4.0])), jnp.ones(3), 3).ritz()
+    >>> print(jnp.round(values, 4))
     [1. 2. 4.]
     """
     product, n, dtype = matrix_product("lanczos", a)
@@ -135,7 +135,7 @@ class Spectrum(NamedTuple):
     def trace(self, function: Any) -> Estimate:
         """Estimate the trace of ``function(A)``, the sum of the function over the eigenvalues of the matrix A.
 
-        For ``pnp.log`` this is the logarithm of the determinant.
+        For ``jnp.log`` this is the logarithm of the determinant.
 
         Args:
           function: takes an array of eigenvalues, and returns an array with the function of each.
@@ -164,9 +164,11 @@ def spectrum(a: Any, key: Any, steps: int, samples: int = 2) -> Spectrum:
     Source: S. Ubaru, J. Chen and Y. Saad, Fast estimation of tr(f(A)) via stochastic Lanczos quadrature, SIAM Journal
     on Matrix Analysis and Applications 38 (2017).
 
-    >>> import pullback.numpy as pnp
-    >>> found = spectrum(pnp.diag(pnp.array([1.0, 1.0, 4.0])), random.key(0), 2)
-    >>> print(pnp.round(found.nodes, 3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.derivatives import spectrum
+    >>> found = spectrum(jnp.diag(jnp.array([1.0, 1.0, 4.0])), random.key(0), 2)
+    >>> print(jnp.round(found.nodes, 3))
     [[1. 4.]
      [1. 4.]]
     """

@@ -64,8 +64,9 @@ def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
     Source: R. Li et al., A computational framework for neural network-based variational Monte Carlo with Forward
     Laplacian, Nature Machine Intelligence 6 (2024).
 
-    >>> import pullback.numpy as pnp
-    >>> print(laplacian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import laplacian
+    >>> print(laplacian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0])))
     18.0
     """
     options = DerivativeOptions.checked("laplacian", argnums)
@@ -91,9 +92,10 @@ def forward_laplacian(
 
     Source: see :func:`laplacian`.
 
-    >>> import pullback.numpy as pnp
-    >>> log_psi = lambda x: -pnp.sum(x**2) / 2  # of the ground state of a harmonic oscillator
-    >>> x = pnp.array([0.5, 1.0])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import forward_laplacian
+    >>> log_psi = lambda x: -jnp.sum(x**2) / 2  # of the ground state of a harmonic oscillator
+    >>> x = jnp.array([0.5, 1.0])
     >>> _, gradient, second = forward_laplacian(log_psi)(x)
     >>> print(-(second + gradient @ gradient) / 2 + x @ x / 2)  # its energy
     1.0

@@ -52,8 +52,9 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
     Source: A. Griewank, J. Utke and A. Walther, Evaluating higher derivative tensors by forward propagation of
     univariate Taylor series, Mathematics of Computation 69 (2000).
 
-    >>> import pullback.numpy as pnp
-    >>> print(derivative_tensor(lambda x: x[0] ** 2 * x[1], pnp.array([2.0, 3.0]), 2))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import derivative_tensor
+    >>> print(derivative_tensor(lambda x: x[0] ** 2 * x[1], jnp.array([2.0, 3.0]), 2))
     [[6. 4.]
      [4. 0.]]
     """

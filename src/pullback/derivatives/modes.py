@@ -52,8 +52,8 @@ def jvp_from_vjp(
 
     Source: J. Townsend, A new trick for calculating Jacobian vector products, 2017, for the transposed backward pass.
 
-    >>> import pullback.numpy as pnp
     >>> from pullback import jvp
+    >>> from pullback.derivatives import jvp_from_vjp
     >>> print(jvp(jvp_from_vjp(lambda x: x**2), (3.0,), (1.0,))[1])
     6.0
     """
@@ -97,8 +97,8 @@ def vjp_from_jvp(
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, section 3.2.
 
-    >>> import pullback.numpy as pnp
     >>> from pullback import grad
+    >>> from pullback.derivatives import vjp_from_jvp
     >>> print(grad(vjp_from_jvp(lambda x: x**2, method="basis"))(3.0))
     6.0
     """

@@ -47,8 +47,9 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
     Source: B. A. Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
 
-    >>> import pullback.numpy as pnp
-    >>> print(hvp(lambda x: pnp.sum(x**3), (pnp.array([1.0, 2.0]),), (pnp.array([1.0, 0.0]),)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import hvp
+    >>> print(hvp(lambda x: jnp.sum(x**3), (jnp.array([1.0, 2.0]),), (jnp.array([1.0, 0.0]),)))
     [6. 0.]
     """
     require_function("hvp", "f", f)
@@ -73,10 +74,11 @@ class CurvatureOperator:
       shape: ``(n, n)``, for points of ``n`` numbers.
       dtype: the dtype of the coordinates, to which the dtypes of the point promote.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import hessian_operator
     >>> from pullback.scipy.sparse.linalg import cg
-    >>> a = hessian_operator(lambda x: pnp.sum(x**4) / 12)(pnp.array([1.0, 2.0]))
-    >>> print(a.shape, a @ pnp.ones(2), cg(a, pnp.ones(2))[0])
+    >>> a = hessian_operator(lambda x: jnp.sum(x**4) / 12)(jnp.array([1.0, 2.0]))
+    >>> print(a.shape, a @ jnp.ones(2), cg(a, jnp.ones(2))[0])
     (2, 2) [1. 4.] [1.   0.25]
     """
 
@@ -235,9 +237,10 @@ def hessian_operator(f: Callable[..., Any], argnums: int = 0) -> Callable[..., C
     Raises:
       NotDifferentiableError: the result of ``f`` is not a real scalar, or the point is not real (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> a = hessian_operator(lambda x: x["a"] * pnp.sum(x["b"] ** 2))({"a": 1.0, "b": pnp.array([2.0, 3.0])})
-    >>> print(a @ pnp.array([1.0, 0.0, 0.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import hessian_operator
+    >>> a = hessian_operator(lambda x: x["a"] * jnp.sum(x["b"] ** 2))({"a": 1.0, "b": jnp.array([2.0, 3.0])})
+    >>> print(a @ jnp.array([1.0, 0.0, 0.0]))
     [0. 4. 6.]
     """
     require_function("hessian_operator", "f", f)
@@ -275,9 +278,10 @@ def gauss_newton(
     Source: N. N. Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural
     Computation 14 (2002).
 
-    >>> import pullback.numpy as pnp
-    >>> a = gauss_newton(pnp.sin, lambda y: pnp.sum(y**2) / 2)(pnp.array([0.0, 3.0]))
-    >>> print((a @ pnp.ones(2))[0])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import gauss_newton
+    >>> a = gauss_newton(jnp.sin, lambda y: jnp.sum(y**2) / 2)(jnp.array([0.0, 3.0]))
+    >>> print((a @ jnp.ones(2))[0])
     1.0
     """
     require_function("gauss_newton", "f", f)
@@ -331,9 +335,10 @@ def fisher(
 
     Source: J. Martens, New insights and perspectives on the natural gradient method, JMLR 21 (2020), section 9.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([[1.0], [2.0]])
-    >>> print(fisher(lambda w: x @ w, "bernoulli")(pnp.zeros(1)) @ pnp.ones(1))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import fisher
+    >>> x = jnp.array([[1.0], [2.0]])
+    >>> print(fisher(lambda w: x @ w, "bernoulli")(jnp.zeros(1)) @ jnp.ones(1))
     [1.25]
     """
     require_function("fisher", "f", f)
@@ -361,9 +366,10 @@ def empirical_fisher(log_likelihood: Callable[..., Any], centred: bool = False) 
 
     Source: S. Sorella, Green function Monte Carlo with stochastic reconfiguration, Physical Review Letters 80 (1998).
 
-    >>> import pullback.numpy as pnp
-    >>> a = empirical_fisher(lambda mean, x: -((x - mean) ** 2) / 2)(0.0, pnp.array([1.0, -3.0]))
-    >>> print(a @ pnp.ones(1))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import empirical_fisher
+    >>> a = empirical_fisher(lambda mean, x: -((x - mean) ** 2) / 2)(0.0, jnp.array([1.0, -3.0]))
+    >>> print(a @ jnp.ones(1))
     [5.]
     """
     require_function("empirical_fisher", "log_likelihood", log_likelihood)

@@ -6,11 +6,12 @@ An :class:`Optimizer` is a triple ``(init_fn, update_fn, params_fn)``:
 * ``update_fn(step, gradients, state)`` returns the next state, given the number of the step;
 * ``params_fn(state)`` returns the parameters.
 
->>> import pullback
->>> opt_init, opt_update, get_params = sgd(0.1)
+>>> from pullback import grad
+>>> from pullback.example_libraries import optimizers
+>>> opt_init, opt_update, get_params = optimizers.sgd(0.1)
 >>> state = opt_init({"w": 1.0})
 >>> for i in range(3):
-...     state = opt_update(i, pullback.grad(lambda p: p["w"] ** 2)(get_params(state)), state)
+...     state = opt_update(i, grad(lambda p: p["w"] ** 2)(get_params(state)), state)
 >>> print(round(float(get_params(state)["w"]), 3))
 0.512
 """
@@ -88,7 +89,8 @@ def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
       A function of the same arguments that returns an :class:`Optimizer`. Its ``update_fn`` raises an ArgumentError
       (a TypeError) if the gradients, or their states, have another tree than the parameters.
 
-    >>> @optimizer
+    >>> from pullback.example_libraries import optimizers
+    >>> @optimizers.optimizer
     ... def plain(step_size):
     ...     return lambda x: x, lambda i, g, x: x - step_size * g, lambda x: x
     >>> opt = plain(0.5)
@@ -167,8 +169,9 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
     Raises:
       ArgumentError: a leaf is of another class (a TypeError).
 
-    >>> state = adam(0.1).init_fn([1.0, 2.0])
-    >>> pack_optimizer_state(unpack_optimizer_state(state)).tree_def == state.tree_def
+    >>> from pullback.example_libraries import optimizers
+    >>> state = optimizers.adam(0.1).init_fn([1.0, 2.0])
+    >>> optimizers.pack_optimizer_state(optimizers.unpack_optimizer_state(state)).tree_def == state.tree_def
     True
     """
     leaves, treedef = tree.flatten(marked_pytree)
@@ -386,7 +389,8 @@ def constant(step_size: ArrayLike) -> Schedule:
     Args:
       step_size: the size.
 
-    >>> constant(0.5)(3)
+    >>> from pullback.example_libraries import optimizers
+    >>> optimizers.constant(0.5)(3)
     0.5
     """
     return lambda i: step_size
@@ -400,7 +404,8 @@ def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -
       decay_steps: a number of steps.
       decay_rate: the factor.
 
-    >>> exponential_decay(1.0, 2, 0.25)(1)
+    >>> from pullback.example_libraries import optimizers
+    >>> optimizers.exponential_decay(1.0, 2, 0.25)(1)
     0.5
     """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
@@ -414,7 +419,8 @@ def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, 
       decay_steps, decay_rate: the numbers of the formula.
       staircase: whether ``i / decay_steps`` is rounded down.
 
-    >>> inverse_time_decay(1.0, 2, 0.5)(4)
+    >>> from pullback.example_libraries import optimizers
+    >>> optimizers.inverse_time_decay(1.0, 2, 0.5)(4)
     0.5
     """
     if staircase:
@@ -431,7 +437,8 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
       final_step_size: the final size.
       power: the degree.
 
-    >>> print(polynomial_decay(1.0, 4, 0.0)(3))
+    >>> from pullback.example_libraries import optimizers
+    >>> print(optimizers.polynomial_decay(1.0, 4, 0.0)(3))
     0.25
     """
 
@@ -452,7 +459,8 @@ def piecewise_constant(boundaries: ArrayLike | Sequence[float], values: ArrayLik
     Raises:
       ArgumentError: there are not n boundaries and n + 1 values (a ValueError).
 
-    >>> print(piecewise_constant([2], [0.1, 0.5])(3))
+    >>> from pullback.example_libraries import optimizers
+    >>> print(optimizers.piecewise_constant([2], [0.1, 0.5])(3))
     0.5
     """
     limits, sizes = pnp.asarray(boundaries), pnp.asarray(values)
@@ -490,7 +498,8 @@ def l2_norm(tree: PyTree) -> Array:
     Args:
       tree: a tree of arrays.
 
-    >>> print(l2_norm({"a": 3.0, "b": 4.0}))
+    >>> from pullback.example_libraries import optimizers
+    >>> print(optimizers.l2_norm({"a": 3.0, "b": 4.0}))
     5.0
     """
     return pnp.sqrt(sum(pnp.vdot(x, x) for x in _leaves(tree)))
@@ -506,8 +515,9 @@ def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
       grad_tree: a tree of arrays.
       max_norm: the largest norm.
 
-    >>> import pullback.numpy as pnp
-    >>> print(clip_grads(pnp.array([3.0, 4.0]), 1.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.example_libraries import optimizers
+    >>> print(optimizers.clip_grads(jnp.array([3.0, 4.0]), 1.0))
     [0.6 0.8]
     """
     norm = l2_norm(grad_tree)

@@ -46,7 +46,8 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
       W_init, b_init: initializers of the matrix and of the vector.
 
     >>> from pullback import random
-    >>> init_fun, apply_fun = Dense(3)
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.Dense(3)
     >>> shape, (W, b) = init_fun(random.key(0), (-1, 2))
     >>> shape, W.shape, b.shape
     ((-1, 3), (2, 3), (3,))
@@ -160,7 +161,8 @@ def Conv(
       out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
 
     >>> from pullback import random
-    >>> shape, params = Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 1))
+    >>> from pullback.example_libraries import stax
+    >>> shape, params = stax.Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 1))
     >>> shape
     (-1, 6, 6, 4)
     """
@@ -231,8 +233,9 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: PyTree) -> Layer:
       fun: takes and returns an array of one shape.
       fun_kwargs: further arguments of ``fun``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(elementwise(pnp.clip, max=1.0)[1]((), pnp.arange(3.0)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.example_libraries import stax
+    >>> print(stax.elementwise(jnp.clip, max=1.0)[1]((), jnp.arange(3.0)))
     [0. 1. 1.]
     """
     return (lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
@@ -298,7 +301,8 @@ def MaxPool(
       spec: the names of the axes, such as ``"NHWC"``; by default the first is the batch, and the last the features.
 
     >>> from pullback import random
-    >>> MaxPool((2, 2), (2, 2))[0](random.key(0), (-1, 8, 8, 3))
+    >>> from pullback.example_libraries import stax
+    >>> stax.MaxPool((2, 2), (2, 2))[0](random.key(0), (-1, 8, 8, 3))
     ((-1, 4, 4, 3), ())
     """
     return _pooling(lax.max, -math.inf, window_shape, strides, padding, spec, mean=False)
@@ -402,11 +406,12 @@ def serial(*layers: Layer) -> Layer:
     Args:
       layers: the layers.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> init_fun, apply_fun = serial(Dense(8), Relu, Dense(2), LogSoftmax)
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2), stax.LogSoftmax)
     >>> shape, params = init_fun(random.key(0), (-1, 3))
-    >>> shape, apply_fun(params, pnp.ones((5, 3))).shape
+    >>> shape, apply_fun(params, jnp.ones((5, 3))).shape
     ((-1, 2), (5, 2))
     """
 

@@ -1,13 +1,13 @@
 """Checks within transformed functions, which return failures as values.
 
->>> import pullback.numpy as pnp
+>>> import pullback.numpy as jnp
 >>> from pullback import jit
 >>> from pullback.experimental import checkify
 >>> def f(x, i):
 ...     checkify.check(i >= 0, "the index must not be negative, got {i}", i=i)
-...     return pnp.sin(x[i])
+...     return jnp.sin(x[i])
 >>> errors = checkify.user_checks | checkify.index_checks | checkify.nan_checks
->>> err, out = jit(checkify.checkify(f, errors=errors))(pnp.ones(3), 5)
+>>> err, out = jit(checkify.checkify(f, errors=errors))(jnp.ones(3), 5)
 >>> print(err.get().splitlines()[0])
 out-of-bounds indexing for array of shape (3,): index 5 is out of bounds for axis 0 with size 3.
 """

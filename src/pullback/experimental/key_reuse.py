@@ -20,9 +20,8 @@ The backward pass of ``checkpoint`` recomputes with the same keys, which counts 
 A user's operation that takes or returns keys has a rule by ``key_reuse``; without one, a key that it returns counts as
 each of the keys that it takes.
 
->>> import pullback
->>> from pullback import random
->>> with pullback.debug_key_reuse():
+>>> from pullback import debug_key_reuse, random
+>>> with debug_key_reuse():
 ...     key = random.key(0)
 ...     first, second = random.split(key)
 ...     x, y = random.normal(first), random.normal(second)

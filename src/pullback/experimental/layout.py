@@ -29,8 +29,9 @@ def with_layout_constraint(x: T, layouts: PyTree) -> T:
     Raises:
       LayoutError: another layout, or one of another rank than its array (a ValueError and NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> with_layout_constraint(pnp.ones((2, 1)), Layout((0, 1))).shape
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental.layout import Layout, with_layout_constraint
+    >>> with_layout_constraint(jnp.ones((2, 1)), Layout((0, 1))).shape
     (2, 1)
     """
     leaves, treedef = tree.flatten(x)

@@ -38,6 +38,7 @@ def create_device_mesh(
     Raises:
       MeshError: the number of devices is not that of the grid's elements (a ValueError).
 
+    >>> from pullback.experimental.mesh_utils import create_device_mesh
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
     """
@@ -72,6 +73,7 @@ def create_hybrid_device_mesh(
     Raises:
       MeshError: the numbers of processes or of their devices do not fit the shapes (a ValueError).
 
+    >>> from pullback.experimental.mesh_utils import create_hybrid_device_mesh
     >>> create_hybrid_device_mesh((1, 1), (1, 1)).shape
     (1, 1)
     """

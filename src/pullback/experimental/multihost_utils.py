@@ -55,7 +55,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
       ProcessMismatchError: the processes have different trees (a RuntimeError and AssertionError).
       ProcessLostError: a process is gone (a RuntimeError).
 
-    >>> process_allgather({"loss": 0.5})
+    >>> from pullback.experimental import multihost_utils
+    >>> multihost_utils.process_allgather({"loss": 0.5})
     {'loss': array([0.5])}
     """
     values, treedef = tree.flatten(in_tree)
@@ -104,7 +105,8 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         AssertionError).
       ProcessLostError: a process is gone (a RuntimeError).
 
-    >>> broadcast_one_to_all({"seed": 3})
+    >>> from pullback.experimental import multihost_utils
+    >>> multihost_utils.broadcast_one_to_all({"seed": 3})
     {'seed': array(3)}
     """
     leaves, treedef = _local_leaves(in_tree)
@@ -131,7 +133,8 @@ def sync_global_devices(name: str) -> None:
       ProcessMismatchError: another process is at another point (a RuntimeError and AssertionError).
       ProcessLostError: a process is gone (a RuntimeError).
 
-    >>> sync_global_devices("after the first epoch")
+    >>> from pullback.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("after the first epoch")
     """
     exchange(f"sync_global_devices({name!r})", b"")
 
@@ -148,7 +151,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         not those of this one, and the first leaf that differs.
       ProcessLostError: a process is gone (a RuntimeError).
 
-    >>> assert_equal({"step": 10}, "the steps")
+    >>> from pullback.experimental import multihost_utils
+    >>> multihost_utils.assert_equal({"step": 10}, "the steps")
     """
     leaves, treedef = _local_leaves(in_tree)
     if devices.here.processes == 1:
@@ -181,9 +185,11 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     Raises:
       ShardingError: a specification does not fit its array (a ValueError).
 
-    >>> import pullback
-    >>> mesh = pullback.make_mesh((1,), ("data",))
-    >>> host_local_array_to_global_array(np.arange(2), mesh, pullback.P("data")).sharding.spec
+    >>> import numpy as np
+    >>> from pullback import P, make_mesh
+    >>> from pullback.experimental import multihost_utils
+    >>> mesh = make_mesh((1,), ("data",))
+    >>> multihost_utils.host_local_array_to_global_array(np.arange(2), mesh, P("data")).sharding.spec
     P('data',)
     """
     leaves, treedef = tree.flatten(local_inputs)
@@ -208,9 +214,11 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     Raises:
       ShardingError: a specification does not fit its array (a ValueError).
 
-    >>> import pullback
-    >>> mesh = pullback.make_mesh((1,), ("data",))
-    >>> print(global_array_to_host_local_array(pullback.numpy.arange(2), mesh, pullback.P("data")))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import P, make_mesh
+    >>> from pullback.experimental import multihost_utils
+    >>> mesh = make_mesh((1,), ("data",))
+    >>> print(multihost_utils.global_array_to_host_local_array(jnp.arange(2), mesh, P("data")))
     [0 1]
     """
     leaves, treedef = tree.flatten(global_inputs)
@@ -247,7 +255,8 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     Raises:
       ArgumentError: ``step_id`` is no integer (a TypeError).
 
-    >>> reached_preemption_sync_point(3)
+    >>> from pullback.experimental import multihost_utils
+    >>> multihost_utils.reached_preemption_sync_point(3)
     False
     """
     if not isinstance(step_id, (int, np.integer)) or isinstance(step_id, bool):

@@ -104,8 +104,7 @@ def odeint(
 
     Returns:
       The states at all times, stacked along a new leading axis. They are NaN at times that are not reached: if
-        ``mxstep``
-      steps do not suffice, the solution is not finite, or traced times decrease.
+      ``mxstep`` steps do not suffice, the solution is not finite, or traced times decrease.
 
     Raises:
       ControlFlowError: ``func`` returns another tree, shape or dtype than that of the state; the message names the leaf
@@ -115,10 +114,11 @@ def odeint(
 
     Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., chapter II.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
+    >>> from pullback.experimental.ode import odeint
     >>> def decay(rate):
-    ...     return odeint(lambda y, t, rate: -rate * y, 1.0, pnp.array([0.0, 1.0, 2.0]), rate)
+    ...     return odeint(lambda y, t, rate: -rate * y, 1.0, jnp.array([0.0, 1.0, 2.0]), rate)
     >>> print(decay(0.5).round(5), grad(lambda rate: decay(rate)[2])(0.5).round(5))
     [1.      0.60653 0.36788] -0.73576
     """

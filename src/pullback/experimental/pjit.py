@@ -41,6 +41,7 @@ def pjit(
     Returns:
       The compiled function.
 
+    >>> from pullback.experimental.pjit import pjit
     >>> print(pjit(lambda x: x + 1)(1.0))
     2.0
     """

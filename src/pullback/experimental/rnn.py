@@ -56,7 +56,8 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
       num_layers: the number of layers.
       bidirectional: whether each layer runs in both directions.
 
-    >>> get_num_params_in_lstm(3, 4, 1, False)
+    >>> from pullback.experimental import rnn
+    >>> rnn.get_num_params_in_lstm(3, 4, 1, False)
     144
     """
     return sum(math.prod(shape) for _, _, shape in _parts(input_size, hidden_size, num_layers, bidirectional))
@@ -69,8 +70,9 @@ def init_lstm_weight(rng: KeyArray, input_size: int, hidden_size: int, num_layer
       rng: a random key.
       input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
 
-    >>> import pullback
-    >>> init_lstm_weight(pullback.random.key(0), 3, 4, 1, False).shape
+    >>> from pullback import random
+    >>> from pullback.experimental import rnn
+    >>> rnn.init_lstm_weight(random.key(0), 3, 4, 1, False).shape
     (144,)
     """
     bound = 1 / math.sqrt(hidden_size)
@@ -94,8 +96,9 @@ def unpack_lstm_weights(
     Raises:
       ArgumentError: the vector has another length (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> W_ih, W_hh, b_ih, b_hh = unpack_lstm_weights(pnp.zeros(144), 3, 4, 1, False)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental import rnn
+    >>> W_ih, W_hh, b_ih, b_hh = rnn.unpack_lstm_weights(jnp.zeros(144), 3, 4, 1, False)
     >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
     ((16, 3), (16, 4), (16,))
     """
@@ -120,8 +123,9 @@ def swap_lstm_gates(
       weights: the vector.
       input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(swap_lstm_gates(pnp.arange(16.0), 1, 1, 1, False)[:8])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental import rnn
+    >>> print(rnn.swap_lstm_gates(jnp.arange(16.0), 1, 1, 1, False)[:8])
     [0. 1. 3. 2. 4. 5. 7. 6.]
     """
     kinds = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
@@ -166,11 +170,12 @@ def lstm(
 
     Source: Hochreiter and Schmidhuber, *Long short-term memory*, Neural Computation 9 (1997).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> w = init_lstm_weight(pullback.random.key(0), 3, 4, 1, False)
-    >>> state = pnp.zeros((1, 2, 4))
-    >>> y, h, c = lstm(pnp.ones((2, 5, 3)), state, state, w, pnp.array([5, 2]), 3, 4, 1, 0.0, False)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.experimental import rnn
+    >>> w = rnn.init_lstm_weight(random.key(0), 3, 4, 1, False)
+    >>> state = jnp.zeros((1, 2, 4))
+    >>> y, h, c = rnn.lstm(jnp.ones((2, 5, 3)), state, state, w, jnp.array([5, 2]), 3, 4, 1, 0.0, False)
     >>> y.shape, h.shape, c.shape
     ((2, 5, 4), (1, 2, 4), (1, 2, 4))
     """

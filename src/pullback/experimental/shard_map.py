@@ -33,11 +33,12 @@ def shard_map(
     Raises:
       ShardMapError: specifications that do not fit (a ValueError and TypeError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, make_mesh
+    >>> from pullback.experimental.shard_map import shard_map
     >>> from pullback.sharding import PartitionSpec as P
-    >>> mesh = pullback.make_mesh((1,), ("i",))
-    >>> print(shard_map(lambda x: pullback.lax.psum(x.sum(), "i"), mesh, P("i"), P())(pnp.arange(4.0)))
+    >>> mesh = make_mesh((1,), ("i",))
+    >>> print(shard_map(lambda x: lax.psum(x.sum(), "i"), mesh, P("i"), P())(jnp.arange(4.0)))
     6.0
     """
     manual = [name for name in mesh.axis_names if name not in auto]

@@ -11,7 +11,8 @@ from pullback.core.errors import ArgumentError, UnsupportedExportError
 class DisabledSafetyCheck:
     """A safety check of export that the user disables.
 
-    >>> DisabledSafetyCheck.custom_call("my_kernel")
+    >>> from pullback import export
+    >>> export.DisabledSafetyCheck.custom_call("my_kernel")
     custom_call:my_kernel
     """
 
@@ -29,7 +30,8 @@ class DisabledSafetyCheck:
     def platform(cls) -> DisabledSafetyCheck:
         """The check that a function is called on a platform that it was exported for.
 
-        >>> DisabledSafetyCheck.platform()
+        >>> from pullback import export
+        >>> export.DisabledSafetyCheck.platform()
         platform
         """
         return cls("platform")
@@ -41,7 +43,8 @@ class DisabledSafetyCheck:
         Args:
           target_name: the name of the target.
 
-        >>> DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
+        >>> from pullback import export
+        >>> export.DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
         'my_kernel'
         """
         return cls(f"custom_call:{target_name}")
@@ -49,7 +52,8 @@ class DisabledSafetyCheck:
     def is_custom_call(self) -> str | None:
         """The custom-call target of this check; None for another check.
 
-        >>> DisabledSafetyCheck.platform().is_custom_call() is None
+        >>> from pullback import export
+        >>> export.DisabledSafetyCheck.platform().is_custom_call() is None
         True
         """
         kind, _, target = self._text.partition(":")

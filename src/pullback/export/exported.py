@@ -137,10 +137,10 @@ class Exported:
           ExportError: the mesh has another number of devices, or its axes cannot express a sharding (a ValueError).
 
         >>> import numpy as np
-        >>> import pullback
-        >>> mesh = pullback.make_mesh((1,), ("i",))
-        >>> rows = pullback.NamedSharding(mesh, pullback.P("i"))
-        >>> export(pullback.jit(lambda x: 2 * x, in_shardings=rows))(np.ones(2)).in_shardings_jax(mesh)[0].spec
+        >>> from pullback import NamedSharding, P, export, jit, make_mesh
+        >>> mesh = make_mesh((1,), ("i",))
+        >>> rows = NamedSharding(mesh, P("i"))
+        >>> export.export(jit(lambda x: 2 * x, in_shardings=rows))(np.ones(2)).in_shardings_jax(mesh)[0].spec
         P('i',)
         """
         return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
@@ -180,8 +180,8 @@ class Exported:
             for serialisation (a ValueError).
 
         >>> import pullback.numpy as jnp
-        >>> from pullback import jit
-        >>> len(export(jit(jnp.sin))(1.0).serialize(vjp_order=1)) > 500
+        >>> from pullback import export, jit
+        >>> len(export.export(jit(jnp.sin))(1.0).serialize(vjp_order=1)) > 500
         True
         """
         if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
@@ -208,8 +208,8 @@ class Exported:
           ExportError: it was read from bytes without a derivative (a ValueError).
 
         >>> import pullback.numpy as jnp
-        >>> from pullback import jit
-        >>> print(export(jit(jnp.square))(3.0).vjp().call(3.0, 1.0))
+        >>> from pullback import export, jit
+        >>> print(export.export(jit(jnp.square))(3.0).vjp().call(3.0, 1.0))
         (Array(6., dtype=float32, weak_type=True),)
         """
         return self._vjp
@@ -239,8 +239,8 @@ class Exported:
           CompilationError: the program is damaged, or of a newer release (a RuntimeError).
 
         >>> import pullback.numpy as jnp
-        >>> from pullback import grad, jit
-        >>> f = export(jit(jnp.square))(3.0).call
+        >>> from pullback import export, grad, jit
+        >>> f = export.export(jit(jnp.square))(3.0).call
         >>> print(f(4.0), grad(f)(4.0))
         16.0 8.0
         """
@@ -281,7 +281,8 @@ _FORMATS = {"pullback": pack, "jax": jax_format.pack}
 def default_export_platform() -> str:
     """The platform that functions are exported for by default: the platform of the default device.
 
-    >>> default_export_platform()
+    >>> from pullback import export
+    >>> export.default_export_platform()
     'cpu'
     """
     return default_backend()
@@ -313,8 +314,8 @@ def export(
       UnsupportedExportError: it calls Python functions, or uses references (a ValueError and NotImplementedError).
 
     >>> import numpy as np
-    >>> from pullback import ShapeDtypeStruct, jit
-    >>> exported = export(jit(lambda x: {"twice": 2 * x}))(ShapeDtypeStruct((3,), "float32"))
+    >>> from pullback import ShapeDtypeStruct, export, jit
+    >>> exported = export.export(jit(lambda x: {"twice": 2 * x}))(ShapeDtypeStruct((3,), "float32"))
     >>> exported.in_avals, exported.out_avals
     ((ShapedArray(f32[3]),), (ShapedArray(f32[3]),))
     >>> print(exported.call(np.ones(3, "float32"))["twice"])
@@ -476,7 +477,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     >>> import pullback.numpy as jnp
     >>> from pullback import export, jit
     >>> data = export.export(jit(jnp.square))(3.0).serialize()
-    >>> print(deserialize(data).call(4.0))
+    >>> print(export.deserialize(data).call(4.0))
     16.0
     """
     found: Exported | None = None

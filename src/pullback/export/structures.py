@@ -63,12 +63,12 @@ def register_pytree_node_serialization(
     Raises:
       ArgumentError: the class or the name is registered already, or the class is no node (a ValueError).
 
-    >>> from pullback import tree_util
+    >>> from pullback import export, tree_util
     >>> class Point:
     ...     def __init__(self, x, y):
     ...         self.x, self.y = x, y
     >>> _ = tree_util.register_pytree_node(Point, lambda p: ((p.x, p.y), "plane"), lambda _, xy: Point(*xy))
-    >>> register_pytree_node_serialization(
+    >>> export.register_pytree_node_serialization(
     ...     Point, serialized_name="Point", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode
     ... ).__name__
     'Point'
@@ -99,7 +99,8 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
       ArgumentError: the class or the name is registered already, or it is no named tuple (a ValueError).
 
     >>> from collections import namedtuple
-    >>> register_namedtuple_serialization(namedtuple("Pair", "a b"), serialized_name="Pair").__name__
+    >>> from pullback import export
+    >>> export.register_namedtuple_serialization(namedtuple("Pair", "a b"), serialized_name="Pair").__name__
     'Pair'
     """
     if not _is_namedtuple(nodetype):

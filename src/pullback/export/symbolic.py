@@ -19,7 +19,8 @@ def is_symbolic_dim(p: object) -> bool:
     Args:
       p: a size.
 
-    >>> is_symbolic_dim(symbolic_shape("b, 3")[0]), is_symbolic_dim(3)
+    >>> from pullback import export
+    >>> export.is_symbolic_dim(export.symbolic_shape("b, 3")[0]), export.is_symbolic_dim(3)
     (True, False)
     """
     return is_symbolic(p)
@@ -48,7 +49,8 @@ def symbolic_shape(
     Raises:
       ArgumentError: the text is no shape, or does not fit ``like`` (a TypeError and ValueError).
 
-    >>> symbolic_shape("a, 2*b + 1, _", like=(None, None, 5))
+    >>> from pullback import export
+    >>> export.symbolic_shape("a, 2*b + 1, _", like=(None, None, 5))
     (a, 2*b + 1, 5)
     """
     if scope is not None and constraints:
@@ -131,7 +133,8 @@ def symbolic_args_specs(
       ArgumentError: a shape does not fit its array, or ``shapes_specs`` is no prefix (a TypeError and ValueError).
 
     >>> import numpy as np
-    >>> symbolic_args_specs((np.ones((3, 4)), np.ones(4)), ("b, ...", None))
+    >>> from pullback import export
+    >>> export.symbolic_args_specs((np.ones((3, 4)), np.ones(4)), ("b, ...", None))
     (ShapeDtypeStruct(shape=(b, 4), dtype=float32), ShapeDtypeStruct(shape=(4,), dtype=float32))
     """
     if scope is not None and constraints:

@@ -5,8 +5,8 @@ error that names it. The example is a fused multiplication and addition; :class:
 ``docs/primitives.md`` is a guide.
 
 >>> import numpy as np
->>> import pullback
->>> from pullback.extend import Primitive, ShapedArray, ZERO, instantiate, is_linear
+>>> from pullback import grad, jit
+>>> from pullback.extend import Primitive, ShapedArray, instantiate, is_linear, to_front
 >>> multiply_add_p = Primitive("multiply_add")
 >>> def multiply_add(x, y, z):
 ...     return multiply_add_p.bind(x, y, z)
@@ -32,7 +32,7 @@ error that names it. The example is a fused multiplication and addition; :class:
 >>> @multiply_add_p.lowering
 ... def xla(hlo, x, y, z):
 ...     return hlo.elementwise("stablehlo.add", hlo.elementwise("stablehlo.multiply", x, y), z)
->>> print(*pullback.jit(pullback.grad(multiply_add, argnums=(0, 1, 2)))(2.0, 3.0, 4.0))
+>>> print(*jit(grad(multiply_add, argnums=(0, 1, 2)))(2.0, 3.0, 4.0))
 3.0 2.0 1.0
 """
 
@@ -67,9 +67,10 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
     Returns:
       An array whose first axis is the mapped axis.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback.extend import MappedAxis, to_front
     >>> axis = MappedAxis(None, 2)
-    >>> to_front(pnp.ones((3, 2)), 1, axis).shape, to_front(pnp.ones(3), None, axis).shape
+    >>> to_front(jnp.ones((3, 2)), 1, axis).shape, to_front(jnp.ones(3), None, axis).shape
     ((2, 3), (2, 3))
     """
     return front(x, dim, axis)

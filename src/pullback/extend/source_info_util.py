@@ -12,6 +12,7 @@ def register_exclusion(path: str) -> None:
     Args:
       path: a prefix of the files' paths.
 
+    >>> from pullback.extend.source_info_util import register_exclusion
     >>> register_exclusion("/opt/library/layers.py")
     """
     _source.exclude(path)
@@ -20,6 +21,7 @@ def register_exclusion(path: str) -> None:
 def current() -> SourceInfo:
     """Return the current location in the user's program, with its named scopes.
 
+    >>> from pullback.extend.source_info_util import current
     >>> current().function_name
     '<module>'
     """
@@ -33,6 +35,7 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
       source_info: the location, from an equation or :func:`current`.
       num_frames: is ignored, since only one line is known; JAX has it.
 
+    >>> from pullback.extend.source_info_util import current, summarize
     >>> summarize(current()).endswith("(<module>)")
     True
     """

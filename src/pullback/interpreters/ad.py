@@ -1,12 +1,13 @@
 """Derivative rules in JAX's older spelling: ``jax.interpreters.ad``.
 
 >>> from pullback import core, jvp
+>>> from pullback.interpreters import ad
 >>> negate_p = core.Primitive("negate")
 >>> negate = negate_p.def_impl(lambda x: -x)
 >>> def rule(primals, tangents):
 ...     (x,), (t,) = primals, tangents
-...     return negate_p.bind(x), Zero(t.aval) if type(t) is Zero else negate_p.bind(t)
->>> primitive_jvps[negate_p] = rule
+...     return negate_p.bind(x), ad.Zero(t.aval) if type(t) is ad.Zero else negate_p.bind(t)
+>>> ad.primitive_jvps[negate_p] = rule
 >>> print(*jvp(negate_p.bind, (2.0,), (1.0,)))
 -2.0 -1.0
 """
@@ -38,9 +39,10 @@ class Zero:
     Attributes:
       aval: its type.
 
-    >>> from pullback import core
     >>> import numpy as np
-    >>> Zero(core.ShapedArray((3,), np.dtype("float32")))
+    >>> from pullback import core
+    >>> from pullback.interpreters import ad
+    >>> ad.Zero(core.ShapedArray((3,), np.dtype("float32")))
     Zero(f32[3])
     """
 
@@ -93,7 +95,8 @@ def is_undefined_primal(x: Any) -> bool:
     """Whether an operand of a transposition rule is linear.
 
     >>> from pullback import core
-    >>> is_undefined_primal(UndefinedPrimal(core.get_aval(1.0))), is_undefined_primal(1.0)
+    >>> from pullback.interpreters import ad
+    >>> ad.is_undefined_primal(ad.UndefinedPrimal(core.get_aval(1.0))), ad.is_undefined_primal(1.0)
     (True, False)
     """
     return type(x) is UndefinedPrimal
@@ -102,8 +105,9 @@ def is_undefined_primal(x: Any) -> bool:
 def instantiate_zeros(tangent: Any) -> Any:
     """Return a tangent or cotangent, converting a :class:`Zero` to an array of zeros.
 
-    >>> import pullback.numpy as pnp
-    >>> print(instantiate_zeros(Zero.from_primal_value(pnp.ones(2))))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.interpreters import ad
+    >>> print(ad.instantiate_zeros(ad.Zero.from_primal_value(jnp.ones(2))))
     [0. 0.]
     """
     return tangent.instantiate() if type(tangent) is Zero else tangent
@@ -113,7 +117,8 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
     """Return zeros of a type.
 
     >>> from pullback import core
-    >>> print(zeros_like_aval(core.get_aval(1.0)))
+    >>> from pullback.interpreters import ad
+    >>> print(ad.zeros_like_aval(core.get_aval(1.0)))
     0.0
     """
     return zeros_of(aval)
@@ -122,7 +127,8 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
 def add_jaxvals(x: Any, y: Any) -> Any:
     """Return the sum of two arrays of one type.
 
-    >>> print(add_jaxvals(1.0, 2.0))
+    >>> from pullback.interpreters import ad
+    >>> print(ad.add_jaxvals(1.0, 2.0))
     3.0
     """
     return add_any(x, y)
@@ -131,7 +137,8 @@ def add_jaxvals(x: Any, y: Any) -> Any:
 def add_tangents(x: Any, y: Any) -> Any:
     """Return the sum of two tangents of one type, each of which may be a :class:`Zero`.
 
-    >>> print(add_tangents(1.0, Zero.from_primal_value(2.0)))
+    >>> from pullback.interpreters import ad
+    >>> print(ad.add_tangents(1.0, ad.Zero.from_primal_value(2.0)))
     1.0
     """
     if type(x) is Zero:
@@ -234,8 +241,9 @@ def get_primitive_transpose(p: Primitive) -> Rule:
     Raises:
       MissingRuleError: it has none (a NotImplementedError).
 
-    >>> from pullback import lax
-    >>> print(get_primitive_transpose(lax.neg_p)(1.0, UndefinedPrimal(typeof(1.0)))[0])
+    >>> from pullback import core, lax
+    >>> from pullback.interpreters import ad
+    >>> print(ad.get_primitive_transpose(lax.neg_p)(1.0, ad.UndefinedPrimal(core.get_aval(1.0)))[0])
     -1.0
     """
     rule = primitive_transposes.get(p)
@@ -258,9 +266,10 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
       CustomRuleError: in use, if there are not as many rules as operands (a TypeError).
 
     >>> from pullback import core, grad
+    >>> from pullback.interpreters import ad
     >>> product_p = core.Primitive("product")
     >>> product = product_p.def_impl(lambda x, y: x * y)
-    >>> defjvp(product_p, lambda t, x, y: t * y, lambda t, x, y: x * t)
+    >>> ad.defjvp(product_p, lambda t, x, y: t * y, lambda t, x, y: x * t)
     >>> print(*grad(product_p.bind, argnums=(0, 1))(2.0, 3.0))
     3.0 2.0
     """
@@ -283,9 +292,10 @@ def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
     >>> import numpy as np
     >>> from pullback import core, grad
+    >>> from pullback.interpreters import ad
     >>> exponential_p = core.Primitive("exponential")
     >>> exponential = exponential_p.def_impl(np.exp)
-    >>> defjvp2(exponential_p, lambda t, ans, x: ans * t)
+    >>> ad.defjvp2(exponential_p, lambda t, ans, x: ans * t)
     >>> print(grad(exponential_p.bind)(0.0))
     1.0
     """
@@ -329,9 +339,10 @@ def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
       transpose_rule: ``rule(ct, **params) -> cotangents``, one for each operand.
 
     >>> from pullback import core, grad
+    >>> from pullback.interpreters import ad
     >>> double_p = core.Primitive("double")
     >>> double = double_p.def_impl(lambda x: x + x)
-    >>> deflinear(double_p, lambda ct: [ct + ct])
+    >>> ad.deflinear(double_p, lambda ct: [ct + ct])
     >>> print(grad(double_p.bind)(1.0))
     2.0
     """
@@ -345,12 +356,13 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
       primitive: the operation.
       transpose_rule: ``rule(ct, *operands, **params) -> cotangents``, one for each operand.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import core, grad
+    >>> from pullback.interpreters import ad
     >>> total_p = core.Primitive("total")
-    >>> total = total_p.def_impl(pnp.sum)
-    >>> deflinear2(total_p, lambda ct, x: [pnp.broadcast_to(ct, x.aval.shape)])
-    >>> print(grad(total_p.bind)(pnp.ones(2)))
+    >>> total = total_p.def_impl(jnp.sum)
+    >>> ad.deflinear2(total_p, lambda ct, x: [jnp.broadcast_to(ct, x.aval.shape)])
+    >>> print(grad(total_p.bind)(jnp.ones(2)))
     [1. 1.]
     """
     primitive_jvps[primitive] = _linear_jvp(primitive)
@@ -366,9 +378,10 @@ def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Ca
       rhs_rule: ``rule(ct, x, y, **params)``, the cotangent of the second operand; ``y`` is undefined.
 
     >>> from pullback import core, grad
+    >>> from pullback.interpreters import ad
     >>> product_p = core.Primitive("product")
     >>> product = product_p.def_impl(lambda x, y: x * y)
-    >>> defbilinear(product_p, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+    >>> ad.defbilinear(product_p, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
     >>> print(grad(lambda x: product_p.bind(x, x))(3.0))
     6.0
     """

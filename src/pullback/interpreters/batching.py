@@ -2,11 +2,12 @@
 
 >>> import numpy as np
 >>> from pullback import core, vmap
+>>> from pullback.interpreters import batching
 >>> negate_p = core.Primitive("negate")
 >>> negate = negate_p.def_impl(np.negative)
 >>> def rule(args, dims):
 ...     return negate_p.bind(args[0]), dims[0]
->>> primitive_batchers[negate_p] = rule
+>>> batching.primitive_batchers[negate_p] = rule
 >>> print(vmap(negate_p.bind)(np.ones(2)))
 [-1. -1.]
 """
@@ -98,8 +99,9 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
       src: the axis to move; a negative one counts from the end.
       dst: its position in the result.
 
-    >>> import pullback.numpy as pnp
-    >>> moveaxis(pnp.ones((2, 3)), 1, 0).shape
+    >>> import pullback.numpy as jnp
+    >>> from pullback.interpreters import batching
+    >>> batching.moveaxis(jnp.ones((2, 3)), 1, 0).shape
     (3, 2)
     """
     ndim = len(x.shape)
@@ -115,8 +117,9 @@ def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
       axis: the position of the new axis in the result.
       mesh_axis: is ignored; JAX has it.
 
-    >>> import pullback.numpy as pnp
-    >>> broadcast(pnp.ones(3), 2, 0).shape
+    >>> import pullback.numpy as jnp
+    >>> from pullback.interpreters import batching
+    >>> batching.broadcast(jnp.ones(3), 2, 0).shape
     (2, 3)
     """
     (array,) = rules.as_operands([x])
@@ -132,9 +135,12 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
       bdim: the position of the mapped axis, or ``not_mapped``.
       size: the size of the mapped axis.
 
-    >>> import pullback.numpy as pnp
-    >>> bdim_at_front(pnp.ones((3, 2)), 1, 2).shape, bdim_at_front(pnp.ones(3), not_mapped, 2).shape
-    ((2, 3), (2, 3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.interpreters import batching
+    >>> batching.bdim_at_front(jnp.ones((3, 2)), 1, 2).shape
+    (2, 3)
+    >>> batching.bdim_at_front(jnp.ones(3), batching.not_mapped, 2).shape
+    (2, 3)
     """
     return broadcast(x, size, 0) if bdim is not_mapped else moveaxis(x, bdim, 0)
 
@@ -144,9 +150,10 @@ def defvectorized(primitive: Primitive) -> None:
 
     >>> import numpy as np
     >>> from pullback import core, vmap
+    >>> from pullback.interpreters import batching
     >>> negate_p = core.Primitive("negate")
     >>> negate = negate_p.def_impl(np.negative)
-    >>> defvectorized(negate_p)
+    >>> batching.defvectorized(negate_p)
     >>> print(vmap(negate_p.bind)(np.ones(2)))
     [-1. -1.]
     """
@@ -163,9 +170,10 @@ def defbroadcasting(primitive: Primitive) -> None:
 
     >>> import numpy as np
     >>> from pullback import core, vmap
+    >>> from pullback.interpreters import batching
     >>> hypot_p = core.Primitive("hypot")
     >>> hypot = hypot_p.def_impl(np.hypot)
-    >>> defbroadcasting(hypot_p)
+    >>> batching.defbroadcasting(hypot_p)
     >>> print(vmap(hypot_p.bind, in_axes=(0, None))(np.float32([3, 0]), 4.0))
     [5. 4.]
     """

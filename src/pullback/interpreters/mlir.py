@@ -3,7 +3,6 @@
 A rule is made by :func:`lower_fun`, or builds operations with the Python bindings of MLIR that come with ``jaxlib``:
 ``ir`` and ``hlo`` here are its modules for the structure of programs and for StableHLO.
 
->>> import numpy as np
 >>> from pullback import core, jit
 >>> from pullback.interpreters import mlir
 >>> double_p = core.Primitive("double")
@@ -75,7 +74,8 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     Raises:
       CustomRuleError: in use, if the function returns something else; or if the rule itself is called (a TypeError).
 
-    >>> lower_fun(lambda x: x + x, multiple_results=False).multiple_results
+    >>> from pullback.interpreters import mlir
+    >>> mlir.lower_fun(lambda x: x + x, multiple_results=False).multiple_results
     False
     """
     return LoweredFunction(fun, multiple_results)

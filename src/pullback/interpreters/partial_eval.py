@@ -2,10 +2,11 @@
 
 Flax uses it to find the variables that depend on inputs known only by their types.
 
->>> import pullback.numpy as pnp
+>>> import pullback.numpy as jnp
 >>> from pullback import core
->>> inputs = [PartialVal.known(pnp.float32(2)), PartialVal.unknown(core.get_aval(1.0))]
->>> jaxpr, results, consts = trace_to_jaxpr_nounits(lambda x, y: [x * x, x + y], inputs)
+>>> from pullback.interpreters import partial_eval as pe
+>>> inputs = [pe.PartialVal.known(jnp.float32(2)), pe.PartialVal.unknown(core.get_aval(1.0))]
+>>> jaxpr, results, consts = pe.trace_to_jaxpr_nounits(lambda x, y: [x * x, x + y], inputs)
 >>> results[0].get_known(), results[1].get_known(), results[1].get_aval()
 (Array(4., dtype=float32), None, ShapedArray(f32[]))
 >>> jaxpr
@@ -92,7 +93,8 @@ def trace_to_jaxpr_nounits(
       ArgumentError: ``fun`` is not a function (a TypeError).
 
     >>> from pullback import core
-    >>> trace_to_jaxpr_nounits(lambda x: [x + x], [PartialVal.unknown(core.get_aval(1.0))])[0]
+    >>> from pullback.interpreters import partial_eval as pe
+    >>> pe.trace_to_jaxpr_nounits(lambda x: [x + x], [pe.PartialVal.unknown(core.get_aval(1.0))])[0]
     { lambda ; a:f32[]. let b:f32[] = add a a in (b,) }
     """
     run = _flat(fun)
@@ -129,7 +131,8 @@ def trace_to_jaxpr_dynamic(
       ArgumentError: ``fun`` is not a function (a TypeError); the program needs an input that is not kept.
 
     >>> from pullback import core
-    >>> trace_to_jaxpr_dynamic(lambda x: [x + x], [core.get_aval(1.0)])
+    >>> from pullback.interpreters import partial_eval as pe
+    >>> pe.trace_to_jaxpr_dynamic(lambda x: [x + x], [core.get_aval(1.0)])
     ({ lambda ; a:f32[]. let b:f32[] = add a a in (b,) }, [ShapedArray(f32[], weak_type=True)], [])
     """
     closed = stage_flat(fun, _flat(fun), in_avals, "trace_to_jaxpr_dynamic")

@@ -5,7 +5,7 @@ still work; others raise an error that says what to write instead.
 
 >>> import functools
 >>> from pullback import core
->>> from pullback.interpreters import mlir, xla
+>>> from pullback.interpreters import xla
 >>> double_p = core.Primitive("double")
 >>> implementation = double_p.def_impl(functools.partial(xla.apply_primitive, double_p))
 >>> abstract = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
@@ -41,7 +41,8 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
       MissingRuleError: it has no rule for the compiler (a NotImplementedError).
 
     >>> from pullback import lax
-    >>> print(apply_primitive(lax.add_p, 1.0, 2.0))
+    >>> from pullback.interpreters import xla
+    >>> print(xla.apply_primitive(lax.add_p, 1.0, 2.0))
     3.0
     """
     from pullback.backends.compiler.one_operation import evaluate
@@ -63,9 +64,10 @@ def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform:
       CustomRuleError: the rule is not from ``lower_fun`` (a TypeError).
 
     >>> from pullback import core, jit
+    >>> from pullback.interpreters import xla
     >>> double_p = core.Primitive("double")
     >>> double = double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
-    >>> register_translation(double_p, lower_fun(lambda x: x + x, multiple_results=False))
+    >>> xla.register_translation(double_p, xla.lower_fun(lambda x: x + x, multiple_results=False))
     >>> print(jit(double_p.bind)(2.0))
     4.0
     """

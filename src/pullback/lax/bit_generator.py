@@ -44,9 +44,9 @@ def rng_bit_generator(
       DtypeError, ShapeError: the key or the dtype is not one of these.
       ArgumentError: an unknown algorithm (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> key, bits = lax.rng_bit_generator(pnp.array([1, 2, 3, 4], "uint32"), (2,))
+    >>> key, bits = lax.rng_bit_generator(jnp.array([1, 2, 3, 4], "uint32"), (2,))
     >>> print(key, bits)
     [1 2 4 4] [ 512747620 1298009047]
     """

@@ -103,9 +103,9 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: x / psum(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [0.25 0.75]
     """
     names = axis_names(axis_name, "lax.psum")
@@ -139,9 +139,9 @@ def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a name twice, or groups that are not of one size (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [-1.  1.]
     """
     names = axis_names(axis_name, "lax.pmean")
@@ -172,9 +172,9 @@ def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pmax(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [3. 3.]
     """
     return _extreme("pmax", ops.pmax_p, x, axis_name, axis_index_groups)
@@ -195,9 +195,9 @@ def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pmin(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [1. 1.]
     """
     return _extreme("pmin", ops.pmin_p, x, axis_name, axis_index_groups)
@@ -232,9 +232,9 @@ def all_gather(
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: ``axis`` is not an axis of the result (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: all_gather(x, "i"), axis_name="i")(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [[1. 3.]
      [1. 3.]]
     """
@@ -295,9 +295,9 @@ def psum_scatter(
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: the size of the axis does not fit (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [4. 6.]
     """
     tiled = flag("lax.psum_scatter", "tiled", tiled)
@@ -344,10 +344,10 @@ def all_to_all(
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: the size of ``split_axis`` does not fit, or an axis is out of range (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> print(pullback.vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(x))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(x))
     [[1. 3.]
      [2. 4.]]
     """
@@ -409,10 +409,10 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a source or a target twice, or out of range (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
     >>> around = [(0, 1), (1, 2), (2, 0)]
-    >>> print(pullback.vmap(lambda x: ppermute(x, "i", around), axis_name="i")(pnp.arange(3)))
+    >>> print(vmap(lambda x: lax.ppermute(x, "i", around), axis_name="i")(jnp.arange(3)))
     [2 0 1]
     """
     names = axis_names(axis_name, "lax.ppermute")
@@ -450,9 +450,9 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: ``perm`` is not a permutation of all indices (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(pnp.arange(3)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3)))
     [2 0 1]
     """
     size = size_of(axis_names(axis_name, "lax.pshuffle"))
@@ -477,9 +477,9 @@ def pswapaxes(x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: the axis and the named axis differ in size (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(pnp.array([[1, 2], [3, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]])))
     [[1 3]
      [2 4]]
     """
@@ -501,9 +501,9 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: ``source`` is not an index of the axis (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(pnp.arange(3)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3)))
     [1 1 1]
     """
     names = axis_names(axis_name, "lax.pbroadcast")
@@ -537,9 +537,9 @@ def axis_index(axis_name: AxisName) -> Array:
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: x * axis_index("i"), axis_name="i")(pnp.array([5, 6, 7])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: x * lax.axis_index("i"), axis_name="i")(jnp.array([5, 6, 7])))
     [ 0  6 14]
     """
     names = axis_names(axis_name, "lax.axis_index")
@@ -559,9 +559,9 @@ def axis_size(axis_name: AxisName) -> int:
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: x / axis_size("i"), axis_name="i")(pnp.ones(4)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4)))
     [0.25 0.25 0.25 0.25]
     """
     return size_of(axis_names(axis_name, "lax.axis_size"))
@@ -580,9 +580,9 @@ def pvary(x: T, axis_name: AxisName) -> T:
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pvary(2.0, "i") * x, axis_name="i")(pnp.arange(3.0)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pvary(2.0, "i") * x, axis_name="i")(jnp.arange(3.0)))
     [0. 2. 4.]
     """
     names = axis_names(axis_name, "lax.pvary")
@@ -608,9 +608,9 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: another ``to`` (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pullback.vmap(lambda x: pcast(2.0, "i", to="varying") * x, axis_name="i")(pnp.arange(3.0)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> print(vmap(lambda x: lax.pcast(2.0, "i", to="varying") * x, axis_name="i")(jnp.arange(3.0)))
     [0. 2. 4.]
     """
     if not is_listed(to, ("varying",)):

@@ -47,9 +47,9 @@ def dot_general(
       DtypeError, ShapeError: the operands do not fit each other or the axes.
       ArgumentError: ``precision`` is not one of these (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.dot_general(pnp.ones((2, 3, 4)), pnp.ones((2, 4, 5)), (((2,), (1,)), ((0,), (0,)))).shape
+    >>> lax.dot_general(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5)), (((2,), (1,)), ((0,), (0,)))).shape
     (2, 3, 5)
     """
     x, y = array_operand("dot_general", lhs), array_operand("dot_general", rhs)
@@ -103,9 +103,9 @@ def dot(
     Raises:
       DtypeError, ShapeError: the operands do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0])))
+    >>> print(lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
     11.0
     """
     x, y = array_operand("dot", lhs), array_operand("dot", rhs)
@@ -130,9 +130,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotA
     Raises:
       DtypeError, ShapeError: the operands do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.batch_matmul(pnp.ones((2, 3, 4)), pnp.ones((2, 4, 5))).shape
+    >>> lax.batch_matmul(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))).shape
     (2, 3, 5)
     """
     x, y = array_operand("batch_matmul", lhs), array_operand("batch_matmul", rhs)
@@ -165,9 +165,9 @@ def scaled_dot(
       ShapeError: the operands and scales do not fit each other (a TypeError and a ValueError).
       DtypeError: the operands are not floats (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.scaled_dot(pnp.ones((1, 4)), pnp.ones((4, 1)), lhs_scale=pnp.array([[2.0, 3.0]])))
+    >>> print(lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.array([[2.0, 3.0]])))
     [[10]]
     """
     x, y = array_operand("scaled_dot", lhs), array_operand("scaled_dot", rhs)

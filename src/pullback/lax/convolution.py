@@ -204,9 +204,9 @@ def conv_general_dilated(
     Raises:
       DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> x, kernel = pnp.arange(5.0).reshape(1, 1, 5), pnp.array([1.0, 0.0, -1.0]).reshape(1, 1, 3)
+    >>> x, kernel = jnp.arange(5.0).reshape(1, 1, 5), jnp.array([1.0, 0.0, -1.0]).reshape(1, 1, 3)
     >>> print(lax.conv_general_dilated(x, kernel, (1,), "SAME")[0, 0])
     [-1. -2. -2. -2.  3.]
     """
@@ -310,9 +310,9 @@ def conv(
     Raises:
       DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.conv(pnp.ones((2, 3, 8, 8)), pnp.ones((5, 3, 3, 3)), (2, 2), "SAME").shape
+    >>> lax.conv(jnp.ones((2, 3, 8, 8)), jnp.ones((5, 3, 3, 3)), (2, 2), "SAME").shape
     (2, 5, 4, 4)
     """
     return _convolution(
@@ -343,9 +343,9 @@ def conv_with_general_padding(
     Raises:
       DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.conv_with_general_padding(pnp.ones((2, 3, 8)), pnp.ones((5, 3, 3)), (1,), [(2, 0)], (1,), (2,)).shape
+    >>> lax.conv_with_general_padding(jnp.ones((2, 3, 8)), jnp.ones((5, 3, 3)), (1,), [(2, 0)], (1,), (2,)).shape
     (2, 5, 6)
     """
     return _convolution(
@@ -388,9 +388,9 @@ def conv_transpose(
     Raises:
       DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.conv_transpose(pnp.ones((1, 4, 4, 2)), pnp.ones((3, 3, 2, 5)), (2, 2), "SAME").shape
+    >>> lax.conv_transpose(jnp.ones((1, 4, 4, 2)), jnp.ones((3, 3, 2, 5)), (2, 2), "SAME").shape
     (1, 8, 8, 5)
     """
     x, y = array_operand(name := "conv_transpose", lhs), array_operand(name, rhs)
@@ -492,9 +492,9 @@ def conv_general_dilated_patches(
     Raises:
       ShapeError, ArgumentError: the arguments do not fit the operand.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.conv_general_dilated_patches(pnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")[0])
+    >>> print(lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")[0])
     [[0. 1. 2.]
      [1. 2. 3.]]
     """
@@ -569,9 +569,9 @@ def conv_general_dilated_local(
     Raises:
       DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.conv_general_dilated_local(pnp.ones((2, 3, 5)), pnp.ones((4, 6, 4)), (1,), "VALID", (2,)).shape
+    >>> lax.conv_general_dilated_local(jnp.ones((2, 3, 5)), jnp.ones((4, 6, 4)), (1,), "VALID", (2,)).shape
     (2, 4, 4)
     """
     name = "conv_general_dilated_local"

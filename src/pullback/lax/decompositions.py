@@ -156,9 +156,9 @@ def eigh(
     The derivative is after Giles (2008). Where eigenvalues are equal, the eigenvectors have none; derivatives of
     quantities that do not depend on their choice are then right, or NaN, as ``docs/decompositions.md`` says.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> _, w = lax.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> _, w = lax.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> print(w.round(4))
     [1. 3.]
     """
@@ -212,9 +212,9 @@ def eig(
     The derivative is after Giles (2008) and Boeddeker et al. (2017); for a matrix without n independent eigenvectors it
     does not exist, and the result is not finite.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> w, _, _ = lax.linalg.eig(pnp.array([[1.0, 5.0], [0.0, 2.0]]))
+    >>> w, _, _ = lax.linalg.eig(jnp.array([[1.0, 5.0], [0.0, 2.0]]))
     >>> print(w)
     [1.+0.j 2.+0.j]
     """
@@ -290,9 +290,9 @@ def svd(
     The derivative is after Townsend (2016) and Wan and Zhang (2019). Where singular values are equal, the notes of
     :func:`eigh` hold. At a zero singular value, only even functions of it have derivatives.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
+    >>> print(lax.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
     [4. 3.]
     """
     kind = SvdAlgorithm
@@ -344,9 +344,9 @@ def qdwh(
     U and H have derivatives of every order at matrices of full rank, also where singular values are equal. Where the
     rank is less, U has none.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> u, h, _, _ = lax.linalg.qdwh(pnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> u, h, _, _ = lax.linalg.qdwh(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
     >>> print(u, h)
     [[0. 1.]
      [1. 0.]] [[1. 0.]
@@ -402,9 +402,9 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
     The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); there is none if the first k columns are
     dependent. Columns of a square Q that ``x`` does not determine are not rotated among themselves.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> q, r = lax.linalg.qr(pnp.array([[3.0, 5.0], [4.0, 5.0]]))
+    >>> q, r = lax.linalg.qr(jnp.array([[3.0, 5.0], [4.0, 5.0]]))
     >>> print(abs(r).round(4))
     [[5. 7.]
      [0. 1.]]
@@ -430,9 +430,9 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: another dtype, or two (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.householder_product(pnp.array([[0.0], [1.0]]), pnp.array([1.0])))
+    >>> print(lax.linalg.householder_product(jnp.array([[0.0], [1.0]]), jnp.array([1.0])))
     [[ 0.]
      [-1.]]
     """
@@ -457,9 +457,9 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: another dtype, or two (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.ormqr(pnp.array([[0.0], [0.0]]), pnp.array([2.0]), pnp.array([[3.0], [4.0]])))
+    >>> print(lax.linalg.ormqr(jnp.array([[0.0], [0.0]]), jnp.array([2.0]), jnp.array([[3.0], [4.0]])))
     [[-3.]
      [ 4.]]
     """
@@ -499,9 +499,9 @@ def schur(
       DtypeError: another dtype (a TypeError).
       UnsupportedArgumentError: ``sort_eig_vals`` is true (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> t, _ = lax.linalg.schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> t, _ = lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> print(t)
     [[1. 2.]
      [0. 3.]]
@@ -529,9 +529,9 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> h, taus = lax.linalg.hessenberg(pnp.eye(2))
+    >>> h, taus = lax.linalg.hessenberg(jnp.eye(2))
     >>> print(h, taus)
     [[1. 0.]
      [0. 1.]] [0.]
@@ -556,9 +556,9 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> _, d, e, _ = lax.linalg.tridiagonal(pnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> _, d, e, _ = lax.linalg.tridiagonal(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
     >>> print(d, e)
     [2. 3.] [1.]
     """
@@ -587,10 +587,10 @@ def tridiagonal_solve(
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: another dtype than float32, float64, complex64 or complex128, or several (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> d = pnp.array([2.0, 2.0])
-    >>> print(lax.linalg.tridiagonal_solve(pnp.array([0.0, 1.0]), d, pnp.array([1.0, 0.0]), pnp.array([[3.0], [3.0]])))
+    >>> d = jnp.array([2.0, 2.0])
+    >>> print(lax.linalg.tridiagonal_solve(jnp.array([0.0, 1.0]), d, jnp.array([1.0, 0.0]), jnp.array([[3.0], [3.0]])))
     [[1.]
      [1.]]
     """
@@ -618,9 +618,9 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: another dtype, or two (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.cholesky_update(3 * pnp.eye(2), pnp.array([4.0, 0.0])))
+    >>> print(lax.linalg.cholesky_update(3 * jnp.eye(2), jnp.array([4.0, 0.0])))
     [[5. 0.]
      [0. 3.]]
     """
@@ -647,9 +647,9 @@ def symmetric_product(
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: two dtypes, or others (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.symmetric_product(pnp.array([[1.0], [2.0]]), pnp.eye(2), alpha=2.0, beta=1.0))
+    >>> print(lax.linalg.symmetric_product(jnp.array([[1.0], [2.0]]), jnp.eye(2), alpha=2.0, beta=1.0))
     [[3. 4.]
      [4. 9.]]
     """
@@ -691,9 +691,9 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
     The derivative is Murray's (2016, arXiv:1602.07527).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.cholesky(pnp.array([[4.0, 2.0], [2.0, 5.0]])))
+    >>> print(lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
     [[2. 0.]
      [1. 2.]]
     """
@@ -730,10 +730,10 @@ def triangular_solve(
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: operands of two dtypes, or of a dtype that is not inexact (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> a = pnp.array([[2.0, 0.0], [1.0, 1.0]])
-    >>> print(lax.linalg.triangular_solve(a, pnp.array([2.0, 3.0]), left_side=True, lower=True))
+    >>> a = jnp.array([[2.0, 0.0], [1.0, 1.0]])
+    >>> print(lax.linalg.triangular_solve(a, jnp.array([2.0, 3.0]), left_side=True, lower=True))
     [1. 2.]
     """
     flags = {
@@ -765,9 +765,9 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
     The derivative is after Giles (2008, "An extended collection of matrix derivative results").
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> factors, pivots, permutation = lax.linalg.lu(pnp.array([[1.0, 3.0], [2.0, 4.0]]))
+    >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1.0, 3.0], [2.0, 4.0]]))
     >>> print(factors, pivots, permutation)
     [[2.  4. ]
      [0.5 1. ]] [1 1] [1 0]
@@ -790,9 +790,9 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
       ShapeError: there are more pivots than rows (a TypeError and a ValueError).
       DtypeError: the pivots are not integers (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.linalg.lu_pivots_to_permutation(pnp.array([2, 2]), 3))
+    >>> print(lax.linalg.lu_pivots_to_permutation(jnp.array([2, 2]), 3))
     [2 0 1]
     """
     name = "linalg.lu_pivots_to_permutation"

@@ -25,7 +25,8 @@ def dtype(x: ArrayLike | DTypeLike | HasShapeAndDtype) -> np.dtype[Any]:
       ArgumentError: it is None (a ValueError).
       OperandError: it is not one of these (a TypeError).
 
-    >>> dtype(1.0), dtype("int8")
+    >>> from pullback import lax
+    >>> lax.dtype(1.0), lax.dtype("int8")
     (dtype('float32'), dtype('int8'))
     """
     if x is None:

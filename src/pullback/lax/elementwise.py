@@ -281,9 +281,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
       DtypeError: they are of different dtypes, or ``pred`` is not boolean (a TypeError).
       ShapeError: the shapes differ (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.select(pnp.array([True, False]), pnp.array([1, 2]), pnp.array([3, 4])))
+    >>> print(lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4])))
     [1 4]
     """
     return select_n(pred, on_false, on_true)
@@ -300,9 +300,9 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
       DtypeError: the cases are of different dtypes, or ``which`` is of another one (a TypeError).
       ShapeError: there are no cases, or the shapes differ (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.select_n(pnp.array([0, 1]), pnp.array([1, 2]), pnp.array([3, 4])))
+    >>> print(lax.select_n(jnp.array([0, 1]), jnp.array([1, 2]), jnp.array([3, 4])))
     [1 4]
     """
     which = array_operand("select_n", which)
@@ -332,9 +332,9 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
       DtypeError: the operands have different dtypes (a TypeError).
       ShapeError: a bound has another shape (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.clamp(0.0, pnp.array([-1.0, 0.5, 2.0]), 1.0))
+    >>> print(lax.clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0))
     [0.  0.5 1. ]
     """
     low, operand, high = operands("clamp", (min, array_operand("clamp", x), max))

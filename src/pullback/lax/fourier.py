@@ -29,9 +29,9 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
       ShapeError: the lengths do not fit, a length is zero, or the kind is unknown (a TypeError and a ValueError).
       DtypeError: complex numbers for ``RFFT`` or others for ``IRFFT``, or less than single precision (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.fft(pnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,)))
+    >>> print(lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,)))
     [10.+0.j -2.+2.j -2.+0.j]
     """
     x = array_operand("fft", x)

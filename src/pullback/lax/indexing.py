@@ -94,9 +94,9 @@ def dynamic_slice(
       allow_negative_indices: whether negative starts count from the end, for all axes or for each; otherwise concrete
         negative starts raise, and traced ones become 0.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_slice(pnp.arange(6), (2,), (3,)))
+    >>> print(lax.dynamic_slice(jnp.arange(6), (2,), (3,)))
     [2 3 4]
     """
     x = array_operand("dynamic_slice", operand)
@@ -118,9 +118,9 @@ def dynamic_slice_in_dim(
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_slice_in_dim(pnp.arange(6), 4, 3))
+    >>> print(lax.dynamic_slice_in_dim(jnp.arange(6), 4, 3))
     [3 4 5]
     """
     x = array_operand("dynamic_slice_in_dim", operand)
@@ -145,9 +145,9 @@ def dynamic_index_in_dim(
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_index_in_dim(pnp.arange(6), 2, keepdims=False))
+    >>> print(lax.dynamic_index_in_dim(jnp.arange(6), 2, keepdims=False))
     2
     """
     keepdims = flag("lax.dynamic_index_in_dim", "keepdims", keepdims)
@@ -170,9 +170,9 @@ def dynamic_update_slice(
       start_indices: an integer scalar for each axis, or a vector; negative ones count from the end.
       allow_negative_indices: as for :func:`dynamic_slice`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_update_slice(pnp.zeros(4), pnp.ones(2), (1,)))
+    >>> print(lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,)))
     [0. 1. 1. 0.]
     """
     x, block = array_operand("dynamic_update_slice", operand), array_operand("dynamic_update_slice", update)
@@ -194,9 +194,9 @@ def dynamic_update_slice_in_dim(
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_update_slice_in_dim(pnp.zeros(4), pnp.ones(2), 1, axis=0))
+    >>> print(lax.dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, axis=0))
     [0. 1. 1. 0.]
     """
     x = array_operand("dynamic_update_slice_in_dim", operand)
@@ -219,9 +219,9 @@ def dynamic_update_index_in_dim(
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.dynamic_update_index_in_dim(pnp.zeros(3), 7.0, 1, axis=0))
+    >>> print(lax.dynamic_update_index_in_dim(jnp.zeros(3), 7.0, 1, axis=0))
     [0. 7. 0.]
     """
     x, part = (
@@ -260,10 +260,10 @@ def gather(
       mode: the treatment of windows that are not inside.
       fill_value: their elements with ``FILL_OR_DROP``.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
-    >>> print(lax.gather(pnp.array([[0, 1], [2, 3]]), pnp.array([[1]]), numbers, (1, 2)))
+    >>> print(lax.gather(jnp.array([[0, 1], [2, 3]]), jnp.array([[1]]), numbers, (1, 2)))
     [[2 3]]
     """
     indices_are_sorted = flag("lax.gather", "indices_are_sorted", indices_are_sorted)
@@ -365,10 +365,10 @@ def scatter_sub(
     Raises:
       DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(lax.scatter_sub(pnp.zeros(3), pnp.array([[1], [1]]), pnp.array([1.0, 2.0]), numbers))
+    >>> print(lax.scatter_sub(jnp.zeros(3), jnp.array([[1], [1]]), jnp.array([1.0, 2.0]), numbers))
     [ 0. -3.  0.]
     """
     unique_indices = flag("lax.scatter_sub", "unique_indices", unique_indices)
@@ -406,10 +406,10 @@ def scatter_apply(
     Raises:
       DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(lax.scatter_apply(pnp.ones(3), pnp.array([[1], [1]]), lambda x: 2 * x, numbers, update_shape=(2,)))
+    >>> print(lax.scatter_apply(jnp.ones(3), jnp.array([[1], [1]]), lambda x: 2 * x, numbers, update_shape=(2,)))
     [1. 4. 1.]
     """
     unique_indices = flag("lax.scatter_apply", "unique_indices", unique_indices)
@@ -444,9 +444,9 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Raises:
       ShapeError: not as many axes as vectors, or not vectors of one length (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.index_take(pnp.array([[0, 1], [2, 3]]), (pnp.array([1, 0]), pnp.array([0, 1])), (0, 1)))
+    >>> print(lax.index_take(jnp.array([[0, 1], [2, 3]]), (jnp.array([1, 0]), jnp.array([0, 1])), (0, 1)))
     [2 1]
     """
     x = array_operand("index_take", src)

@@ -43,10 +43,10 @@ class DotAlgorithm:
       allow_imprecise_accumulation: without effect.
 
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> algorithm = lax.DotAlgorithm(np.float16, np.float16, np.float32)
-    >>> print(lax.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0]), precision=algorithm))
+    >>> print(lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), precision=algorithm))
     11.0
     """
 

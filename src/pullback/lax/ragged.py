@@ -90,10 +90,10 @@ def ragged_dot(
     Eager, each group is one product. Compiled, all rows are multiplied with each of the matrices, one after the other,
     without an array as large as rows times groups.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> weights = pnp.array([[[1.0]], [[10.0]]])
-    >>> print(lax.ragged_dot(pnp.array([[1.0], [2.0], [3.0]]), weights, pnp.array([2, 1])).ravel())
+    >>> weights = jnp.array([[[1.0]], [[10.0]]])
+    >>> print(lax.ragged_dot(jnp.array([[1.0], [2.0], [3.0]]), weights, jnp.array([2, 1])).ravel())
     [ 1.  2. 30.]
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
@@ -135,10 +135,10 @@ def ragged_dot_general(
       DtypeError, ShapeError: the operands do not fit each other or the axes.
       UnsupportedArgumentError: ``group_offset`` is not None (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
-    >>> print(lax.ragged_dot_general(pnp.arange(4.0), pnp.ones(4), pnp.array([1, 3]), numbers))
+    >>> print(lax.ragged_dot_general(jnp.arange(4.0), jnp.ones(4), jnp.array([1, 3]), numbers))
     [0. 6.]
     """
     if group_offset is not None:

@@ -156,9 +156,9 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
     Returns:
       An array, or a tuple of arrays.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.sort(pnp.array([3, 1, 2])))
+    >>> print(lax.sort(jnp.array([3, 1, 2])))
     [1 2 3]
     """
     several = isinstance(operand, (list, tuple))
@@ -183,9 +183,9 @@ def sort_key_val(
       dimension: the axis.
       is_stable: whether values of equal keys keep their order.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.sort_key_val(pnp.array([3, 1, 2]), pnp.array([30, 10, 20]))[1])
+    >>> print(lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([30, 10, 20]))[1])
     [10 20 30]
     """
     is_stable = flag("lax.sort_key_val", "is_stable", is_stable)
@@ -201,9 +201,9 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
       k: the number of elements, at most the size of the axis.
       axis: the axis.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> values, positions = lax.top_k(pnp.array([1, 3, 2]), 2)
+    >>> values, positions = lax.top_k(jnp.array([1, 3, 2]), 2)
     >>> print(values, positions)
     [3 2] [1 2]
     """
@@ -242,9 +242,9 @@ def approx_max_k(
       DtypeError: another dtype (a TypeError).
       ShapeError: the axis, ``k`` or the target is out of range (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(*lax.approx_max_k(pnp.array([3.0, 1.0, 2.0]), 2))
+    >>> print(*lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2))
     [3. 2.] [0 2]
     """
     aggregate_to_topk = flag("lax.approx_max_k", "aggregate_to_topk", aggregate_to_topk)
@@ -274,9 +274,9 @@ def approx_min_k(
       DtypeError: another dtype (a TypeError).
       ShapeError: the axis, ``k`` or the target is out of range (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(*lax.approx_min_k(pnp.array([3.0, 1.0, 2.0]), 2))
+    >>> print(*lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2))
     [1. 2.] [1 2]
     """
     aggregate_to_topk = flag("lax.approx_min_k", "aggregate_to_topk", aggregate_to_topk)

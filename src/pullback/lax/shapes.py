@@ -36,9 +36,9 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutShar
       sizes: the sizes of the new axes.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.broadcast(pnp.ones(3), (2,)).shape
+    >>> lax.broadcast(jnp.ones(3), (2,)).shape
     (2, 3)
     """
     x = array_operand("broadcast", operand)
@@ -78,9 +78,9 @@ def broadcast_in_dim(
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.broadcast_in_dim(pnp.array([1, 2]), (2, 3), (0,)))
+    >>> print(lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,)))
     [[1 1 1]
      [2 2 2]]
     """
@@ -112,9 +112,9 @@ def reshape(
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.reshape(pnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0)))
+    >>> print(lax.reshape(jnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0)))
     [1 3 2 4]
     """
     x = array_operand("reshape", operand)
@@ -130,9 +130,9 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     Raises:
       ShapeError: not a permutation (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.transpose(pnp.ones((2, 3)), (1, 0)).shape
+    >>> lax.transpose(jnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
     x, order = array_operand("transpose", operand), ints(permutation)
@@ -145,9 +145,9 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     Raises:
       ShapeError: an axis of another size (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.squeeze(pnp.ones((1, 3)), (0,)).shape
+    >>> lax.squeeze(jnp.ones((1, 3)), (0,)).shape
     (3,)
     """
     x = array_operand("squeeze", array)
@@ -158,9 +158,9 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.expand_dims(pnp.ones(3), (0,)).shape
+    >>> lax.expand_dims(jnp.ones(3), (0,)).shape
     (1, 3)
     """
     x = array_operand("expand_dims", array)
@@ -181,9 +181,9 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
       start_dimension: the first of the axes.
       stop_dimension: the axis after the last of them; None for all that follow.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.collapse(pnp.ones((2, 3, 4)), 0, 2).shape
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
     (6, 4)
     """
     x = array_operand("collapse", operand)
@@ -198,9 +198,9 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the order of its elements reversed along some axes.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.rev(pnp.array([1, 2, 3]), (0,)))
+    >>> print(lax.rev(jnp.array([1, 2, 3]), (0,)))
     [3 2 1]
     """
     return bind(slicing.rev_p, array_operand("rev", operand), dimensions=ints(dimensions))
@@ -223,9 +223,9 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     Raises:
       DtypeError, ShapeError: a value of another dtype, or a configuration that does not fit.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.pad(pnp.array([1, 2]), 0, [(1, 0, 1)]))
+    >>> print(lax.pad(jnp.array([1, 2]), 0, [(1, 0, 1)]))
     [0 1 0 2]
     """
     x, value = operands("pad", (array_operand("pad", operand), padding_value))
@@ -238,9 +238,9 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     Raises:
       DtypeError, ShapeError: no operands, or dtypes or shapes that do not fit.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.concatenate([pnp.array([1, 2]), pnp.array([3])], 0))
+    >>> print(lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0))
     [1 2 3]
     """
     if isinstance(operands, (str, bytes)) or not hasattr(operands, "__iter__"):
@@ -261,9 +261,9 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
       sizes: the sizes of the sections along the axis.
       axis: the axis.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> [x.tolist() for x in lax.split(pnp.arange(5), (2, 3))]
+    >>> [x.tolist() for x in lax.split(jnp.arange(5), (2, 3))]
     [[0, 1], [2, 3, 4]]
     """
     x = array_operand("split", operand)
@@ -286,9 +286,9 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
       ShapeError: there are no arrays, their shapes differ, or the axis is out of range (a TypeError and a ValueError).
       DtypeError: different dtypes (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.stack([pnp.array([1, 2]), pnp.array([3, 4])], axis=1))
+    >>> print(lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1))
     [[1 3]
      [2 4]]
     """
@@ -312,9 +312,9 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(*lax.unstack(pnp.array([[1, 2], [3, 4]]), axis=1))
+    >>> print(*lax.unstack(jnp.array([[1, 2], [3, 4]]), axis=1))
     [1 3] [2 4]
     """
     array = array_operand("unstack", x)
@@ -331,9 +331,9 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Raises:
       ShapeError: ``reps`` has not one int for each axis, or a negative one (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.tile(pnp.array([1, 2]), (3,)))
+    >>> print(lax.tile(jnp.array([1, 2]), (3,)))
     [1 2 1 2 1 2]
     """
     x, counts = array_operand("tile", operand), ints(reps)
@@ -359,9 +359,9 @@ MOST_AXES = 1 << 16
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with axes of size 1 in front, so that it has ``rank`` axes; unchanged if it has as many or more.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.broadcast_to_rank(pnp.ones(3), 2).shape
+    >>> lax.broadcast_to_rank(jnp.ones(3), 2).shape
     (1, 3)
     """
     array = array_operand("broadcast_to_rank", x)
@@ -376,9 +376,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> lax.broadcast_like(pnp.ones(3), pnp.zeros((2, 3))).shape
+    >>> lax.broadcast_like(jnp.ones(3), jnp.zeros((2, 3))).shape
     (2, 3)
     """
     x, like = array_operand("broadcast_like", arr), array_operand("broadcast_like", like_arr)
@@ -393,9 +393,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 def stage(x: ArrayLike, /) -> Array:
     """The value as an array of the current trace: within a function that is staged, a variable of its program.
 
-    >>> import pullback
-    >>> from pullback import lax
-    >>> print(pullback.make_jaxpr(lambda: lax.stage(2.0))().eqns[0].primitive)
+    >>> from pullback import lax, make_jaxpr
+    >>> print(make_jaxpr(lambda: lax.stage(2.0))().eqns[0].primitive)
     copy
     """
     return ops.copy_p.bind(array_operand("stage", x))
@@ -484,9 +483,9 @@ def full_like(
       shape: the shape of the result; by default the shape of ``x``.
       sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.full_like(pnp.ones(2), 7))
+    >>> print(lax.full_like(jnp.ones(2), 7))
     [7. 7.]
     """
     plain = isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype"))
@@ -521,9 +520,9 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
 def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of the shape and dtype of an array: the former name of :func:`full_like` of 0, which rules still use.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.zeros_like_array(pnp.ones(2)))
+    >>> print(lax.zeros_like_array(jnp.ones(2)))
     [0. 0.]
     """
     return full_like(x, 0)
@@ -546,9 +545,9 @@ def slice(
     Raises:
       ShapeError: the limits do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.slice(pnp.arange(6), (1,), (6,), (2,)))
+    >>> print(lax.slice(jnp.arange(6), (1,), (6,), (2,)))
     [1 3 5]
     """
     x = array_operand("slice", operand)
@@ -569,9 +568,9 @@ def slice_in_dim(
       stride: the distance of neighbours.
       axis: the axis.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.slice_in_dim(pnp.arange(6), 1, -1))
+    >>> print(lax.slice_in_dim(jnp.arange(6), 1, -1))
     [1 2 3 4]
     """
     x = array_operand("slice_in_dim", operand)
@@ -596,9 +595,9 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
       axis: the axis.
       keepdims: whether to keep the axis, with size one.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.index_in_dim(pnp.arange(6), -1))
+    >>> print(lax.index_in_dim(jnp.arange(6), -1))
     [5]
     """
     keepdims = flag("lax.index_in_dim", "keepdims", keepdims)

@@ -211,15 +211,15 @@ def reduce(
     Raises:
       ShapeError, DtypeError, ArgumentError: the arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
-    >>> print(lax.reduce(pnp.arange(6.0).reshape(2, 3), 0.0, lax.add, (0,)))
+    >>> print(lax.reduce(jnp.arange(6.0).reshape(2, 3), 0.0, lax.add, (0,)))
     [3. 5. 7.]
     >>> def later_of_largest(one, other):
     ...     larger = other[0] >= one[0]
     ...     return tuple(lax.select(larger, b, a) for a, b in zip(one, other))
-    >>> x = pnp.array([1.0, 5.0, 5.0, 2.0])
-    >>> largest, where = lax.reduce((x, pnp.arange(4)), (-pnp.inf, -1), later_of_largest, (0,))
+    >>> x = jnp.array([1.0, 5.0, 5.0, 2.0])
+    >>> largest, where = lax.reduce((x, jnp.arange(4)), (-jnp.inf, -1), later_of_largest, (0,))
     >>> print(largest, where)
     5.0 2
     """
@@ -271,12 +271,12 @@ def reduce_window(
     Raises:
       ShapeError, DtypeError, ArgumentError: the arguments do not fit each other.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad, lax
-    >>> x = pnp.array([1.0, 3.0, 2.0, 5.0, 4.0])
-    >>> print(lax.reduce_window(x, -pnp.inf, lax.max, (2,), (1,)))
+    >>> x = jnp.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    >>> print(lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,)))
     [3. 3. 5. 5.]
-    >>> print(grad(lambda x: lax.reduce_window(x, -pnp.inf, lax.max, (2,)).sum())(x))
+    >>> print(grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,)).sum())(x))
     [0. 2. 0. 2. 0.]
     """
     found = _Reduction("reduce_window", operand, init_value, computation)

@@ -53,7 +53,8 @@ def _weak_of_booleans(name: str, x: Any) -> Array:
 def identity(x: ArrayLike) -> Array:
     """The argument, as an array.
 
-    >>> print(identity(2.0))
+    >>> from pullback import nn
+    >>> print(nn.identity(2.0))
     2.0
     """
     return operand("identity", x)
@@ -68,8 +69,9 @@ def relu(x: ArrayLike) -> Array:
     Returns:
       An array of the same shape and dtype; booleans become integers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(relu(pnp.array([-1.0, 0.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.relu(jnp.array([-1.0, 0.0, 2.0])))
     [0. 0. 2.]
     """
     x = _weak_numbers("relu", x)
@@ -85,8 +87,9 @@ def relu6(x: ArrayLike) -> Array:
     Returns:
       An array of the same shape, of floats. At the kinks the derivative is 0.
 
-    >>> import pullback.numpy as pnp
-    >>> print(relu6(pnp.array([-1.0, 2.0, 8.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.relu6(jnp.array([-1.0, 2.0, 8.0])))
     [0. 2. 6.]
     """
     x = _weak_floats("relu6", x)
@@ -101,8 +104,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
       x: an array of real numbers.
       negative_slope: a number or an array that broadcasts.
 
-    >>> import pullback.numpy as pnp
-    >>> print(leaky_relu(pnp.array([-2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.leaky_relu(jnp.array([-2.0, 3.0])))
     [-0.02  3.  ]
     """
     return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(negative_slope, x))
@@ -117,8 +121,9 @@ def hard_tanh(x: ArrayLike) -> Array:
     Returns:
       An array of the same shape and dtype, with derivative 1 at the bounds; booleans become integers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(hard_tanh(pnp.array([-3.0, 0.5, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.hard_tanh(jnp.array([-3.0, 0.5, 2.0])))
     [-1.   0.5  1. ]
     """
     x = _weak_numbers("hard_tanh", x)
@@ -132,8 +137,9 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(hard_sigmoid(pnp.array([-4.0, 0.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0])))
     [0.  0.5 1. ]
     """
     return ops.div(relu6(ops.add(_weak_floats("hard_sigmoid", x), 3)), 6)
@@ -145,8 +151,9 @@ def hard_silu(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(hard_silu(pnp.array([-4.0, 3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.hard_silu(jnp.array([-4.0, 3.0, 4.0])))
     [-0.  3.  4.]
     """
     x = _weak_floats("hard_silu", x)
@@ -162,8 +169,9 @@ def sparse_plus(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(sparse_plus(pnp.array([-2.0, 0.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.sparse_plus(jnp.array([-2.0, 0.0, 3.0])))
     [0.   0.25 3.  ]
     """
     x = _weak_floats("sparse_plus", x)
@@ -179,8 +187,9 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(sparse_sigmoid(pnp.array([-2.0, 0.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 3.0])))
     [0.  0.5 1. ]
     """
     x = _weak_floats("sparse_sigmoid", _ordered("sparse_sigmoid", x))
@@ -196,7 +205,8 @@ def sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
-    >>> print(sigmoid(0.0))
+    >>> from pullback import nn
+    >>> print(nn.sigmoid(0.0))
     0.5
     """
     return ops.logistic(inexact_operand("sigmoid", x))
@@ -208,7 +218,8 @@ def log_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{log_sigmoid(0.0):.4f} {log_sigmoid(-1000.0):.1f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.log_sigmoid(0.0):.4f} {nn.log_sigmoid(-1000.0):.1f}")
     -0.6931 -1000.0
     """
     return ops.neg(softplus(ops.neg(inexact_operand("log_sigmoid", x))))
@@ -220,7 +231,8 @@ def softplus(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{softplus(0.0):.4f} {softplus(1000.0):.1f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.softplus(0.0):.4f} {nn.softplus(1000.0):.1f}")
     0.6931 1000.0
     """
     return pnp.logaddexp(_weak_of_booleans("softplus", x), 0)
@@ -234,7 +246,8 @@ def log1mexp(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers; the result is NaN where they are negative.
 
-    >>> print(f"{log1mexp(1e-10):.4f} {log1mexp(2.0):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.log1mexp(1e-10):.4f} {nn.log1mexp(2.0):.4f}")
     -23.0259 -0.1454
     """
     x = inexact_operand("log1mexp", _ordered("log1mexp", x))
@@ -250,7 +263,8 @@ def silu(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
-    >>> print(f"{silu(1.0):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.silu(1.0):.4f}")
     0.7311
     """
     x = inexact_operand("silu", x)
@@ -266,7 +280,8 @@ def mish(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{mish(1.0):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.mish(1.0):.4f}")
     0.8651
     """
     x = _weak_of_booleans("mish", x)
@@ -282,7 +297,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
       x: an array of real numbers.
       approximate: whether to use ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`` for the probability.
 
-    >>> print(f"{gelu(1.0):.4f} {gelu(1.0, approximate=False):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.gelu(1.0):.4f} {nn.gelu(1.0, approximate=False):.4f}")
     0.8412 0.8413
     """
     approximate = flag("gelu", "approximate", approximate)
@@ -306,8 +322,9 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
-    >>> import pullback.numpy as pnp
-    >>> print(elu(pnp.array([-1000.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.elu(jnp.array([-1000.0, 2.0])))
     [-1.  2.]
     """
     positive = pnp.greater(x, 0)
@@ -321,7 +338,8 @@ def selu(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{selu(1.0):.4f} {selu(-1.0):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.selu(1.0):.4f} {nn.selu(-1.0):.4f}")
     1.0507 -1.1113
     """
     return pnp.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
@@ -337,8 +355,9 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
-    >>> import pullback.numpy as pnp
-    >>> print(celu(pnp.array([-1000.0, 2.0]), 2.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.celu(jnp.array([-1000.0, 2.0]), 2.0))
     [-2.  2.]
     """
     positive = pnp.greater(x, 0)
@@ -351,7 +370,8 @@ def tanh(x: ArrayLike, /) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
-    >>> print(f"{tanh(1.0):.4f}")
+    >>> from pullback import nn
+    >>> print(f"{nn.tanh(1.0):.4f}")
     0.7616
     """
     return ops.tanh(inexact_operand("tanh", x))
@@ -366,7 +386,8 @@ def soft_sign(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(soft_sign(3.0))
+    >>> from pullback import nn
+    >>> print(nn.soft_sign(3.0))
     0.75
     """
     x = _weak_of_booleans("soft_sign", x)
@@ -380,7 +401,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
       x: an array of real numbers.
       b: a number or an array that broadcasts.
 
-    >>> print(squareplus(0.0))
+    >>> from pullback import nn
+    >>> print(nn.squareplus(0.0))
     1.0
     """
     x = inexact_operand("squareplus", x)
@@ -397,8 +419,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     Raises:
       ShapeError: the axis is out of range, or its size is odd (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(glu(pnp.array([1.0, 2.0, 0.0, 0.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0])))
     [0.5 1. ]
     """
     x = inexact_operand("glu", x)

@@ -127,11 +127,11 @@ def dot_product_attention(
 
     Sources: Vaswani et al. 2017, "Attention is all you need"; by blocks: Rabe and Staats 2021, Dao et al. 2022.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import nn
-    >>> q, k = pnp.zeros((2, 1, 4)), pnp.ones((3, 1, 4))
-    >>> v = pnp.arange(3.0).reshape(3, 1, 1) * pnp.ones(4)
-    >>> print(nn.dot_product_attention(q, k, v, mask=pnp.array([True, True, False]))[:, 0])
+    >>> q, k = jnp.zeros((2, 1, 4)), jnp.ones((3, 1, 4))
+    >>> v = jnp.arange(3.0).reshape(3, 1, 1) * jnp.ones(4)
+    >>> print(nn.dot_product_attention(q, k, v, mask=jnp.array([True, True, False]))[:, 0])
     [[0.5 0.5 0.5 0.5]
      [0.5 0.5 0.5 0.5]]
     """

@@ -41,8 +41,8 @@ def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
-    >>> from pullback import random
-    >>> print(zeros(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.zeros(random.key(0), (2,)))
     [0. 0.]
     """
     return pnp.zeros(shape, dtype, out_sharding=out_sharding)
@@ -57,8 +57,8 @@ def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding:
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
-    >>> from pullback import random
-    >>> print(ones(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.ones(random.key(0), (2,)))
     [1. 1.]
     """
     return pnp.ones(shape, dtype, out_sharding=out_sharding)
@@ -71,8 +71,8 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
       value: the value.
       dtype: the dtype of the weights if none is requested; None for the default float.
 
-    >>> from pullback import random
-    >>> print(constant(-7)(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.constant(-7)(random.key(0), (2,)))
     [-7. -7.]
     """
 
@@ -89,8 +89,8 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
       scale: their upper bound; the lower one is 0.
       dtype: the dtype of the weights if none is requested; None for the default float.
 
-    >>> from pullback import random
-    >>> print(uniform(10.0)(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.uniform(10.0)(random.key(0), (2,)))
     [2.1629536 8.041241 ]
     """
 
@@ -108,8 +108,8 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
       stddev: their standard deviation.
       dtype: the dtype of the weights if none is requested; None for the default float.
 
-    >>> from pullback import random
-    >>> print(normal(10.0)(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.normal(10.0)(random.key(0), (2,)))
     [-7.84766   8.564449]
     """
 
@@ -130,8 +130,8 @@ def truncated_normal(
       dtype: the dtype of the weights if none is requested; None for the default float.
       lower, upper: the bounds, in standard deviations.
 
-    >>> from pullback import random
-    >>> print(truncated_normal(10.0)(random.key(0), (2,)))
+    >>> from pullback import nn, random
+    >>> print(nn.initializers.truncated_normal(10.0)(random.key(0), (2,)))
     [-7.4147086  8.074152 ]
     """
 
@@ -227,8 +227,8 @@ def variance_scaling(
     Raises:
       ArgumentError: an unknown mode or distribution (a ValueError).
 
-    >>> from pullback import random
-    >>> init = variance_scaling(3.0, "fan_in", "uniform")
+    >>> from pullback import nn, random
+    >>> init = nn.initializers.variance_scaling(3.0, "fan_in", "uniform")
     >>> print(init(random.key(0), (3, 1)).shape)
     (3, 1)
     """
@@ -297,7 +297,7 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
         f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
         f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`."
     )
-    example = "from pullback import random", f"{name}()(random.key(0), (2, 3)).shape", "(2, 3)"
+    example = "from pullback import nn, random", f"nn.initializers.{name}()(random.key(0), (2, 3)).shape", "(2, 3)"
     return describe(build, name, with_example(text, *example))
 
 
@@ -332,8 +332,8 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike =
     Source: Saxe, McClelland and Ganguli, *Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks*, ICLR 2014.
 
-    >>> from pullback import random
-    >>> w = orthogonal()(random.key(0), (2, 2))
+    >>> from pullback import nn, random
+    >>> w = nn.initializers.orthogonal()(random.key(0), (2, 2))
     >>> print((w @ w.T).round(3) + 0)
     [[1. 0.]
      [0. 1.]]
@@ -370,8 +370,8 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     Source: Xiao, Bahri, Sohl-Dickstein, Schoenholz and Pennington, *Dynamical isometry and a mean field theory of
     CNNs*, ICML 2018.
 
-    >>> from pullback import random
-    >>> delta_orthogonal()(random.key(0), (3, 2, 2))[0]
+    >>> from pullback import nn, random
+    >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 2))[0]
     Array([[0., 0.],
            [0., 0.]], dtype=float32)
     """

@@ -113,8 +113,9 @@ def logsumexp(
     Raises:
       ShapeError: an axis does not exist, or the operands do not broadcast (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{logsumexp(pnp.array([1000.0, 1000.0])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(f"{nn.logsumexp(jnp.array([1000.0, 1000.0])):.4f}")
     1000.6932
     """
     return_sign = flag("logsumexp", "return_sign", return_sign)
@@ -160,8 +161,9 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     Args:
       x, axis, where, keepdims: as ``a``, ``axis``, ``where``, ``keepdims`` of :func:`logsumexp`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(logmeanexp(pnp.array([1000.0, 1000.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.logmeanexp(jnp.array([1000.0, 1000.0])))
     1000.0
     """
     keepdims = flag("logmeanexp", "keepdims", keepdims)
@@ -240,8 +242,9 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
     Raises:
       ShapeError: an axis does not exist, or the operands do not broadcast (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(softmax(pnp.array([1000.0, 1000.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.softmax(jnp.array([1000.0, 1000.0])))
     [0.5 0.5]
     """
     x = strong(inexact_operand("softmax", x))
@@ -259,8 +262,9 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     Args:
       x, axis, where: as in :func:`softmax`. The elements that do not count are -inf in the result.
 
-    >>> import pullback.numpy as pnp
-    >>> print(log_softmax(pnp.array([0.0, 1000.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.log_softmax(jnp.array([0.0, 1000.0])))
     [-1000.     0.]
     """
     x = strong(inexact_operand("log_softmax", x))
@@ -303,8 +307,9 @@ def standardize(
     Raises:
       ArgumentError: an unknown algorithm (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(standardize(pnp.array([1.0, 3.0]), epsilon=0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.standardize(jnp.array([1.0, 3.0]), epsilon=0))
     [-1.  1.]
     """
     if not is_listed(algorithm, ("fast", "stable")):
@@ -344,8 +349,9 @@ def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike 
       ShapeError: the axis is out of range (a  ValueError).
       ArgumentError: ``num_classes`` is negative or not an integer (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(one_hot(pnp.array([2, 0, 7]), 3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> print(nn.one_hot(jnp.array([2, 0, 7]), 3))
     [[0. 0. 1.]
      [1. 0. 0.]
      [0. 0. 0.]]

@@ -69,9 +69,9 @@ def avg_pool(
     Raises:
       ShapeError, ArgumentError: the arguments do not fit the operand.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import nn
-    >>> print(nn.avg_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    >>> print(nn.avg_pool(jnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
     [0.5 2.5]
     """
     x = inexact_operand("nn.avg_pool", inputs)
@@ -101,9 +101,9 @@ def max_pool(
     Raises:
       DtypeError, ShapeError, ArgumentError: the arguments do not fit the operand, which must be real.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import nn
-    >>> print(nn.max_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    >>> print(nn.max_pool(jnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
     [1. 3.]
     """
     return _extreme_pool("max_pool", inputs, window_shape, strides, padding, largest=True)
@@ -126,9 +126,9 @@ def min_pool(
     Raises:
       DtypeError, ShapeError, ArgumentError: the arguments do not fit the operand, which must be real.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import nn
-    >>> print(nn.min_pool(pnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
+    >>> print(nn.min_pool(jnp.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0])
     [0. 2.]
     """
     return _extreme_pool("min_pool", inputs, window_shape, strides, padding, largest=False)

@@ -61,7 +61,8 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     Raises:
       ArgumentError: an unknown mode, or a ``global_scale`` for ``"mxfp8"`` (a TypeError and a ValueError).
 
-    >>> get_scaled_dot_general_config("mxfp8").block_size
+    >>> from pullback import nn
+    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32
     """
     import ml_dtypes
@@ -97,9 +98,10 @@ def scaled_matmul(
     Raises:
       ShapeError: the operands do not fit each other (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> a, b = pnp.array([[[1.0, 2.0, 3.0]]]), pnp.array([[[4.0, 5.0, 6.0]]])
-    >>> print(scaled_matmul(a, b, pnp.full((1, 1, 1), 0.5), pnp.full((1, 1, 1), 0.5)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> a, b = jnp.array([[[1.0, 2.0, 3.0]]]), jnp.array([[[4.0, 5.0, 6.0]]])
+    >>> print(nn.scaled_matmul(a, b, jnp.full((1, 1, 1), 0.5), jnp.full((1, 1, 1), 0.5)))
     [[[8.]]]
     """
     x, y, p, q = (operand("scaled_matmul", v) for v in (lhs, rhs, lhs_scales, rhs_scales))
@@ -168,9 +170,10 @@ def scaled_dot_general(
       ArgumentError: ``configs`` are not three configurations (a TypeError and a ValueError).
       ShapeError: the dimension numbers do not fit the operands (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
-    >>> print(scaled_dot_general(pnp.array([[1.03]]), pnp.array([[2.0]]), (((1,), (1,)), ((), ())), configs=configs))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import nn
+    >>> configs = [nn.get_scaled_dot_general_config("mxfp8")] * 3
+    >>> print(nn.scaled_dot_general(jnp.array([[1.03]]), jnp.array([[2.0]]), (((1,), (1,)), ((), ())), configs=configs))
     [[2.]]
     """
     x, y = operand("scaled_dot_general", lhs), operand("scaled_dot_general", rhs)

@@ -70,8 +70,8 @@ def dot(
     Raises:
       ShapeError: the contracted axes differ in size (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.dot(pnp.array([1.0, 2.0]), pnp.array([3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
     11.0
     """
     if out_sharding is not None:
@@ -173,8 +173,8 @@ def matmul(
     Raises:
       ShapeError: the shapes do not fit, or an operand is a scalar (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.matmul(pnp.eye(2), pnp.array([3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0])))
     [3. 4.]
     """
     if out_sharding is not None:
@@ -238,8 +238,8 @@ def vdot(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vdot(pnp.array([1j, 2.0]), pnp.array([1j, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0])))
     (3+0j)
     """
     a, b, dtype = _operands("vdot", a, b, preferred_element_type)
@@ -270,8 +270,8 @@ def vecdot(
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vecdot(pnp.ones((2, 3)), pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vecdot(jnp.ones((2, 3)), jnp.array([1.0, 2.0, 3.0])))
     [6. 6.]
     """
     a, b, dtype = _operands("vecdot", x1, x2, preferred_element_type)
@@ -292,8 +292,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.matvec(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.matvec(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
     """
     a, b = promote_all("matvec", (x1, x2))
@@ -313,8 +313,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vecmat(pnp.array([1.0, 10.0]), pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vecmat(jnp.array([1.0, 10.0]), jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [31. 42.]
     """
     a, b = promote_all("vecmat", (x1, x2))
@@ -334,8 +334,8 @@ def inner(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.inner(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.inner(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
     """
     a, b, dtype = _operands("inner", a, b, preferred_element_type)
@@ -349,8 +349,8 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
       a, b: arrays, taken as vectors in row-major order.
       out: must be None.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.outer(pnp.array([1.0, 2.0]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.outer(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0])))
     [[ 1. 10.]
      [ 2. 20.]]
     """
@@ -388,8 +388,8 @@ def tensordot(
     Raises:
       ShapeError: the axes do not fit the operands or each other (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.tensordot(pnp.ones((2, 3, 4)), pnp.ones((4, 3, 5)), ([1, 2], [1, 0])).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), ([1, 2], [1, 0])).shape
     (2, 5)
     """
     if out_sharding is not None:
@@ -429,8 +429,8 @@ def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of ``a`` times ``b``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.kron(pnp.array([1.0, 10.0]), pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.kron(jnp.array([1.0, 10.0]), jnp.array([1.0, 2.0])))
     [ 1.  2. 10. 20.]
     """
     a, b = promote_all("kron", (a, b))
@@ -465,8 +465,8 @@ def cross(
     Raises:
       ShapeError: vectors of another length (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cross(pnp.array([1.0, 0.0, 0.0]), pnp.array([0.0, 1.0, 0.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cross(jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 1.0, 0.0])))
     [0. 0. 1.]
     """
     if axis is not None:
@@ -512,8 +512,8 @@ def trace(
     Raises:
       ShapeError: an axis is out of range, or both are the same (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.trace(pnp.array([[1.0, 2.0], [3.0, 4.0]])), pnp.trace(pnp.eye(3), offset=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.trace(jnp.array([[1.0, 2.0], [3.0, 4.0]])), jnp.trace(jnp.eye(3), offset=1))
     5.0 0.0
     """
     if out is not None:
@@ -553,8 +553,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
       x: where to evaluate it.
       unroll: accepted for compatibility.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polyval(pnp.array([1.0, 2.0, 3.0]), pnp.array([0.0, 1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polyval(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 2.0])))
     [ 3.  6. 11.]
     """
     p, x = promote_all("polyval", (p, x))
@@ -594,8 +594,8 @@ def convolve(
     Raises:
       ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])))
     [ 1. 12. 23. 30.]
     """
     a, v, dtype = _vectors("convolve", a, v, mode, preferred_element_type)
@@ -624,8 +624,8 @@ def correlate(
     Raises:
       ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])))
     [21. 32.]
     """
     a, v, dtype = _vectors("correlate", a, v, mode, preferred_element_type)

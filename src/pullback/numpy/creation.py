@@ -98,8 +98,8 @@ def array(
       ShapeError: nested lists whose lengths disagree (a TypeError and a ValueError).
       DtypeError: ``dtype`` is not a dtype (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.array([1, 2.5])
+    >>> import pullback.numpy as jnp
+    >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
     if device is not None or out_sharding is not None:
@@ -168,8 +168,8 @@ def asarray(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.asarray(2.0)
+    >>> import pullback.numpy as jnp
+    >>> jnp.asarray(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
     if device is not None or out_sharding is not None:
@@ -298,8 +298,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
       copy: whether the result is a new array even if ``x`` has the dtype already.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.astype(jnp.array([1.7, -1.7]), int))
     [ 1 -1]
     """
     if device is not None:
@@ -321,8 +321,8 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
     They share memory until then, so that a copy costs very little.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.copy([1, 2]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.copy([1, 2]))
     [1 2]
     """
     return array(a)
@@ -344,9 +344,9 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
       ExchangeError: the dtype or the device of ``x`` is not supported, or ``copy=False`` is not possible (a TypeError
         and a BufferError).
 
-    >>> import pullback.numpy as pnp
     >>> import numpy as np
-    >>> print(pnp.from_dlpack(np.arange(2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.from_dlpack(np.arange(2)))
     [0 1]
     """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
@@ -387,8 +387,8 @@ def frombuffer(
       count: how many elements to read; all by default.
       offset: the number of bytes before the first element.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
     """
     most, first = known_int("frombuffer", "count", count), known_int("frombuffer", "offset", offset)
@@ -408,8 +408,8 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
       dtype: the dtype of the result.
       count: how many to take; all by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fromiter(range(3), float))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fromiter(range(3), float))
     [0. 1. 2.]
     """
     target = dtypes.requested_dtype(dtype, "fromiter")
@@ -458,8 +458,8 @@ def zeros(
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.zeros(2)
+    >>> import pullback.numpy as jnp
+    >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
     if device is not None or out_sharding is not None:
@@ -481,8 +481,8 @@ def ones(
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.ones((1, 2))
+    >>> import pullback.numpy as jnp
+    >>> jnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
     if device is not None or out_sharding is not None:
@@ -501,8 +501,8 @@ def empty(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.empty(1).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.empty(1).shape
     (1,)
     """
     if device is not None or out_sharding is not None:
@@ -528,8 +528,8 @@ def full(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.full(2, 7.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.full(2, 7.0))
     [7. 7.]
     """
     if device is not None or out_sharding is not None:
@@ -598,8 +598,8 @@ def zeros_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.zeros_like(pnp.ones(2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.zeros_like(jnp.ones(2)))
     [0. 0.]
     """
     if device is not None or out_sharding is not None:
@@ -624,8 +624,8 @@ def ones_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ones_like(jnp.zeros(2), dtype=int))
     [1 1]
     """
     if device is not None or out_sharding is not None:
@@ -650,8 +650,8 @@ def empty_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.empty_like(pnp.ones(2)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.empty_like(jnp.ones(2)).shape
     (2,)
     """
     if device is not None or out_sharding is not None:
@@ -679,8 +679,8 @@ def full_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.full_like(pnp.ones(2), 7))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.full_like(jnp.ones(2), 7))
     [7. 7.]
     """
     if device is not None or out_sharding is not None:
@@ -706,8 +706,8 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
     Raises:
       ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.eye(2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.eye(2))
     [[1. 0.]
      [0. 1.]]
     """
@@ -719,8 +719,8 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
 def identity(n: int, dtype: DTypeLike = None) -> Array:
     """The identity matrix.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.identity(1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.identity(1))
     [[1.]]
     """
     return eye(n, dtype=dtype)
@@ -735,8 +735,8 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
       k: the diagonal, an integer that may be traced: 0 for the main diagonal, positive above it, negative below it.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.tri(2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.tri(2))
     [[1. 0.]
      [1. 1.]]
     """
@@ -798,8 +798,8 @@ def arange(
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.arange(3), pnp.arange(0.0, 1.0, 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.arange(3), jnp.arange(0.0, 1.0, 0.5))
     [0 1 2] [0.  0.5]
     """
     if device is not None or out_sharding is not None:
@@ -941,8 +941,8 @@ def linspace(
       axis: the position of the new axis.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linspace(0, 1, 5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linspace(0, 1, 5))
     [0.   0.25 0.5  0.75 1.  ]
     """
     retstep = flag("linspace", "retstep", retstep)
@@ -1014,8 +1014,8 @@ def logspace(
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.logspace(0, 2, 3))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.logspace(0, 2, 3))
     [  1.  10. 100.]
     """
     endpoint = flag("logspace", "endpoint", endpoint)
@@ -1037,8 +1037,8 @@ def geomspace(
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.geomspace(1, 8, 4))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.geomspace(1, 8, 4))
     [1. 2. 4. 8.]
     """
     endpoint = flag("geomspace", "endpoint", endpoint)
@@ -1068,8 +1068,8 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       sparse: whether to leave axes of size one where an array does not vary.
       indexing: "xy", with the second axis first, or "ij".
 
-    >>> import pullback.numpy as pnp
-    >>> x, y = pnp.meshgrid(pnp.arange(3), pnp.arange(2))
+    >>> import pullback.numpy as jnp
+    >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
     >>> x.shape, y.shape
     ((2, 3), (2, 3))
     """
@@ -1104,8 +1104,8 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
       dtype: the dtype of the result; None for the default integer.
       sparse: whether to return a tuple of arrays that broadcast to the shape, instead of stacking them.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.indices((2, 3)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.indices((2, 3)).shape
     (2, 2, 3)
     """
     sparse = flag("indices", "sparse", sparse)
@@ -1130,8 +1130,8 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
       dtype: the dtype of the indices.
       **kwargs: passed on to ``function``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fromfunction(lambda i, j: i + j, (2, 2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fromfunction(lambda i, j: i + j, (2, 2)))
     [[0. 1.]
      [1. 2.]]
     """
@@ -1152,8 +1152,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       N: the number of columns; by default the number of elements.
       increasing: whether the powers rise from 0 instead of falling to it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vander(pnp.array([2.0, 3.0]), 3))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vander(jnp.array([2.0, 3.0]), 3))
     [[4. 2. 1.]
      [9. 3. 1.]]
     """

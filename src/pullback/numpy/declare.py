@@ -68,10 +68,12 @@ Doc = tuple[str, str, str]
 def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any:
     """Set the name and the docstring of a function: a sentence and an example, from ``doc`` or a declaration."""
     sentence, example, result = PUBLIC[doc][2:] if isinstance(doc, Primitive) else doc
-    face, short = module, module.split(".")[-1]
     if module.startswith("pullback.numpy."):
-        sentence, face, short = f"{sentence}\n\nAs :data:`numpy.{name}`.", "pullback.numpy", "pnp"
-    doc_ = with_example(sentence, f"import {face} as {short}", f"{short}.{name}({example})", result)
+        sentence, imported, short = f"{sentence}\n\nAs :data:`numpy.{name}`.", "import pullback.numpy as jnp", "jnp"
+    else:  # a file of a public package, such as pullback.scipy.special.logistic
+        package, short, _ = module.rsplit(".", 2)
+        imported = f"from {package} import {short}"
+    doc_ = with_example(sentence, imported, f"{short}.{name}({example})", result)
     return describe(function, name, doc_, module=module)
 
 

@@ -94,8 +94,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     equal, digits are lost. For functions of matrices, ``(v * f(w)) @ v.T``, use :func:`matrix_function`, which has no
     such faults. The derivative is after Giles (2008).
 
-    >>> import pullback.numpy as pnp
-    >>> w, v = pnp.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> import pullback.numpy as jnp
+    >>> w, v = jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> print(w.round(4))
     [1. 3.]
     """
@@ -116,8 +116,8 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
       derivatives, and right second derivatives if the outer one is taken in forward mode; see
       ``docs/decompositions.md``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
     [1. 3.]
     """
     symmetrize_input = flag("linalg.eigvalsh", "symmetrize_input", symmetrize_input)
@@ -141,8 +141,8 @@ def eig(a: ArrayLike) -> EigResult:
     The derivative is after Giles (2008) and Boeddeker et al. (2017); for a matrix without n independent eigenvectors it
     does not exist, and the result is not finite.
 
-    >>> import pullback.numpy as pnp
-    >>> w, v = pnp.linalg.eig(pnp.array([[1.0, 5.0], [0.0, 2.0]]))
+    >>> import pullback.numpy as jnp
+    >>> w, v = jnp.linalg.eig(jnp.array([[1.0, 5.0], [0.0, 2.0]]))
     >>> print(w)
     [1.+0.j 2.+0.j]
     """
@@ -152,8 +152,8 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices, complex, in no order; see :func:`eig`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.eigvals(pnp.array([[1.0, 5.0], [0.0, 2.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.eigvals(jnp.array([[1.0, 5.0], [0.0, 2.0]])))
     [1.+0.j 2.+0.j]
     """
     return bind(eig_p, inexact_operand("linalg.eigvals", a), left=False, right=False)[0]
@@ -223,8 +223,8 @@ def svd(
     The derivative is after Townsend (2016) and Wan and Zhang (2019). Where singular values are equal, the notes of
     :func:`eigh` hold. At a zero singular value, only even functions of it have derivatives.
 
-    >>> import pullback.numpy as pnp
-    >>> u, s, vh = pnp.linalg.svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> import pullback.numpy as jnp
+    >>> u, s, vh = jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     >>> print(s)
     [4. 3.]
     """
@@ -278,8 +278,8 @@ def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending; see :func:`svd`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.svdvals(pnp.array([[3.0, 0.0], [0.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]])))
     [4. 3.]
     """
     return bind(svd_p, inexact_operand("linalg.svdvals", x), full_matrices=False, vectors=False, by_qr=False)[0]
@@ -326,8 +326,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); there is none if the first k columns are
     dependent. Columns of a complete Q that ``a`` does not determine are not rotated among themselves.
 
-    >>> import pullback.numpy as pnp
-    >>> print(abs(pnp.linalg.qr(pnp.array([[3.0, 5.0], [4.0, 5.0]]), "r")).round(4))
+    >>> import pullback.numpy as jnp
+    >>> print(abs(jnp.linalg.qr(jnp.array([[3.0, 5.0], [4.0, 5.0]]), "r")).round(4))
     [[5. 7.]
      [0. 1.]]
     """
@@ -389,8 +389,8 @@ def pinv(
     Derivatives of every order exist along matrices of the same rank (Golub and Pereyra 1973), also where singular
     values are equal. Where the rank changes there are none, since the pseudo-inverse jumps.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.pinv(pnp.array([[2.0, 0.0], [0.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]])))
     [[0.5 0. ]
      [0.  0. ]]
     """
@@ -428,8 +428,8 @@ def matrix_rank(
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: both ``rtol`` and ``tol`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.matrix_rank(pnp.ones((3, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.matrix_rank(jnp.ones((3, 2))))
     1
     """
     hermitian = flag("linalg.matrix_rank", "hermitian", hermitian)
@@ -478,8 +478,8 @@ def lstsq(
 
     x is the pseudo-inverse times b, and has the derivatives of :func:`pinv`, also where the rank is less than full.
 
-    >>> import pullback.numpy as pnp
-    >>> x, left, rank, s = pnp.linalg.lstsq(pnp.array([[1.0], [1.0]]), pnp.array([1.0, 3.0]))
+    >>> import pullback.numpy as jnp
+    >>> x, left, rank, s = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
     >>> print(x.round(4), left.round(4), rank)
     [2.] [2.] 1
     """

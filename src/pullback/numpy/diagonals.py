@@ -49,8 +49,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     Raises:
       ShapeError: too few axes, or ``axis1`` and ``axis2`` are the same (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(diagonal(pnp.arange(6).reshape(2, 3), 1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.diagonal(jnp.arange(6).reshape(2, 3), 1))
     [1 5]
     """
     x = operand("diagonal", a)
@@ -79,8 +79,8 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     Raises:
       ShapeError: ``v`` is not a matrix or a vector (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(diag(pnp.array([1, 2])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.diag(jnp.array([1, 2])))
     [[1 0]
      [0 2]]
     """
@@ -97,8 +97,8 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of an array as a diagonal; the arguments are those of :func:`diag`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(diagflat(pnp.array([[1], [2]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.diagflat(jnp.array([[1], [2]])))
     [[1 0]
      [0 2]]
     """
@@ -119,8 +119,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
       ArgumentError: ``inplace`` or ``wrap`` is true (a ValueError).
       ShapeError: too few axes, or more than two of different sizes (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(fill_diagonal(pnp.zeros((2, 2)), 3.0, inplace=False))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fill_diagonal(jnp.zeros((2, 2)), 3.0, inplace=False))
     [[3. 0.]
      [0. 3.]]
     """
@@ -175,8 +175,8 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Raises:
       ShapeError: too few axes (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(tril(pnp.ones((2, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.tril(jnp.ones((2, 2))))
     [[1. 0.]
      [1. 1.]]
     """
@@ -186,8 +186,8 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Each matrix in an array with zeros below a diagonal; the arguments are those of :func:`tril`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(triu(pnp.ones((2, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.triu(jnp.ones((2, 2))))
     [[1. 1.]
      [0. 1.]]
     """
@@ -214,7 +214,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
       k: the diagonal: 0 for the main one, positive above it, negative below it.
       m: the number of columns; by default the number of rows.
 
-    >>> print(*tril_indices(2))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.tril_indices(2))
     [0 1 1] [0 0 1]
     """
     sizes = _sizes_and_diagonal("tril_indices", n, k, m)
@@ -229,7 +230,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
       k: the diagonal: 0 for the main one, positive above it, negative below it.
       m: the number of columns; by default the number of rows.
 
-    >>> print(*triu_indices(2))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.triu_indices(2))
     [0 0 1] [0 1 1]
     """
     sizes = _sizes_and_diagonal("triu_indices", n, k, m)
@@ -246,8 +248,8 @@ def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`tril_indices` for a matrix of the shape of ``arr``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*tril_indices_from(pnp.ones((2, 1))))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.tril_indices_from(jnp.ones((2, 1))))
     [0 1] [0 0]
     """
     rows, columns = _matrix_sizes("tril_indices_from", arr)
@@ -257,8 +259,8 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`triu_indices` for a matrix of the shape of ``arr``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*triu_indices_from(pnp.ones((1, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.triu_indices_from(jnp.ones((1, 2))))
     [0 0] [0 1]
     """
     rows, columns = _matrix_sizes("triu_indices_from", arr)
@@ -272,7 +274,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
       n: the size of each axis.
       ndim: the number of axes.
 
-    >>> print(*diag_indices(2))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.diag_indices(2))
     [0 1] [0 1]
     """
     sizes = known_int("diag_indices", "n", n), known_int("diag_indices", "ndim", ndim)
@@ -282,8 +285,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """:func:`diag_indices` for an array of the shape of ``arr``, whose axes are all of one size.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*diag_indices_from(pnp.ones((2, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.diag_indices_from(jnp.ones((2, 2))))
     [0 1] [0 1]
     """
     shape = listed("diag_indices_from", arr).shape
@@ -301,7 +304,8 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int
       k: passed to the function; it may be traced if there is a ``size``.
       size: how many positions to return; zeros follow where there are fewer. All by default.
 
-    >>> print(*mask_indices(2, triu))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.mask_indices(2, jnp.triu))
     [0 0 1] [0 1 1]
     """
     from pullback.numpy.indexing import nonzero

@@ -56,8 +56,8 @@ def pad(
     Raises:
       ShapeError: the widths are negative or do not fit, or the mode is unknown (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.pad(pnp.array([1, 2, 3]), (1, 2)), pnp.pad(pnp.array([1, 2, 3]), 2, mode="reflect"))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.pad(jnp.array([1, 2, 3]), (1, 2)), jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect"))
     [0 1 2 3 0 0] [3 2 1 2 3 2 1]
     """
     x = operand("pad", array)
@@ -295,8 +295,8 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
       values: an array; with ``axis``, of the shape of ``arr`` except along that axis.
       axis: the axis; None for the elements of both in row-major order.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.append(pnp.array([1, 2]), 3))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.append(jnp.array([1, 2]), 3))
     [1 2 3]
     """
     x, v = operand("append", arr), operand("append", values)
@@ -322,8 +322,8 @@ def delete(
     Raises:
       ShapeError: an index is out of range (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.delete(pnp.arange(5), pnp.array([1, 3])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.delete(jnp.arange(5), jnp.array([1, 3])))
     [0 2 4]
     """
     assume_unique_indices = flag("delete", "assume_unique_indices", assume_unique_indices)
@@ -388,8 +388,8 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
     Raises:
       ShapeError: an index is out of range, or ``values`` does not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.insert(pnp.array([1, 2, 3]), 1, 9), pnp.insert(pnp.array([1, 2, 3]), pnp.array([0, 3]), 9))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.insert(jnp.array([1, 2, 3]), 1, 9), jnp.insert(jnp.array([1, 2, 3]), jnp.array([0, 3]), 9))
     [1 9 2 3] [9 1 2 3 9]
     """
     x, v = operand("insert", arr), operand("insert", values)
@@ -452,8 +452,8 @@ def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements in another shape, repeated from the start or cut off to fill it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.resize(pnp.array([1, 2, 3]), (2, 2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.resize(jnp.array([1, 2, 3]), (2, 2)))
     [[1 2]
      [3 1]]
     """
@@ -474,8 +474,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
       trim: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
       axis: along which axes; all by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.trim_zeros(pnp.array([0, 0, 1, 0, 2, 0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0])))
     [1 0 2]
     """
     x = operand("trim_zeros", filt)

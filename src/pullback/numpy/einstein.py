@@ -89,8 +89,8 @@ def einsum(
     Raises:
       ShapeError: the formula is ill-formed, or does not fit the operands (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.einsum("ij,j->i", pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.einsum("ij,j->i", jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
     """
     if out_sharding is not None:
@@ -157,8 +157,8 @@ def einsum_path(
     Returns:
       The path, a list of tuples of positions, and a description of it by ``opt_einsum``.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.einsum_path("ij,jk,k", pnp.ones((9, 9)), pnp.ones((9, 9)), pnp.ones(9))[0]
+    >>> import pullback.numpy as jnp
+    >>> jnp.einsum_path("ij,jk,k", jnp.ones((9, 9)), jnp.ones((9, 9)), jnp.ones(9))[0]
     [(1, 2), (0, 1)]
     """
     formula, values = _formula("einsum_path", subscripts, operands)

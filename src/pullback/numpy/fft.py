@@ -202,8 +202,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Raises:
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.fft(pnp.array([1.0, 2.0, 3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0])))
     [10.+0.j -2.+2.j -2.+0.j -2.-2.j]
     """
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
@@ -225,8 +225,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Raises:
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.ifft(pnp.array([4.0, 0.0, 0.0, 0.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0])))
     [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
     """
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
@@ -249,8 +249,8 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.rfft(pnp.array([1.0, 2.0, 3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0])))
     [10.+0.j -2.+2.j -2.+0.j]
     """
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
@@ -272,8 +272,8 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Raises:
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.irfft(pnp.array([10.0, -2.0, -2.0]), 4))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.irfft(jnp.array([10.0, -2.0, -2.0]), 4))
     [1. 3. 3. 3.]
     """
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
@@ -295,8 +295,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Raises:
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.hfft(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0])))
     [ 8. -2.  0. -2.]
     """
     return _over_one("hfft", FftType.IRFFT, ops.conj(inexact_operand("hfft", a)), n, axis, _opposite("hfft", norm))
@@ -319,8 +319,8 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.ihfft(pnp.array([8.0, -2.0, 0.0, -2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])))
     [1.-0.j 2.-0.j 3.-0.j]
     """
     return ops.conj(_over_one("ihfft", FftType.RFFT, a, n, axis, _opposite("ihfft", norm)))
@@ -358,8 +358,8 @@ def fftn(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.fftn(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.fftn(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
     """
@@ -385,8 +385,8 @@ def ifftn(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.ifftn(4 * pnp.eye(2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.ifftn(4 * jnp.eye(2)))
     [[2.+0.j 0.+0.j]
      [0.+0.j 2.+0.j]]
     """
@@ -414,8 +414,8 @@ def rfftn(
         ValueError).
       DtypeError: complex operands (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.rfftn(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.rfftn(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
     """
@@ -442,8 +442,8 @@ def irfftn(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.irfftn(pnp.array([[10.0, -2.0], [-4.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.irfftn(jnp.array([[10.0, -2.0], [-4.0, 0.0]])))
     [[1. 2.]
      [3. 4.]]
     """
@@ -469,8 +469,8 @@ def fft2(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.fft2(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.fft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
     """
@@ -496,8 +496,8 @@ def ifft2(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.ifft2(4 * pnp.eye(2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.ifft2(4 * jnp.eye(2)))
     [[2.+0.j 0.+0.j]
      [0.+0.j 2.+0.j]]
     """
@@ -525,8 +525,8 @@ def rfft2(
         ValueError).
       DtypeError: complex operands (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.rfft2(pnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.rfft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
     """
@@ -553,8 +553,8 @@ def irfft2(
       ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.irfft2(pnp.array([[10.0, -2.0], [-4.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.irfft2(jnp.array([[10.0, -2.0], [-4.0, 0.0]])))
     [[1. 2.]
      [3. 4.]]
     """
@@ -579,8 +579,8 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Devi
     Raises:
       ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.fftfreq(4, 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.fftfreq(4, 0.5))
     [ 0.   0.5 -1.  -0.5]
     """
     count = _count("fftfreq", n)
@@ -604,8 +604,8 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Dev
     Raises:
       ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.rfftfreq(4, 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.rfftfreq(4, 0.5))
     [0.  0.5 1. ]
     """
     count = _count("rfftfreq", n)
@@ -640,8 +640,8 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.fftshift(pnp.fft.fftfreq(4, 0.25)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.fftshift(jnp.fft.fftfreq(4, 0.25)))
     [-2. -1.  0.  1.]
     """
     return _shifted("fftshift", x, axes, lambda n: n // 2)
@@ -657,8 +657,8 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fft.ifftshift(pnp.array([-1, 0, 1])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fft.ifftshift(jnp.array([-1, 0, 1])))
     [ 0  1 -1]
     """
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))

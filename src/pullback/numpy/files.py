@@ -70,11 +70,11 @@ def save(file: FileLike, arr: ArraySource, allow_pickle: bool = True) -> None:
       TracerArrayConversionError: the array is traced (a TypeError).
 
     >>> import io
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> file = io.BytesIO()
-    >>> pnp.save(file, pnp.arange(3))
+    >>> jnp.save(file, jnp.arange(3))
     >>> _ = file.seek(0)
-    >>> print(pnp.load(file))
+    >>> print(jnp.load(file))
     [0 1 2]
     """
     np.save(file, _for_file("save", arr), allow_pickle=False)
@@ -93,11 +93,11 @@ def savez(file: FileLike, *args: ArraySource, allow_pickle: bool = True, **kwds:
       DtypeError: the format does not keep a dtype (a TypeError).
 
     >>> import io
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> file = io.BytesIO()
-    >>> pnp.savez(file, pnp.arange(3), weights=pnp.ones(2))
+    >>> jnp.savez(file, jnp.arange(3), weights=jnp.ones(2))
     >>> _ = file.seek(0)
-    >>> sorted(pnp.load(file))
+    >>> sorted(jnp.load(file))
     ['arr_0', 'weights']
     """
     arrays = {f"arr_{i}": _for_file("savez", x) for i, x in enumerate(args)}
@@ -125,11 +125,11 @@ def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
         with ``allow_pickle=True`` only: that runs whatever the file says (a ValueError and EOFError).
 
     >>> import io
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> file = io.BytesIO()
-    >>> pnp.save(file, pnp.ones(2, "bfloat16"))
+    >>> jnp.save(file, jnp.ones(2, "bfloat16"))
     >>> _ = file.seek(0)
-    >>> pnp.load(file).dtype == pnp.bfloat16
+    >>> jnp.load(file).dtype == jnp.bfloat16
     True
     """
     try:
@@ -153,10 +153,10 @@ def fromfile(file: FileLike, dtype: DTypeLike = float, count: int = -1, sep: str
 
     >>> import tempfile
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     np.arange(3.0).tofile(file.name)
-    ...     print(pnp.fromfile(file.name))
+    ...     print(jnp.fromfile(file.name))
     [0. 1. 2.]
     """
     if not isinstance(file, (str, os.PathLike)) and not hasattr(file, "fileno"):
@@ -181,8 +181,8 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       ArgumentError: ``sep`` is empty, which stands for bytes: use :func:`frombuffer` (a ValueError).
       ValueError: the text contains something other than numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fromstring("1, 2, 3", dtype=int, sep=","))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fromstring("1, 2, 3", dtype=int, sep=","))
     [1 2 3]
     """
     if not isinstance(string, str) or not isinstance(sep, str) or not sep:

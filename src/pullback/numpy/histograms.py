@@ -47,8 +47,8 @@ def histogram_bin_edges(
       a, bins, range: as in :func:`histogram`.
       weights: not used.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.histogram_bin_edges(pnp.array([0.0, 1.0, 4.0]), bins=2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.histogram_bin_edges(jnp.array([0.0, 1.0, 4.0]), bins=2))
     [0. 2. 4.]
     """
     if isinstance(bins, str):
@@ -96,8 +96,8 @@ def histogram(
     Raises:
       ShapeError: the weights are not of the shape of ``a`` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.histogram(pnp.array([0.0, 1.0, 4.0]), bins=2)[0])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.histogram(jnp.array([0.0, 1.0, 4.0]), bins=2)[0])
     [2. 1.]
     """
     density = density is not None and flag("histogram", "density", density)
@@ -138,8 +138,8 @@ def histogram2d(
     Raises:
       ShapeError: ``x`` and ``y`` are not vectors of one size (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.histogram2d(pnp.array([0.0, 1.0, 2.0]), pnp.array([0.0, 1.0, 1.0]), bins=2)[0])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.histogram2d(jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 1.0, 1.0]), bins=2)[0])
     [[1 0]
      [0 2]]
     """
@@ -177,8 +177,8 @@ def histogramdd(
     Raises:
       ShapeError: the operands do not fit together (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> counts, edges = pnp.histogramdd(pnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), bins=(2, 3))
+    >>> import pullback.numpy as jnp
+    >>> counts, edges = jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), bins=(2, 3))
     >>> print(counts)
     [[1 0 0]
      [0 1 1]]
@@ -265,8 +265,8 @@ def bincount(
       ShapeError: ``x`` does not have one axis (a ValueError).
       ConcretizationTypeError: ``x`` is traced and there is no ``length`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.bincount(pnp.array([0, 2, 2])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.bincount(jnp.array([0, 2, 2])))
     [1 0 2]
     """
     if out_sharding is not None:
@@ -320,8 +320,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
       ShapeError: ``bins`` does not have one axis (a ValueError).
       DtypeError: complex numbers (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.digitize(jnp.array([0.5, 1.0, 2.5]), jnp.array([0.0, 1.0, 2.0])))
     [1 2 3]
     """
     right = flag("digitize", "right", right)

@@ -134,8 +134,8 @@ mgrid = _Grid(
     Raises:
       IndexingError: an item is not a slice (an IndexError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.mgrid[0:2, 0:3][1])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.mgrid[0:2, 0:3][1])
     [[0 1 2]
      [0 1 2]]
     """,
@@ -145,8 +145,8 @@ ogrid = _Grid(
     True,
     """The coordinates of the points of a grid, one array for each axis, which broadcast; see :data:`mgrid`.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.shape for x in pnp.ogrid[0:2, 0:3]]
+    >>> import pullback.numpy as jnp
+    >>> [x.shape for x in jnp.ogrid[0:2, 0:3]]
     [(2, 1), (1, 3)]
     """,
 )
@@ -164,8 +164,8 @@ r_ = _Concatenation(
     Raises:
       IndexingError: the directive is not first, or there are no items (an IndexError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.r_[1:3, 0, pnp.array([5, 6])])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.r_[1:3, 0, jnp.array([5, 6])])
     [1 2 0 5 6]
     """,
 )
@@ -176,8 +176,8 @@ c_ = _Concatenation(
     0,
     """Vectors as the columns of a matrix: :data:`r_` with the directive ``"-1,2,0"``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.c_[pnp.array([1, 2]), pnp.array([3, 4])])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])])
     [[1 3]
      [2 4]]
     """,

@@ -48,7 +48,7 @@ def _change(name: str, how: Callable[..., Any], operation: Any, sentence: str, e
     ) -> Any:
         return how(self, name, operation, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode)
 
-    doc = with_example(sentence, "import pullback.numpy as pnp", example, result)
+    doc = with_example(sentence, "import pullback.numpy as jnp", example, result)
     return describe(method, name, doc, owner="IndexUpdateRef")
 
 
@@ -75,9 +75,9 @@ class IndexUpdateRef:
     "clip" or "promise_in_bounds"; ``indices_are_sorted`` and ``unique_indices``, which are promises; and
     ``wrap_negative_indices``: whether negative positions count from the end (the default) or are out of range.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.zeros(3)
-    >>> print(x.at[0].set(5.0), x.at[1:].add(1.0), x.at[pnp.array([2, 2])].add(1.0))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.zeros(3)
+    >>> print(x.at[0].set(5.0), x.at[1:].add(1.0), x.at[jnp.array([2, 2])].add(1.0))
     [5. 0. 0.] [0. 1. 1.] [0. 0. 2.]
     """
 
@@ -108,8 +108,8 @@ class IndexUpdateRef:
           fill_value: a number; by default NaN, or the least signed, the greatest unsigned integer, or True.
           wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[7].get(mode="fill", fill_value=0.0))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.ones(3).at[7].get(mode="fill", fill_value=0.0))
         0.0
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
@@ -151,35 +151,35 @@ class IndexUpdateRef:
     set = _change(
         "set", _update, scatter.scatter,
         "The array with ``values``, which broadcast to the shape of ``x[index]``, instead of the elements.",
-        "pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0]))", "[1. 0. 2.]",
+        "jnp.zeros(3).at[::2].set(jnp.array([1.0, 2.0]))", "[1. 0. 2.]",
     )  # fmt: skip
     add = _change(
         "add", _update, scatter.scatter_add, "The array with ``values`` added to the elements.",
-        "pnp.ones(3).at[0].add(2.0)", "[3. 1. 1.]",
+        "jnp.ones(3).at[0].add(2.0)", "[3. 1. 1.]",
     )  # fmt: skip
     subtract = _change(
         "subtract", _update, scatter.scatter_sub, "The array with ``values`` subtracted from the elements.",
-        "pnp.ones(3).at[0].subtract(2.0)", "[-1.  1.  1.]",
+        "jnp.ones(3).at[0].subtract(2.0)", "[-1.  1.  1.]",
     )  # fmt: skip
     multiply = mul = _change(
         "multiply", _update, scatter.scatter_mul, "The array with the elements multiplied by ``values``.",
-        "pnp.ones(3).at[0].multiply(2.0)", "[2. 1. 1.]",
+        "jnp.ones(3).at[0].multiply(2.0)", "[2. 1. 1.]",
     )  # fmt: skip
     min = _change(
         "min", _update, scatter.scatter_min, "The array with the lesser of the elements and ``values``.",
-        "pnp.ones(3).at[0].min(-2.0)", "[-2.  1.  1.]",
+        "jnp.ones(3).at[0].min(-2.0)", "[-2.  1.  1.]",
     )  # fmt: skip
     max = _change(
         "max", _update, scatter.scatter_max, "The array with the greater of the elements and ``values``.",
-        "pnp.ones(3).at[0].max(2.0)", "[2. 1. 1.]",
+        "jnp.ones(3).at[0].max(2.0)", "[2. 1. 1.]",
     )  # fmt: skip
     divide = _change(
         "divide", _with_factors, ops.div, "The array with the elements divided by ``values``; integers become floats.",
-        "pnp.ones(3).at[0].divide(2.0)", "[0.5 1.  1. ]",
+        "jnp.ones(3).at[0].divide(2.0)", "[0.5 1.  1. ]",
     )  # fmt: skip
     power = _change(
         "power", _with_factors, ops.pow, "The array with the elements raised to the powers ``values``.",
-        "pnp.array([3.0, 3.0]).at[0].power(2.0)", "[9. 3.]",
+        "jnp.array([3.0, 3.0]).at[0].power(2.0)", "[9. 3.]",
     )  # fmt: skip
 
     def apply(
@@ -201,8 +201,8 @@ class IndexUpdateRef:
           mode: the treatment of positions out of range.
           wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.array([1.0, 4.0]).at[1].apply(pnp.sqrt))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt))
         [1. 2.]
         """
         low, _ = lowered(self.index, self.array.shape, wrap_negative_indices)

@@ -78,9 +78,9 @@ def getitem(x: Any, index: Any) -> Any:
       OperandError: an index of another type, such as a float, or a list outside a tuple (a TypeError).
       NonConcreteBooleanIndexError: a traced mask (an IndexError too).
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.arange(6).reshape(2, 3)
-    >>> print(getitem(x, (slice(None), 1)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.numpy.indexing import getitem
+    >>> print(getitem(jnp.arange(6).reshape(2, 3), (slice(None), 1)))
     [1 4]
     """
     kind = type(index)
@@ -173,8 +173,9 @@ def iterate(x: Any) -> Iterator[Any]:
     Raises:
       OperandError: the array has no axes (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> [float(row.sum()) for row in iterate(pnp.ones((2, 3)))]
+    >>> import pullback.numpy as jnp
+    >>> from pullback.numpy.indexing import iterate
+    >>> [float(row.sum()) for row in iterate(jnp.ones((2, 3)))]
     [3.0, 3.0]
     """
     if not x.shape:
@@ -240,8 +241,8 @@ def take(
       ShapeError: the axis is out of range (a ValueError).
       IndexingError: the axis is empty, and ``indices`` is not (an IndexError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(take(pnp.array([1.0, 2.0]), pnp.array([1, 0, 5])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.take(jnp.array([1.0, 2.0]), jnp.array([1, 0, 5])))
     [ 2.  1. nan]
     """
     unique_indices = flag("take", "unique_indices", unique_indices)
@@ -337,9 +338,9 @@ def take_along_axis(
       ShapeError: the shapes do not fit (a ValueError).
       DtypeError: ``indices`` are not integers (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([[3, 1, 2], [5, 6, 4]])
-    >>> print(take_along_axis(x, pnp.argsort(x, axis=1), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.array([[3, 1, 2], [5, 6, 4]])
+    >>> print(jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1))
     [[1 2 3]
      [4 5 6]]
     """
@@ -410,8 +411,8 @@ def put_along_axis(
       ArgumentError: ``inplace`` is true (a ValueError).
       ShapeError: the shapes do not fit (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(put_along_axis(pnp.zeros((2, 2)), pnp.array([[0], [1]]), 9.0, axis=1, inplace=False))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 9.0, axis=1, inplace=False))
     [[9. 0.]
      [0. 9.]]
     """
@@ -450,8 +451,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(put(pnp.zeros(4), pnp.array([0, -1]), pnp.array([5.0, 6.0]), inplace=False))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.put(jnp.zeros(4), jnp.array([0, -1]), jnp.array([5.0, 6.0]), inplace=False))
     [5. 0. 0. 6.]
     """
     inplace = flag("put", "inplace", inplace)
@@ -497,9 +498,9 @@ def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, i
       ArgumentError: ``inplace`` is true (a ValueError).
       ShapeError: ``mask`` and ``arr`` differ in size, or there is no value (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.arange(4)
-    >>> print(place(x, x > 1, pnp.array([7, 8]), inplace=False))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> print(jnp.place(x, x > 1, jnp.array([7, 8]), inplace=False))
     [0 1 7 8]
     """
     inplace = flag("place", "inplace", inplace)
@@ -556,8 +557,8 @@ def nonzero(
       ShapeError: the array has no axes (a ValueError).
       ConcretizationTypeError: the array is traced, and there is no ``size`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(nonzero(pnp.array([3, 0, 4]), size=3, fill_value=-1)[0])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nonzero(jnp.array([3, 0, 4]), size=3, fill_value=-1)[0])
     [ 0  2 -1]
     """
     a = listed("nonzero", a)
@@ -594,8 +595,8 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
       size: the number of positions to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing positions; 0 by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(flatnonzero(pnp.array([[0, 1], [2, 0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.flatnonzero(jnp.array([[0, 1], [2, 0]])))
     [1 2]
     """
     return nonzero(_raveled("flatnonzero", a), size=size, fill_value=fill_value)[0]
@@ -616,8 +617,8 @@ def argwhere(
       size: the number of positions to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing positions: a number, or one for each axis; 0 by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(argwhere(pnp.array([[0, 1], [2, 0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.argwhere(jnp.array([[0, 1], [2, 0]])))
     [[0 1]
      [1 0]]
     """
@@ -653,8 +654,8 @@ def compress(
       ShapeError: the condition is not one-dimensional, or holds beyond the end of the axis (a ValueError).
       ConcretizationTypeError: the condition is traced, and there is no ``size`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(compress([True, False, True], pnp.arange(6).reshape(2, 3), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.compress([True, False, True], jnp.arange(6).reshape(2, 3), axis=1))
     [[0 2]
      [3 5]]
     """
@@ -689,9 +690,9 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
       size: the number of elements to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing elements.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.arange(4)
-    >>> print(extract(x > 1, x))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> print(jnp.extract(x > 1, x))
     [2 3]
     """
     return compress(number_operand("extract", _raveled("extract", condition)), arr, size=size, fill_value=fill_value)
@@ -722,8 +723,8 @@ def ravel_multi_index(
     Raises:
       ShapeError: positions out of range with "raise", or not one array for each axis (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(ravel_multi_index((pnp.array([1, 0]), pnp.array([2, 1])), (2, 3)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ravel_multi_index((jnp.array([1, 0]), jnp.array([2, 1])), (2, 3)))
     [5 1]
     """
     sizes = shape_tuple(dims, "ravel_multi_index")
@@ -773,8 +774,8 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
     Raises:
       ShapeError: an integer out of range with "raise" (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(choose(pnp.array([0, 1, 0]), [pnp.array([1, 2, 3]), pnp.array([4, 5, 6])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([4, 5, 6])]))
     [1 5 3]
     """
     if out is not None:

@@ -62,14 +62,14 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
       ImmutableArrayError: the call would write into one of our arrays (a TypeError).
       UnsupportedFunctionError: an operand is traced, and Pullback has no such function (a TypeError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
     >>> import numpy as np
+    >>> import pullback
+    >>> import pullback.numpy as jnp
     >>> print(pullback.grad(np.sin)(0.0))
     1.0
-    >>> np.sin(pnp.zeros(2))
+    >>> np.sin(jnp.zeros(2))
     array([0., 0.], dtype=float32)
-    >>> np.ones(2) + pnp.ones(2)
+    >>> np.ones(2) + jnp.ones(2)
     Array([2., 2.], dtype=float32)
     """
     name = ufunc.__name__
@@ -202,12 +202,12 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
       ImmutableArrayError: the call would write into one of our arrays (a TypeError).
       UnsupportedFunctionError: an operand is traced, and Pullback has no such function (a TypeError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
     >>> import numpy as np
-    >>> np.concatenate([pnp.ones(1), pnp.zeros(1)])
+    >>> import pullback
+    >>> import pullback.numpy as jnp
+    >>> np.concatenate([jnp.ones(1), jnp.zeros(1)])
     array([1., 0.], dtype=float32)
-    >>> print(pullback.grad(lambda x: np.sum(np.concatenate([x, x])))(pnp.ones(1)))
+    >>> print(pullback.grad(lambda x: np.sum(np.concatenate([x, x])))(jnp.ones(1)))
     [2.]
     """
     if not all(issubclass(kind, (Array, np.ndarray, np.generic)) for kind in types):

@@ -34,8 +34,8 @@ def interp(
       right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default. ``"extrapolate"`` continues the last line.
       period: the period of the function, if it has one; ``left`` and ``right`` are then ignored.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.interp(0.25, pnp.array([0.0, 1.0]), pnp.array([0.0, 8.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.interp(0.25, jnp.array([0.0, 1.0]), jnp.array([0.0, 8.0])))
     2.0
     """
     for side, value in (("left", left), ("right", right)):
@@ -112,8 +112,8 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
       axis: the axis.
       period: the period, a number; differentiable too.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unwrap(pnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unwrap(jnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
     [0. 3. 6. 7.]
     """
     p, period = promote_all("unwrap", (p, period))

@@ -79,8 +79,8 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     Raises:
       ShapeError: no arrays, scalars, or shapes that do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.concatenate([pnp.array([1, 2]), pnp.array([3])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.concatenate([jnp.array([1, 2]), jnp.array([3])]))
     [1 2 3]
     """
     arrays = _sequence("concatenate", arrays)
@@ -108,8 +108,8 @@ def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The concatenation of arrays along an axis; see :func:`concatenate`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.concat([pnp.array([1, 2]), pnp.array([3])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.concat([jnp.array([1, 2]), jnp.array([3])]))
     [1 2 3]
     """
     return concatenate(arrays, axis)
@@ -127,8 +127,8 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
     Raises:
       ShapeError: no arrays, or shapes that differ (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.stack([pnp.array([1, 2]), pnp.array([3, 4])], axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1))
     [[1 3]
      [2 4]]
     """
@@ -160,8 +160,8 @@ def _stack_rows(values: list[Any], axis: int) -> Any:
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the first axis; vectors are rows.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vstack([pnp.array([1, 2]), pnp.array([[3, 4], [5, 6]])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])]))
     [[1 2]
      [3 4]
      [5 6]]
@@ -185,8 +185,8 @@ def _vstack_values(values: list[Any]) -> Any:
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the second axis, vectors along their only axis.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.hstack([pnp.array([[1], [2]]), pnp.array([[3], [4]])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])]))
     [[1 3]
      [2 4]]
     """
@@ -200,8 +200,8 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the third axis.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.dstack([pnp.ones((2, 3)), pnp.zeros((2, 3))]).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.dstack([jnp.ones((2, 3)), jnp.zeros((2, 3))]).shape
     (2, 3, 2)
     """
     arrays = _sequence("dstack", tup)
@@ -213,8 +213,8 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors, and the columns of matrices, as the columns of one matrix.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.column_stack([pnp.array([1, 2]), pnp.array([3, 4])]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])]))
     [[1 3]
      [2 4]]
     """
@@ -228,8 +228,8 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """An array assembled from nested lists of blocks: the innermost lists are joined along the last axis.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.block([[pnp.eye(2), pnp.zeros((2, 1))], [pnp.ones((1, 3))]]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]]))
     [[1. 0. 0.]
      [0. 1. 0.]
      [1. 1. 1.]]
@@ -276,8 +276,8 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
     Raises:
       ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> [x.tolist() for x in pnp.split(pnp.arange(5), [2, 4])]
+    >>> import pullback.numpy as jnp
+    >>> [x.tolist() for x in jnp.split(jnp.arange(5), [2, 4])]
     [[0, 1], [2, 3], [4]]
     """
     return _split("split", ary, indices_or_sections, axis)
@@ -291,8 +291,8 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
       indices_or_sections: the number of sections, or the positions at which to cut.
       axis: the axis.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.tolist() for x in pnp.array_split(pnp.arange(5), 2)]
+    >>> import pullback.numpy as jnp
+    >>> [x.tolist() for x in jnp.array_split(jnp.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
@@ -325,8 +325,8 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its first axis; see :func:`split`.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.shape for x in pnp.vsplit(pnp.ones((4, 2)), 2)]
+    >>> import pullback.numpy as jnp
+    >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
     [(2, 2), (2, 2)]
     """
     return _split("vsplit", ary, indices_or_sections, 0)
@@ -335,8 +335,8 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its second axis, a vector along its only axis; see :func:`split`.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.shape for x in pnp.hsplit(pnp.ones((4, 2)), 2)]
+    >>> import pullback.numpy as jnp
+    >>> [x.shape for x in jnp.hsplit(jnp.ones((4, 2)), 2)]
     [(4, 1), (4, 1)]
     """
     x = operand("hsplit", ary)
@@ -346,8 +346,8 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its third axis; see :func:`split`.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.shape for x in pnp.dsplit(pnp.ones((4, 2, 2)), 2)]
+    >>> import pullback.numpy as jnp
+    >>> [x.shape for x in jnp.dsplit(jnp.ones((4, 2, 2)), 2)]
     [(4, 2, 1), (4, 2, 1)]
     """
     return _split("dsplit", ary, indices_or_sections, 2)

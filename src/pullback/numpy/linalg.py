@@ -76,8 +76,8 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdi
     Raises:
       ShapeError: the order and the axes do not fit.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.norm(pnp.array([3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.norm(jnp.array([3.0, 4.0])))
     5.0
     """
     keepdims = flag("linalg.norm", "keepdims", keepdims)
@@ -167,8 +167,8 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
       keepdims: whether to keep the reduced axes, with size one.
       ord: the order, any number.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.vector_norm(pnp.array([[3.0, 4.0]]), ord=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.vector_norm(jnp.array([[3.0, 4.0]]), ord=1))
     7.0
     """
     keepdims = flag("linalg.vector_norm", "keepdims", keepdims)
@@ -187,8 +187,8 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | N
       keepdims: whether to keep the reduced axes, with size one.
       ord: the order: "fro", "nuc", 2, -2, 1, -1, infinity or its negative.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.matrix_norm(pnp.array([[3.0, 4.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.matrix_norm(jnp.array([[3.0, 4.0]])))
     5.0
     """
     keepdims = flag("linalg.matrix_norm", "keepdims", keepdims)
@@ -214,8 +214,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
     The derivative is Murray's (2016, arXiv:1602.07527).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.cholesky(pnp.array([[4, 2], [2, 5]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.cholesky(jnp.array([[4, 2], [2, 5]])))
     [[2. 0.]
      [1. 2.]]
     """
@@ -246,8 +246,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
     A derivative costs one more solution, with the same decomposition: dx = inv(A) (db - dA x).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.solve(pnp.array([[2, 1], [1, 3]]), pnp.array([3, 4])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.solve(jnp.array([[2, 1], [1, 3]]), jnp.array([3, 4])))
     [1. 1.]
     """
     return solve_systems("linalg.solve", lu.linear_solve, (a,), b)
@@ -311,8 +311,8 @@ def inv(a: ArrayLike) -> Array:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.inv(pnp.array([[2, 0], [0, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.inv(jnp.array([[2, 0], [0, 4]])))
     [[0.5  0.  ]
      [0.   0.25]]
     """
@@ -337,8 +337,8 @@ def det(a: ArrayLike) -> Array:
     The derivative is right for singular matrices too. So are derivatives of higher order, unless a matrix of four or
     more rows has a rank of n - 2 or less: there they are not finite.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.det(pnp.array([[2, 0], [0, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.det(jnp.array([[2, 0], [0, 4]])))
     8.0
     """
     return bind(det_p, inexact_operand("linalg.det", a))
@@ -373,8 +373,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: another method (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> sign, logabsdet = pnp.linalg.slogdet(pnp.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> import pullback.numpy as jnp
+    >>> sign, logabsdet = jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> print(sign, logabsdet)
     -1.0 0.0
     """
@@ -386,8 +386,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes swapped.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.linalg.matrix_transpose(pnp.ones((2, 3))).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.linalg.matrix_transpose(jnp.ones((2, 3))).shape
     (3, 2)
     """
     return manipulation.matrix_transpose(x)
@@ -403,8 +403,8 @@ def matmul(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.matmul(pnp.ones((1, 2)), pnp.ones((2, 1))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.matmul(jnp.ones((1, 2)), jnp.ones((2, 1))))
     [[2.]]
     """
     return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
@@ -429,8 +429,8 @@ def tensordot(
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.tensordot(jnp.ones(3), jnp.ones(3), axes=1))
     3.0
     """
     return contraction.tensordot(
@@ -455,8 +455,8 @@ def vecdot(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.vecdot(pnp.ones(3), pnp.ones(3)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.vecdot(jnp.ones(3), jnp.ones(3)))
     3.0
     """
     return contraction.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
@@ -465,8 +465,8 @@ def vecdot(
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of each element of one vector with each of the other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.outer(pnp.ones(1), pnp.arange(2.0)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.outer(jnp.ones(1), jnp.arange(2.0)))
     [[0. 1.]]
     """
     x1, x2 = operand("linalg.outer", x1), operand("linalg.outer", x2)
@@ -482,8 +482,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
       x1, x2: arrays, which broadcast.
       axis: the axis of the vectors, of size three in both.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.cross(pnp.array([1, 0, 0]), pnp.array([0, 1, 0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])))
     [0 0 1]
     """
     x1, x2 = operand("linalg.cross", x1), operand("linalg.cross", x2)
@@ -501,8 +501,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
       offset: the diagonal: 0 for the main one, positive above it, negative below it.
       dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.trace(pnp.eye(3)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.trace(jnp.eye(3)))
     3.0
     """
     return contraction.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
@@ -511,8 +511,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.diagonal(pnp.eye(3)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.diagonal(jnp.eye(3)))
     [1. 1. 1.]
     """
     return diagonals.diagonal(x, offset, -2, -1)
@@ -541,13 +541,13 @@ def matrix_function(f: Callable[[Array], ArrayLike], a: ArrayLike) -> Array:
     Matrices", section 3.2), which are Taylor series of ``f`` where eigenvalues are near each other. See
     :func:`pullback.scipy.linalg.funm` for other matrices.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> a = pnp.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> print(pnp.linalg.matrix_function(lambda x: x**2, a).round(4))
+    >>> a = jnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> print(jnp.linalg.matrix_function(lambda x: x**2, a).round(4))
     [[5. 4.]
      [4. 5.]]
-    >>> print(grad(lambda a: pnp.linalg.matrix_function(pnp.log, a)[0, 1])(pnp.eye(2)))
+    >>> print(grad(lambda a: jnp.linalg.matrix_function(jnp.log, a)[0, 1])(jnp.eye(2)))
     [[0.  0.5]
      [0.5 0. ]]
     """
@@ -571,8 +571,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.matrix_power(pnp.array([[1, 1], [0, 1]]), 5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5))
     [[1 5]
      [0 1]]
     """
@@ -603,8 +603,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
     Source: T. Cormen et al., Introduction to Algorithms, section 14.2 (matrix-chain multiplication).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.multi_dot([pnp.ones((1, 2)), pnp.ones((2, 3)), pnp.ones(3)]))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.multi_dot([jnp.ones((1, 2)), jnp.ones((2, 3)), jnp.ones(3)]))
     [6.]
     """
     factors = [operand("linalg.multi_dot", a) for a in sequence("linalg.multi_dot", arrays)]
@@ -662,8 +662,8 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
 
     There is no derivative where the largest or the smallest singular value occurs twice.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.cond(pnp.array([[4.0, 0.0], [0.0, 2.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]])))
     2.0
     """
     x = inexact_operand("linalg.cond", x)
@@ -693,8 +693,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
       ArgumentError: ``ind`` is not positive (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.linalg.tensorinv(pnp.eye(6).reshape(2, 3, 3, 2)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 3, 2)).shape
     (3, 2, 2, 3)
     """
     a, ind = inexact_operand("linalg.tensorinv", a), known_int("linalg.tensorinv", "ind", ind)
@@ -723,8 +723,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.linalg.tensorsolve(2 * pnp.eye(4).reshape(2, 2, 4), pnp.ones((2, 2))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.linalg.tensorsolve(2 * jnp.eye(4).reshape(2, 2, 4), jnp.ones((2, 2))))
     [0.5 0.5 0.5 0.5]
     """
     a, b = inexact_operands("linalg.tensorsolve", a, b)

@@ -158,8 +158,8 @@ logical_xor = _logical("logical_xor", ops.xor_p, "Whether exactly one of the ope
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether ``x`` is zero.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.logical_not(0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.logical_not(0.0))
     True
     """
     return ops.not_p.bind(_truth("logical_not", x))
@@ -175,8 +175,8 @@ bitwise_xor = _binary("bitwise_xor", ops.xor_p)
 def invert(x: ArrayLike, /) -> Array:
     """The complement of the bits, or of booleans.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.invert(0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.invert(0))
     -1
     """
     return ops.not_p.bind(operand("invert", x))
@@ -188,8 +188,8 @@ bitwise_not = bitwise_invert = invert
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` shifted by ``y`` bits to the left; zero if that is too far.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.left_shift(3, 2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.left_shift(3, 2))
     12
     """
     return ops.shift_left_p.bind(*_integers("left_shift", *numeric_pair("left_shift", x, y)))
@@ -198,8 +198,8 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` shifted by ``y`` bits to the right; the sign is kept.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.right_shift(-8, 1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.right_shift(-8, 1))
     -4
     """
     a, b = _integers("right_shift", *numeric_pair("right_shift", x, y))
@@ -213,8 +213,8 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits that are set in the absolute value of ``x``, as uint8.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.bitwise_count(-7))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.bitwise_count(-7))
     3
     """
     x = numeric("bitwise_count", x)
@@ -227,8 +227,8 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.gcd(12, -18))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.gcd(12, -18))
     6
     """
     return ops.gcd_p.bind(*_integers("gcd", x1, x2))
@@ -237,8 +237,8 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.lcm(4, 6))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.lcm(4, 6))
     12
     """
     a, b = _integers("lcm", x1, x2)
@@ -260,8 +260,8 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether ``x`` is finite: not infinite and not NaN.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isfinite(1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isfinite(1.0))
     True
     """
     x = operand("isfinite", x)
@@ -271,8 +271,8 @@ def isfinite(x: ArrayLike, /) -> Array:
 def isinf(x: ArrayLike, /) -> Array:
     """Whether ``x`` is infinite.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isinf(-pnp.inf))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isinf(-jnp.inf))
     True
     """
     x = operand("isinf", x)
@@ -284,8 +284,8 @@ def isinf(x: ArrayLike, /) -> Array:
 def isnan(x: ArrayLike, /) -> Array:
     """Whether ``x`` is NaN.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isnan(pnp.nan))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isnan(jnp.nan))
     True
     """
     x = operand("isnan", x)
@@ -303,15 +303,15 @@ def _signed_infinity(name: str, value: float, sentence: str, example: str) -> de
     return declare.document(function, name, (sentence, example, "True"), __name__)
 
 
-isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "pnp.inf")
-isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infinity.", "-pnp.inf")
+isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "jnp.inf")
+isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infinity.", "-jnp.inf")
 
 
 def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isreal(1 + 0j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isreal(1 + 0j))
     True
     """
     x = number_operand("isreal", x)
@@ -321,8 +321,8 @@ def isreal(x: ArrayLike) -> Array:
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.iscomplex(1 + 0j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.iscomplex(1 + 0j))
     False
     """
     x = number_operand("iscomplex", x)
@@ -333,8 +333,8 @@ def iscomplex(x: ArrayLike) -> Array:
 def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is not complex.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.isrealobj(1 + 0j)
+    >>> import pullback.numpy as jnp
+    >>> jnp.isrealobj(1 + 0j)
     False
     """
     return not iscomplexobj(x)
@@ -343,8 +343,8 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is complex.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.iscomplexobj(1 + 0j)
+    >>> import pullback.numpy as jnp
+    >>> jnp.iscomplexobj(1 + 0j)
     True
     """
     from pullback.numpy.creation import type_of
@@ -398,10 +398,10 @@ def where(
       ShapeError: one of ``x`` and ``y`` is missing (a ValueError).
       ArgumentError: ``size`` or ``fill_value`` together with ``x`` and ``y`` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.where(pnp.array([True, False]), 1.0, 2.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.where(jnp.array([True, False]), 1.0, 2.0))
     [1. 2.]
-    >>> print(*pnp.where(pnp.array([True, False, True]), size=3, fill_value=-1))
+    >>> print(*jnp.where(jnp.array([True, False, True]), size=3, fill_value=-1))
     [ 0  2 -1]
     """
     if x is None and y is None:
@@ -430,9 +430,9 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
       choicelist: as many arrays; with ``default`` they are promoted to one dtype.
       default: a number or an array.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.arange(4)
-    >>> print(pnp.select([x < 1, x < 3], [x, 10 * x], -1))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> print(jnp.select([x < 1, x < 3], [x, 10 * x], -1))
     [ 0 10 20 -1]
     """
     condlist, choicelist = sequence("select", condlist), sequence("select", choicelist)
@@ -459,8 +459,8 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
       min: the least value, an array that broadcasts with ``arr``; None for no limit.
       max: the greatest value, likewise; where ``min`` is greater, ``max`` is the result.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.clip(pnp.array([-1.0, 0.5, 2.0]), 0, 1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1))
     [0.  0.5 1. ]
     """
     out = operand("clip", arr)
@@ -509,8 +509,8 @@ def nan_to_num(
       posinf: the number for infinity; by default the greatest value of the dtype.
       neginf: the number for minus infinity; by default the least value of the dtype.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nan_to_num(pnp.array([pnp.nan, 1.0]), nan=-1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nan_to_num(jnp.array([jnp.nan, 1.0]), nan=-1.0))
     [-1.  1.]
     """
     x = operand("nan_to_num", x)
@@ -541,8 +541,8 @@ def isclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isclose(1.0, 1.000001))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isclose(1.0, 1.000001))
     True
     """
     equal_nan = flag("isclose", "equal_nan", equal_nan)
@@ -572,8 +572,8 @@ def allclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.allclose(pnp.ones(2), 1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.allclose(jnp.ones(2), 1.0))
     True
     """
     equal_nan = flag("allclose", "equal_nan", equal_nan)
@@ -594,8 +594,8 @@ def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], eq
       a1, a2: arrays or numbers.
       equal_nan: whether NaN are equal to each other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.array_equal(pnp.arange(2), pnp.array([0, 1])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.array_equal(jnp.arange(2), jnp.array([0, 1])))
     True
     """
     equal_nan = flag("array_equal", "equal_nan", equal_nan)
@@ -614,8 +614,8 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
 def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
     """Whether two arrays broadcast to one shape, with equal elements.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.array_equiv(pnp.ones((2, 2)), 1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.array_equiv(jnp.ones((2, 2)), 1))
     True
     """
     from pullback.numpy.creation import asarray
@@ -636,8 +636,8 @@ def _of_numbers(x: Any, y: Any) -> Any:
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of ``x1`` and ``x2``; where one is NaN, the other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fmax(pnp.nan, 1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fmax(jnp.nan, 1.0))
     1.0
     """
     return ops.max_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmax", x1, x2))))
@@ -646,8 +646,8 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of ``x1`` and ``x2``; where one is NaN, the other.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fmin(pnp.nan, 1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fmin(jnp.nan, 1.0))
     1.0
     """
     return ops.min_p.bind(*_of_numbers(*declare.no_numbers(*promote("fmin", x1, x2))))

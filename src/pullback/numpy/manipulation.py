@@ -59,8 +59,8 @@ def reshape(
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.reshape(pnp.arange(6), (2, -1)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.reshape(jnp.arange(6), (2, -1)))
     [[0 1 2]
      [3 4 5]]
     """
@@ -114,8 +114,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
       order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.ravel(pnp.array([[1, 2], [3, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ravel(jnp.array([[1, 2], [3, 4]])))
     [1 2 3 4]
     """
     if out_sharding is not None:
@@ -132,8 +132,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.expand_dims(pnp.ones(3), (0, 2)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.expand_dims(jnp.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
     x = operand("expand_dims", a)
@@ -151,8 +151,8 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     Raises:
       ShapeError: an axis in ``axis`` is not of size one (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.squeeze(pnp.ones((1, 3, 1))).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
     (3,)
     """
     x = operand("squeeze", a)
@@ -173,8 +173,8 @@ def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis: a scalar becomes a vector. One array returns one, several a list.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.atleast_1d(2.0).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.atleast_1d(2.0).shape
     (1,)
     """
     return _each("atleast_1d", arys, lambda x: another(x) if x.shape else shapes.reshape(x, (1,)))
@@ -187,8 +187,8 @@ def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes: new ones go in front. One array returns one, several a list.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.atleast_2d(pnp.ones(3)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.atleast_2d(jnp.ones(3)).shape
     (1, 3)
     """
     return _each("atleast_2d", arys, lambda x: two_axes(x) if len(x.shape) < 2 else another(x))
@@ -206,8 +206,8 @@ def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several return a list.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.atleast_3d(pnp.ones(3)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.atleast_3d(jnp.ones(3)).shape
     (1, 3, 1)
     """
     return _each("atleast_3d", arys, lambda x: three_axes(x) if len(x.shape) < 3 else another(x))
@@ -228,8 +228,8 @@ def _each(name: str, arrays: Sequence[Any], function: Callable[[Any], Any]) -> A
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array at each position of an axis, without that axis.
 
-    >>> import pullback.numpy as pnp
-    >>> [part.tolist() for part in pnp.unstack(pnp.array([[1, 2], [3, 4]]), axis=1)]
+    >>> import pullback.numpy as jnp
+    >>> [part.tolist() for part in jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)]
     [[1, 3], [2, 4]]
     """
     x = operand("unstack", x)
@@ -252,8 +252,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.broadcast_to(pnp.array([1, 2]), (2, 2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.broadcast_to(jnp.array([1, 2]), (2, 2)))
     [[1 2]
      [1 2]]
     """
@@ -270,8 +270,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Arrays repeated to the shape to which all broadcast, as a list.
 
-    >>> import pullback.numpy as pnp
-    >>> [x.shape for x in pnp.broadcast_arrays(pnp.ones((2, 1)), pnp.ones(3))]
+    >>> import pullback.numpy as jnp
+    >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
     [(2, 3), (2, 3)]
     """
     if not args:
@@ -287,8 +287,8 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     Raises:
       ShapeError: they do not broadcast (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.broadcast_shapes((2, 1), (3,), 1)
+    >>> import pullback.numpy as jnp
+    >>> jnp.broadcast_shapes((2, 1), (3,), 1)
     (2, 3)
     """
     if not shapes:
@@ -311,8 +311,8 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Raises:
       ShapeError: ``axes`` is not a permutation (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.transpose(pnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
     """
     x = a if isinstance(a, Array) else operand("transpose", a)
@@ -329,8 +329,8 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The array with its axes permuted; see :func:`transpose`.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.permute_dims(pnp.ones((2, 3)), (1, 0)).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.permute_dims(jnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
     return transpose(a, axes)
@@ -339,8 +339,8 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes exchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.matrix_transpose(pnp.ones((2, 3, 4))).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.matrix_transpose(jnp.ones((2, 3, 4))).shape
     (2, 4, 3)
     """
     x = operand("matrix_transpose", x)
@@ -357,8 +357,8 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
       a: an array.
       axis1, axis2: the axes; negative ones count from the end.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.swapaxes(pnp.ones((2, 3, 4)), 0, -1).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
     """
     x = operand("swapaxes", a)
@@ -381,8 +381,8 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     Raises:
       ShapeError: the axes do not exist, are repeated, or are not equally many (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.moveaxis(pnp.ones((2, 3, 4)), 0, -1).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
     x = operand("moveaxis", a)
@@ -405,8 +405,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
       axis: the axis that is moved.
       start: the axis before which it is inserted, from 0 to the number of axes.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.rollaxis(pnp.ones((2, 3, 4)), 2).shape
+    >>> import pullback.numpy as jnp
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
     x = operand("rollaxis", a)
@@ -426,8 +426,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """Copies of the array, joined ``reps`` times along each axis.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.tile(pnp.array([1, 2]), (2, 2)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.tile(jnp.array([1, 2]), (2, 2)))
     [[1 2 1 2]
      [1 2 1 2]]
     """
@@ -465,8 +465,8 @@ def repeat(
       ShapeError: ``repeats`` does not fit the axis, or is negative (a TypeError and a ValueError).
       TracerArrayConversionError: ``repeats`` is traced, and there is no ``total_repeat_length``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.repeat(pnp.array([1, 2]), 2), pnp.repeat(pnp.array([1, 2]), pnp.array([1, 3])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.repeat(jnp.array([1, 2]), 2), jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3])))
     [1 1 2 2] [1 2 2 2]
     """
     if out_sharding is not None:
@@ -543,8 +543,8 @@ def take_slices(x: Any, positions: Any, axis: int) -> Any:
 def flip(m: ArrayLike, axis: Axes = None) -> Array:
     """The array with the order of its elements reversed along some axes, along all by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.flip(pnp.array([[1, 2], [3, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.flip(jnp.array([[1, 2], [3, 4]])))
     [[4 3]
      [2 1]]
     """
@@ -558,8 +558,8 @@ def flip(m: ArrayLike, axis: Axes = None) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """The array with the order of its rows reversed.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.flipud(pnp.array([1, 2])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.flipud(jnp.array([1, 2])))
     [2 1]
     """
     return flip(m, 0)
@@ -569,8 +569,8 @@ def flipud(m: ArrayLike) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """The array with the order of its columns reversed.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fliplr(pnp.array([[1, 2]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fliplr(jnp.array([[1, 2]])))
     [[2 1]]
     """
     return flip(m, 1)
@@ -584,8 +584,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
       k: how many times; backwards if negative.
       axes: the two axes of the plane.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.rot90(pnp.array([[1, 2], [3, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.rot90(jnp.array([[1, 2], [3, 4]])))
     [[2 4]
      [1 3]]
     """
@@ -609,8 +609,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
       shift: how far, for each axis; it may be traced.
       axis: the axes; by default the array is flattened.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.roll(pnp.arange(5), 2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.roll(jnp.arange(5), 2))
     [3 4 0 1 2]
     """
     x = operand("roll", a)

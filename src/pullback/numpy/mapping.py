@@ -37,8 +37,8 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
       arr: an array.
       *args, **kwargs: passed on to ``func1d``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.apply_along_axis(pnp.cumsum, 0, pnp.array([[1, 2], [3, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.apply_along_axis(jnp.cumsum, 0, jnp.array([[1, 2], [3, 4]])))
     [[1 2]
      [4 6]]
     """
@@ -65,8 +65,8 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLi
       a: an array.
       axes: an axis, or several.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.apply_over_axes(pnp.sum, pnp.ones((2, 3)), (0, 1)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1)))
     [[6.]]
     """
     require_function("apply_over_axes", "func", func)
@@ -110,8 +110,8 @@ def vectorize(
     Raises:
       ArgumentError: the signature is ill-formed (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.vectorize(pnp.dot, signature="(n),(n)->()")(pnp.ones((2, 3)), pnp.ones(3)))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.ones(3)))
     [3. 3.]
     """
     for item in excluded if isinstance(excluded, (list, tuple, set, frozenset)) else (excluded,):
@@ -253,9 +253,9 @@ def piecewise(
     Raises:
       ShapeError: the functions do not fit the conditions (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([-2.0, 0.0, 3.0])
-    >>> print(pnp.piecewise(x, [x < 0, x > 0], [lambda x: -x, lambda x: x * x, 7.0]))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.array([-2.0, 0.0, 3.0])
+    >>> print(jnp.piecewise(x, [x < 0, x > 0], [lambda x: -x, lambda x: x * x, 7.0]))
     [2. 7. 9.]
     """
     x = operand("piecewise", x)
@@ -303,8 +303,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
       axis: the axis; None for the elements in row-major order.
       bitorder: ``"big"`` if the first element is the highest bit of its byte, ``"little"`` if it is the lowest.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.packbits(pnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.packbits(jnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
     [160 128]
     """
     x = operand("packbits", a)
@@ -331,8 +331,8 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
       count: the number of bits to return along the axis, with zeros after them if there are fewer; all by default.
       bitorder: ``"big"`` if the highest bit of a byte comes first, ``"little"`` if the lowest does.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unpackbits(pnp.array([160], dtype="uint8")))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unpackbits(jnp.array([160], dtype="uint8")))
     [1 0 1 0 0 0 0 0]
     """
     x = operand("unpackbits", a)

@@ -31,8 +31,8 @@ def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple
     Returns:
       For each axis an array of the shape of ``indices``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*unravel_index(pnp.array([5, 2]), (2, 3)))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.unravel_index(jnp.array([5, 2]), (2, 3)))
     [1 0] [2 2]
     """
     flat = positions_operand("unravel_index", listed("unravel_index", indices))
@@ -65,8 +65,8 @@ def ix_(*args: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     Raises:
       ShapeError: an argument is not one-dimensional (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.arange(6).reshape(2, 3)[ix_(pnp.array([0, 1]), pnp.array([0, 2]))])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.arange(6).reshape(2, 3)[jnp.ix_(jnp.array([0, 1]), jnp.array([0, 2]))])
     [[0 2]
      [3 5]]
     """

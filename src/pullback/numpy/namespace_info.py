@@ -42,8 +42,8 @@ class NamespaceInfo:
         The first two hold for concrete arrays. In compiled programs every shape is known before the elements are:
         functions such as ``nonzero`` take ``size`` there.
 
-        >>> import pullback.numpy as pnp
-        >>> pnp.__array_namespace_info__().capabilities()["boolean indexing"]
+        >>> import pullback.numpy as jnp
+        >>> jnp.__array_namespace_info__().capabilities()["boolean indexing"]
         True
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
@@ -51,8 +51,8 @@ class NamespaceInfo:
     def default_device(self) -> Any:
         """The device of new arrays: ``config.default_device`` if it is set.
 
-        >>> import pullback.numpy as pnp
-        >>> pnp.__array_namespace_info__().default_device() in pnp.__array_namespace_info__().devices()
+        >>> import pullback.numpy as jnp
+        >>> jnp.__array_namespace_info__().default_device() in jnp.__array_namespace_info__().devices()
         True
         """
         return devices.default_device()
@@ -63,8 +63,8 @@ class NamespaceInfo:
         Args:
           device: not used, since all devices have the same dtypes.
 
-        >>> import pullback.numpy as pnp
-        >>> pnp.__array_namespace_info__().default_dtypes()["real floating"]
+        >>> import pullback.numpy as jnp
+        >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
         dtype('float32')
         """
         real = dtypes.default_float()
@@ -79,8 +79,8 @@ class NamespaceInfo:
         """The devices that arrays can be on.
 
         >>> import pullback
-        >>> import pullback.numpy as pnp
-        >>> pnp.__array_namespace_info__().devices() == pullback.devices()
+        >>> import pullback.numpy as jnp
+        >>> jnp.__array_namespace_info__().devices() == pullback.devices()
         True
         """
         return devices.devices()
@@ -97,8 +97,8 @@ class NamespaceInfo:
         Raises:
           ArgumentError: an unknown kind (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> list(pnp.__array_namespace_info__().dtypes(kind="real floating"))
+        >>> import pullback.numpy as jnp
+        >>> list(jnp.__array_namespace_info__().dtypes(kind="real floating"))
         ['float32']
         """
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
@@ -119,8 +119,8 @@ def __array_namespace_info__() -> NamespaceInfo:
 
     Method: the standard's *Inspection* (https://data-apis.org/array-api/2024.12/API_specification/inspection.html).
 
-    >>> import pullback.numpy as pnp
-    >>> sorted(pnp.__array_namespace_info__().default_dtypes())
+    >>> import pullback.numpy as jnp
+    >>> sorted(jnp.__array_namespace_info__().default_dtypes())
     ['complex floating', 'indexing', 'integral', 'real floating']
     """
     return NamespaceInfo()

@@ -89,8 +89,8 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     Raises:
       ShapeError: an operand has more than one axis (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polyadd(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polyadd(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0, 3.0])))
     [1. 3. 5.]
     """
     a, b = _vectors("polyadd", promote_all("polyadd", (a1, a2)))
@@ -101,8 +101,8 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials; see :func:`polyadd`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polysub(pnp.array([1.0, 2.0]), pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polysub(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0, 3.0])))
     [-1. -1. -1.]
     """
     a, b = _vectors("polysub", promote_all("polysub", (a1, a2)))
@@ -124,8 +124,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
       ShapeError: an operand has more than one axis, or none has an element (a TypeError and a ValueError).
       ConcretizationTypeError: ``trim_leading_zeros`` is true and an operand is traced (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polymul(pnp.array([1.0, 2.0]), pnp.array([1.0, -2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polymul(jnp.array([1.0, 2.0]), jnp.array([1.0, -2.0])))
     [ 1.  0. -4.]
     """
     trim_leading_zeros = flag("polymul", "trim_leading_zeros", trim_leading_zeros)
@@ -153,8 +153,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
       ShapeError: an operand has more than one axis, or no element (a TypeError and a ValueError).
       ConcretizationTypeError: ``trim_leading_zeros`` is true and an operand is traced (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> quotient, rest = pnp.polydiv(pnp.array([1.0, 0.0, -3.0]), pnp.array([1.0, 2.0]))
+    >>> import pullback.numpy as jnp
+    >>> quotient, rest = jnp.polydiv(jnp.array([1.0, 0.0, -3.0]), jnp.array([1.0, 2.0]))
     >>> print(quotient, rest)
     [ 1. -2.] [0. 0. 1.]
     """
@@ -201,8 +201,8 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     Raises:
       ArgumentError: ``m`` is negative (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polyder(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polyder(jnp.array([1.0, 2.0, 3.0])))
     [2. 2.]
     """
     (x,) = _coefficients("polyder", p)
@@ -231,8 +231,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
       ArgumentError: ``m`` is negative (a ValueError).
       ShapeError: there are not ``m`` constants (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.polyint(pnp.array([2.0, 2.0]), k=3.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.polyint(jnp.array([2.0, 2.0]), k=3.0))
     [1. 2. 3.]
     """
     m = _order("polyint", m)
@@ -267,8 +267,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     Raises:
       ShapeError: not a vector, or a square matrix with an element (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.poly(pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.poly(jnp.array([1.0, 2.0])))
     [ 1. -3.  2.]
     """
     zeros = inexact_operand("poly", seq_of_zeros)
@@ -310,8 +310,8 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Method: Horn and Johnson, *Matrix Analysis*, 2nd edition, section 3.3.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sort(pnp.roots(pnp.array([1.0, 0.0, -4.0])).real))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sort(jnp.roots(jnp.array([1.0, 0.0, -4.0])).real))
     [-2.  2.]
     """
     strip_zeros = flag("roots", "strip_zeros", strip_zeros)
@@ -450,9 +450,9 @@ def polyfit(
 
     Method: least squares by the singular values of the Vandermonde matrix, its columns scaled to norm 1.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([0.0, 1.0, 2.0, 3.0])
-    >>> print(pnp.polyfit(x, 2 * x + 1, 1).round(3))
+    >>> import pullback.numpy as jnp
+    >>> x = jnp.array([0.0, 1.0, 2.0, 3.0])
+    >>> print(jnp.polyfit(x, 2 * x + 1, 1).round(3))
     [2. 1.]
     """
     full = flag("polyfit", "full", full)

@@ -40,8 +40,8 @@ def array_repr(
       precision: the number of digits after the point.
       suppress_small: whether numbers that are small in this precision are printed as zero.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.array_repr(pnp.array([1 / 3, 2.0]), precision=2)
+    >>> import pullback.numpy as jnp
+    >>> jnp.array_repr(jnp.array([1 / 3, 2.0]), precision=2)
     'Array([0.33, 2.  ], dtype=float32)'
     """
     with _options(max_line_width, precision, suppress_small):
@@ -60,8 +60,8 @@ def array_str(
       a: an array.
       max_line_width, precision, suppress_small: as in :func:`array_repr`.
 
-    >>> import pullback.numpy as pnp
-    >>> pnp.array_str(pnp.array([1 / 3, 2.0]), precision=2)
+    >>> import pullback.numpy as jnp
+    >>> jnp.array_str(jnp.array([1 / 3, 2.0]), precision=2)
     '[0.33 2.  ]'
     """
     with _options(max_line_width, precision, suppress_small):

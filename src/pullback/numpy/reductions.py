@@ -143,8 +143,8 @@ def sum(
     Raises:
       ShapeError: an axis does not exist or occurs twice (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sum(pnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sum(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0))
     [4. 6.]
     """
     if keepdims is not False:
@@ -170,8 +170,8 @@ def prod(
     Args:
       a, axis, dtype, out, keepdims, initial, where, promote_integers: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.prod(pnp.array([2.0, 3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.prod(jnp.array([2.0, 3.0, 4.0])))
     24.0
     """
     if promote_integers is not True:
@@ -225,8 +225,8 @@ def max(
       ShapeError: there are no elements to compare and no ``initial`` (a ValueError).
       ArgumentError: ``where`` is passed without ``initial`` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.max(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.max(jnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
     [5. 4.]
     """
     return _extreme("max", prims.reduce_max_p, ops.max_p, False, a, axis, out, keepdims, initial, where)
@@ -241,8 +241,8 @@ def min(
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.min(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.min(jnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
     [1. 3.]
     """
     return _extreme("min", prims.reduce_min_p, ops.min_p, True, a, axis, out, keepdims, initial, where)
@@ -282,8 +282,8 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Args:
       a, axis, out, keepdims: as in :func:`max`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.ptp(pnp.array([3.0, 1.0, 5.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ptp(jnp.array([3.0, 1.0, 5.0])))
     4.0
     """
     if keepdims is not False:
@@ -305,8 +305,8 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Raises:
       ShapeError: there are no elements to compare (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.argmax(pnp.array([1.0, 3.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.argmax(jnp.array([1.0, 3.0, 3.0])))
     1
     """
     refuse_out("argmax", out)
@@ -319,8 +319,8 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.argmin(pnp.array([[4.0, 3.0], [1.0, 3.0]]), axis=0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.argmin(jnp.array([[4.0, 3.0], [1.0, 3.0]]), axis=0))
     [1 0]
     """
     refuse_out("argmin", out)
@@ -352,8 +352,8 @@ def all(
     Args:
       a, axis, out, keepdims, where: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.all(pnp.array([[True, False], [True, True]]), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.all(jnp.array([[True, False], [True, True]]), axis=1))
     [False  True]
     """
     return _truth("all", prims.reduce_and_p, a, axis, out, keepdims, where, True)
@@ -367,8 +367,8 @@ def any(
     Args:
       a, axis, out, keepdims, where: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.any(pnp.array([[True, False], [False, False]]), axis=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.any(jnp.array([[True, False], [False, False]]), axis=1))
     [ True False]
     """
     return _truth("any", prims.reduce_or_p, a, axis, out, keepdims, where, False)
@@ -392,8 +392,8 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     Args:
       a, axis, keepdims: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.count_nonzero(pnp.array([0.0, 1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.count_nonzero(jnp.array([0.0, 1.0, 2.0])))
     2
     """
     if keepdims is not False:
@@ -414,8 +414,8 @@ def mean(
       a, axis, out, keepdims, where: as in :func:`sum`.
       dtype: the dtype of the result; by default the dtype of ``a``, as a float.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.mean(pnp.array([[1, 2], [3, 5]]), axis=0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0))
     [2.  3.5]
     """
     if keepdims is not False:
@@ -477,8 +477,8 @@ def var(
     Raises:
       ArgumentError: both ``ddof`` and ``correction`` are passed, or a real dtype for complex elements (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.var(pnp.array([1.0, 2.0, 3.0]), ddof=1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.var(jnp.array([1.0, 2.0, 3.0]), ddof=1))
     1.0
     """
     return _var("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
@@ -531,8 +531,8 @@ def std(
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean, correction: as in :func:`var`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.std(pnp.array([1.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.std(jnp.array([1.0, 3.0])))
     1.0
     """
     return ops.sqrt(_var("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction))
@@ -550,8 +550,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: 
       dtype: the dtype of the result; by default the dtype of ``a``, where booleans become the default integer.
       out: not supported.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cumsum(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cumsum(jnp.array([1.0, 2.0, 3.0])))
     [1. 3. 6.]
     """
     return _cumulate("cumsum", prims.cumsum, a, axis, dtype, out)
@@ -563,8 +563,8 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cumprod(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cumprod(jnp.array([1.0, 2.0, 3.0])))
     [1. 2. 6.]
     """
     return _cumulate("cumprod", prims.cumprod, a, axis, dtype, out)
@@ -620,8 +620,8 @@ def cumulative_sum(
     Raises:
       ShapeError: there is more than one axis, or none, and ``axis`` is not passed (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cumulative_sum(pnp.array([1, 2, 3]), include_initial=True))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True))
     [0 1 3 6]
     """
     if include_initial is not False:
@@ -638,8 +638,8 @@ def cumulative_prod(
       x, axis, dtype: as in :func:`cumulative_sum`.
       include_initial: whether to begin with the product of no elements, 1.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cumulative_prod(pnp.array([1, 2, 3]), include_initial=True))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True))
     [1 1 2 6]
     """
     if include_initial is not False:
@@ -692,8 +692,8 @@ def nansum(
     Args:
       a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nansum(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nansum(jnp.array([1.0, jnp.nan, 2.0])))
     3.0
     """
     if keepdims is not False:
@@ -711,8 +711,8 @@ def nanprod(
     Args:
       a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanprod(pnp.array([3.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0])))
     6.0
     """
     if keepdims is not False:
@@ -730,8 +730,8 @@ def nanmax(
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanmax(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0])))
     2.0
     """
     if keepdims is not False:
@@ -748,8 +748,8 @@ def nanmin(
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanmin(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0])))
     1.0
     """
     if keepdims is not False:
@@ -775,8 +775,8 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanargmax(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0])))
     2
     """
     return _nan_position("nanargmax", argmax, False, a, axis, out, keepdims)
@@ -788,8 +788,8 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanargmin(pnp.array([2.0, pnp.nan, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanargmin(jnp.array([2.0, jnp.nan, 1.0])))
     2
     """
     return _nan_position("nanargmin", argmin, True, a, axis, out, keepdims)
@@ -816,8 +816,8 @@ def nanmean(
     Args:
       a, axis, dtype, out, keepdims, where: as in :func:`mean`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanmean(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0])))
     1.5
     """
     if keepdims is not False:
@@ -835,8 +835,8 @@ def nanvar(
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanvar(pnp.array([1.0, pnp.nan, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0])))
     1.0
     """
     if keepdims is not False:
@@ -854,8 +854,8 @@ def nanstd(
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanstd(pnp.array([1.0, pnp.nan, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0])))
     1.0
     """
     if keepdims is not False:
@@ -870,8 +870,8 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nancumsum(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0])))
     [1. 1. 3.]
     """
     return _cumulate("nancumsum", prims.cumsum, a, axis, dtype, out, 0)
@@ -883,8 +883,8 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, o
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nancumprod(pnp.array([3.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0])))
     [3. 3. 6.]
     """
     return _cumulate("nancumprod", prims.cumprod, a, axis, dtype, out, 1)

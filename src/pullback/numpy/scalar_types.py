@@ -55,12 +55,12 @@ class _ScalarType(type):
 
 def _scalar_type(name: str) -> _ScalarType:
     wide = name in ("int64", "uint64", "float64", "complex128")
-    start = ">>> import pullback.numpy as pnp\n    "
+    start = ">>> import pullback.numpy as jnp\n    "
     if wide:
         start += ">>> from pullback import enable_x64\n    >>> with enable_x64():\n    ...     "
     docstring = (
         f"The dtype ``{name.rstrip('_')}``; called, it converts a value to an array of that dtype.\n\n"
-        f"    {start}{'' if wide else '>>> '}pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n    True\n    "
+        f"    {start}{'' if wide else '>>> '}jnp.{name}(1).dtype == jnp.zeros(0, jnp.{name}).dtype\n    True\n    "
     )
     return _ScalarType(name, (), {"__doc__": docstring, "__module__": __name__})
 
@@ -92,7 +92,8 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
       to: a dtype.
       casting: NumPy's name of the rules: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
 
-    >>> can_cast("int32", "int8")
+    >>> import pullback.numpy as jnp
+    >>> jnp.can_cast("int32", "int8")
     False
     """
     owns = (getattr(each, "dtype", None) for each in (from_, to))
@@ -106,7 +107,8 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
 def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
     """The number of axes.
 
-    >>> ndim([[1, 2]])
+    >>> import pullback.numpy as jnp
+    >>> jnp.ndim([[1, 2]])
     2
     """
     return len(_sizes("ndim", a))
@@ -115,7 +117,8 @@ def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
 def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
     """The size of each axis.
 
-    >>> shape([[1, 2]])
+    >>> import pullback.numpy as jnp
+    >>> jnp.shape([[1, 2]])
     (1, 2)
     """
     return _sizes("shape", a)
@@ -124,7 +127,8 @@ def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
 def size(a: ArrayLike | Sequence[Any] | HasShapeAndDtype, axis: Axes = None) -> int:
     """The number of elements, or the size of an axis.
 
-    >>> size([[1, 2]]), size([[1, 2]], 0)
+    >>> import pullback.numpy as jnp
+    >>> jnp.size([[1, 2]]), jnp.size([[1, 2]], 0)
     (2, 1)
     """
     from math import prod
@@ -156,7 +160,8 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
 def isscalar(element: object) -> builtins.bool:
     """Whether a value is a number, or an array of no axes.
 
-    >>> isscalar(1.0), isscalar([1.0])
+    >>> import pullback.numpy as jnp
+    >>> jnp.isscalar(1.0), jnp.isscalar([1.0])
     (True, False)
     """
     return len(element.shape) == 0 if isinstance(element, (Array, np.ndarray)) else builtins.bool(np.isscalar(element))
@@ -165,7 +170,8 @@ def isscalar(element: object) -> builtins.bool:
 def iterable(y: object) -> builtins.bool:
     """Whether a value can be iterated over.
 
-    >>> iterable([1.0]), iterable(1.0)
+    >>> import pullback.numpy as jnp
+    >>> jnp.iterable([1.0]), jnp.iterable(1.0)
     (True, False)
     """
     return shape(y) != () if isinstance(y, Array) else builtins.bool(np.iterable(y))

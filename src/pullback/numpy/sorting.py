@@ -70,8 +70,8 @@ def sort(
     Raises:
       ShapeError: the axis is out of range (a  ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sort(pnp.array([3.0, 1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sort(jnp.array([3.0, 1.0, 2.0])))
     [1. 2. 3.]
     """
     if stable is not True:
@@ -95,8 +95,8 @@ def argsort(
       a, axis, kind, order, stable, descending: as in :func:`sort`.
       dtype: the dtype of the result; by default the default integer.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.argsort(pnp.array([3.0, 1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.argsort(jnp.array([3.0, 1.0, 2.0])))
     [1 2 0]
     """
     if stable is not True:
@@ -122,8 +122,8 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     Raises:
       ArgumentError: there are no keys (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.lexsort((pnp.array([2, 1, 0]), pnp.array([1, 0, 1]))))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1]))))
     [1 2 0]
     """
     if isinstance(keys, (Array, np.ndarray)):
@@ -149,8 +149,8 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       a, axis: as in :func:`sort`.
       kth: a position along the axis.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.partition(pnp.array([3.0, 1.0, 2.0]), 1)[1])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.partition(jnp.array([3.0, 1.0, 2.0]), 1)[1])
     2.0
     """
     x, axis = _along("partition", a, axis)
@@ -164,8 +164,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Args:
       a, kth, axis: as in :func:`partition`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.argpartition(pnp.array([3.0, 1.0, 2.0]), 1)[1])
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.argpartition(jnp.array([3.0, 1.0, 2.0]), 1)[1])
     2
     """
     x, axis = _along("argpartition", a, axis)
@@ -179,8 +179,8 @@ def sort_complex(a: ArrayLike) -> Array:
     Args:
       a: an array, sorted along its last axis.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sort_complex(pnp.array([2.0, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sort_complex(jnp.array([2.0, 1.0])))
     [1.+0.j 2.+0.j]
     """
     x = operand("sort_complex", a)
@@ -206,8 +206,8 @@ def searchsorted(
       ShapeError: ``a`` does not have one axis (a ValueError).
       ArgumentError: an unknown ``side`` or ``method`` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.searchsorted(pnp.array([1.0, 2.0, 2.0, 3.0]), 2.0, side="right"))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.searchsorted(jnp.array([1.0, 2.0, 2.0, 3.0]), 2.0, side="right"))
     3
     """
     if not is_listed(side, ("left", "right")):
@@ -376,8 +376,8 @@ def unique(
     Raises:
       ConcretizationTypeError: ``ar`` is traced and there is no ``size`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unique(pnp.array([3, 1, 3, 2])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unique(jnp.array([3, 1, 3, 2])))
     [1 2 3]
     """
     if sorted is not True:
@@ -488,8 +488,8 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     Args:
       x, size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unique_values(pnp.array([3, 1, 3])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unique_values(jnp.array([3, 1, 3])))
     [1 3]
     """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
@@ -502,8 +502,8 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     Args:
       x, size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unique_counts(pnp.array([3, 1, 3])).counts)
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unique_counts(jnp.array([3, 1, 3])).counts)
     [1 2]
     """
     return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
@@ -516,8 +516,8 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Arra
     Args:
       x, size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unique_inverse(pnp.array([3, 1, 3])).inverse_indices)
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices)
     [1 0 1]
     """
     return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
@@ -530,8 +530,8 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     Args:
       x, size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.unique_all(pnp.array([3, 1, 3])).indices)
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.unique_all(jnp.array([3, 1, 3])).indices)
     [1 0]
     """
     return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
@@ -560,8 +560,8 @@ def isin(
     Returns:
       Booleans of the shape of ``element``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.isin(pnp.array([1, 2, 3]), pnp.array([3, 1])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1])))
     [ True False  True]
     """
     if invert is not False:
@@ -596,8 +596,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
       ar1, ar2: arrays.
       size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.union1d(pnp.array([3, 1]), pnp.array([2, 3])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3])))
     [1 2 3]
     """
     return unique(concatenate(_flat_pair("union1d", ar1, ar2), 0), size=size, fill_value=fill_value)
@@ -618,8 +618,8 @@ def setdiff1d(
       assume_unique: a promise that no element of ``ar1`` occurs twice; the result keeps their order.
       size, fill_value: as in :func:`unique`, but 0 is filled in by default.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.setdiff1d(pnp.array([3, 1, 2]), pnp.array([2])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2])))
     [1 3]
     """
     if assume_unique is not False:
@@ -695,8 +695,8 @@ def intersect1d(
     Returns:
       An array, or a tuple of three if ``return_indices``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.intersect1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5])))
     [2 3]
     """
     if return_indices is not False:
@@ -737,8 +737,8 @@ def setxor1d(
       assume_unique: accepted for compatibility.
       size, fill_value: as in :func:`unique`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.setxor1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5])))
     [1 5]
     """
     if assume_unique is not False:

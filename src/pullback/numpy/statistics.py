@@ -88,8 +88,8 @@ def average(
     Raises:
       ShapeError: the shape of the weights does not fit (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.average(pnp.array([1.0, 2.0, 3.0]), weights=pnp.array([3.0, 1.0, 0.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.average(jnp.array([1.0, 2.0, 3.0]), weights=jnp.array([3.0, 1.0, 0.0])))
     1.25
     """
     if returned is not False:
@@ -173,8 +173,8 @@ def quantile(
 
     The methods are the nine of Hyndman and Fan 1996, *Sample quantiles in statistical packages*, and four of NumPy's.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.quantile(pnp.array([1.0, 2.0, 4.0]), 0.75))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.75))
     3.0
     """
     return _quantile("quantile", a, q, 1, axis, out, overwrite_input, method, keepdims, weights, False)
@@ -199,8 +199,8 @@ def percentile(
       a, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.percentile(pnp.array([1.0, 2.0, 4.0]), 75))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75))
     3.0
     """
     if out_sharding is not None:
@@ -218,8 +218,8 @@ def median(
     Args:
       a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.median(pnp.array([5.0, 1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.median(jnp.array([5.0, 1.0, 2.0, 3.0])))
     2.5
     """
     return _quantile("median", a, 0.5, 1, axis, out, overwrite_input, "midpoint", keepdims, None, False)
@@ -234,8 +234,8 @@ def nanquantile(
     Args:
       a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanquantile(pnp.array([1.0, pnp.nan, 2.0]), 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanquantile(jnp.array([1.0, jnp.nan, 2.0]), 0.5))
     1.5
     """
     return _quantile("nanquantile", a, q, 1, axis, out, overwrite_input, method, keepdims, weights, True)
@@ -250,8 +250,8 @@ def nanpercentile(
     Args:
       a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`percentile`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanpercentile(pnp.array([1.0, pnp.nan, 2.0]), 50))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanpercentile(jnp.array([1.0, jnp.nan, 2.0]), 50))
     1.5
     """
     return _quantile("nanpercentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, True)
@@ -265,8 +265,8 @@ def nanmedian(
     Args:
       a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.nanmedian(pnp.array([1.0, pnp.nan, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0])))
     1.5
     """
     return _quantile("nanmedian", a, 0.5, 1, axis, out, overwrite_input, "midpoint", keepdims, None, True)
@@ -443,8 +443,8 @@ def cov(
       ArgumentError: the dtype is not of floats or complex numbers (a ValueError).
       ShapeError: the arrays have too many axes, or weights do not fit (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.cov(pnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.cov(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))
     [[ 1. -1.]
      [-1.  1.]]
     """
@@ -516,8 +516,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Args:
       x, y, rowvar, dtype: as ``m, y, rowvar, dtype`` of :func:`cov`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.corrcoef(pnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.corrcoef(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])))
     [[ 1. -1.]
      [-1.  1.]]
     """
@@ -555,8 +555,8 @@ def diff(
       ShapeError: ``a`` has no axes (a ValueError).
       ArgumentError: ``n`` is negative (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.diff(pnp.array([1.0, 4.0, 9.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.diff(jnp.array([1.0, 4.0, 9.0])))
     [3. 5.]
     """
     x = operand("diff", a)
@@ -589,8 +589,8 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
       ary: an array.
       to_end, to_begin: values to put after or before the differences; they are converted to the dtype of ``ary``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.ediff1d(pnp.array([1.0, 4.0, 9.0]), to_begin=0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ediff1d(jnp.array([1.0, 4.0, 9.0]), to_begin=0.0))
     [0. 3. 5.]
     """
     x = operand("ediff1d", ary)
@@ -615,8 +615,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     Raises:
       ShapeError: ``dx`` has more axes than ``y`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.trapezoid(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.trapezoid(jnp.array([1.0, 2.0, 3.0])))
     4.0
     """
     operands = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
@@ -659,10 +659,10 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
     Method: Fornberg 1988, for points that are not equally spaced.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.gradient(pnp.array([1.0, 4.0, 9.0, 16.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0])))
     [3. 4. 6. 7.]
-    >>> print(pnp.gradient(pnp.array([1.0, 4.0, 9.0, 16.0]), edge_order=2))
+    >>> print(jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]), edge_order=2))
     [2. 4. 6. 8.]
     """
     values = inexact_operand("gradient", f)

@@ -36,7 +36,7 @@ def _numpy(name: str) -> Callable[..., Any]:
 
 
 class _UfuncMeta(type):
-    """The metaclass of ``ufunc``, for which ``isinstance(pnp.add, ufunc)`` is true, although ``add`` is a function.
+    """The metaclass of ``ufunc``, for which ``isinstance(jnp.add, ufunc)`` is true, although ``add`` is a function.
 
     The functions of this package are not objects with ``__call__``, since a call of such an object takes 5 to 8 %
     longer.
@@ -99,8 +99,8 @@ class Ufunc:
           ArgumentError: the function does not take two operands (a TypeError and a ValueError).
           ShapeError: there is no initial value, or the axis is out of range (a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.subtract.reduce(pnp.array([10, 1, 2])))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.subtract.reduce(jnp.array([10, 1, 2])))
         7
         """
         self._check_binary("reduce")
@@ -156,8 +156,8 @@ class Ufunc:
         Raises:
           ArgumentError: the function does not take two operands (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.subtract.accumulate(pnp.array([10, 1, 2])))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.subtract.accumulate(jnp.array([10, 1, 2])))
         [10  9  7]
         """
         self._check_binary("accumulate")
@@ -199,8 +199,8 @@ class Ufunc:
         Raises:
           UnsupportedArgumentError: ``inplace`` is True (a NotImplementedError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.add.at(pnp.zeros(3), pnp.array([0, 0, 1]), 1.0, inplace=False))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 1]), 1.0, inplace=False))
         [2. 1. 0.]
         """
         if inplace:
@@ -239,8 +239,8 @@ class Ufunc:
         Returns:
           An array of shape ``A.shape + B.shape``.
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.add.outer(pnp.array([0, 10]), pnp.array([1, 2, 3])))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.add.outer(jnp.array([0, 10]), jnp.array([1, 2, 3])))
         [[ 1  2  3]
          [11 12 13]]
         """
@@ -265,8 +265,8 @@ class Ufunc:
         Raises:
           IndexingError: a segment starts out of range (an IndexError); traced indices are clipped instead.
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.add.reduceat(pnp.arange(8), pnp.array([0, 4, 6])))
+        >>> import pullback.numpy as jnp
+        >>> print(jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 6])))
         [ 6  9 13]
         """
         self._check_binary("reduceat")
@@ -374,11 +374,11 @@ class ufunc(metaclass=_UfuncMeta):
       ArgumentError: ``func`` is not a function, or ``nin`` or ``nout`` not a positive int (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> add = pnp.ufunc(lambda x, y: x + y, 2, 1, name="add", identity=0)
-    >>> print(add(1, pnp.arange(3)), add.reduce(pnp.arange(3)))
+    >>> import pullback.numpy as jnp
+    >>> add = jnp.ufunc(lambda x, y: x + y, 2, 1, name="add", identity=0)
+    >>> print(add(1, jnp.arange(3)), add.reduce(jnp.arange(3)))
     [1 2 3] 3
-    >>> isinstance(pnp.add, pnp.ufunc)
+    >>> isinstance(jnp.add, jnp.ufunc)
     True
     """
 
@@ -450,9 +450,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Ar
       ArgumentError: ``func`` is not a function, or ``nin`` or ``nout`` not a positive int (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> longer = pnp.frompyfunc(lambda x, y: pnp.sqrt(x * x + y * y), 2, 1)
-    >>> print(longer(3.0, pnp.array([4.0, 0.0])), longer.reduce(pnp.array([2.0, 3.0, 6.0])))
+    >>> import pullback.numpy as jnp
+    >>> longer = jnp.frompyfunc(lambda x, y: jnp.sqrt(x * x + y * y), 2, 1)
+    >>> print(longer(3.0, jnp.array([4.0, 0.0])), longer.reduce(jnp.array([2.0, 3.0, 6.0])))
     [5. 3.] 7.0
     """
     return ufunc(func, nin, nout, identity=identity)

@@ -78,8 +78,8 @@ nextafter = _inexact_binary("nextafter", ops.nextafter_p)
 def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; the modulus of a complex number. At zero its derivative is zero.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.absolute(-2.0), pnp.absolute(3 + 4j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.absolute(-2.0), jnp.absolute(3 + 4j))
     2.0 5.0
     """
     x = operand("absolute", x)
@@ -92,8 +92,8 @@ abs = absolute
 def fabs(x: ArrayLike, /) -> Array:
     """The absolute value of real numbers, as a float.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fabs(-2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fabs(-2))
     2.0
     """
     x = inexact_operand("fabs", x)
@@ -106,8 +106,8 @@ def fabs(x: ArrayLike, /) -> Array:
 def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """``-x``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.negative(2.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.negative(2.0))
     -2.0
     """
     if out is not None or where is not None:
@@ -118,8 +118,8 @@ def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
 def positive(x: ArrayLike, /) -> Array:
     """``x``, unchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.positive(2.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.positive(2.0))
     2.0
     """
     return another(operand("positive", x))
@@ -128,8 +128,8 @@ def positive(x: ArrayLike, /) -> Array:
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1; ``x / abs(x)`` for complex numbers; 0.0 for -0.0, where :func:`pullback.lax.sign` returns -0.0.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sign(-2.0), pnp.sign(0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sign(-2.0), jnp.sign(0.0))
     -1.0 0.0
     """
     x = operand("sign", x)
@@ -140,8 +140,8 @@ def sign(x: ArrayLike, /) -> Array:
 def square(x: ArrayLike, /) -> Array:
     """``x * x``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.square(3.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.square(3.0))
     9.0
     """
     return ops.square(numeric("square", x))
@@ -150,8 +150,8 @@ def square(x: ArrayLike, /) -> Array:
 def reciprocal(x: ArrayLike, /) -> Array:
     """``1 / x``, as a float.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.reciprocal(4))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.reciprocal(4))
     0.25
     """
     return ops.div(1, inexact_operand("reciprocal", x))
@@ -172,8 +172,8 @@ degrees = _scaled("degrees", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
 def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.log2(8.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.log2(8.0))
     3.0
     """
     return _over(ops.log(strong(inexact_operand("log2", x))), math.log(2))
@@ -182,8 +182,8 @@ def log2(x: ArrayLike, /) -> Array:
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.log10(100.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.log10(100.0))
     2.0
     """
     return _over(ops.log(strong(inexact_operand("log10", x))), math.log(10))
@@ -203,8 +203,8 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     A float divided by zero is ``x / y``; an infinity divided by a number is NaN.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.floor_divide(-7, 2), pnp.floor_divide(7.5, 2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.floor_divide(-7, 2), jnp.floor_divide(7.5, 2))
     -4 3.0
     """
     a, b = numeric_pair("floor_divide", x, y)
@@ -223,8 +223,8 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x - floor(x / y) * y``, with the sign of ``y`` even if it is zero; 0 for integers divided by zero.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.remainder(-7, 3), pnp.remainder(5.5, -2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.remainder(-7, 3), jnp.remainder(5.5, -2))
     2 -0.5
     """
     a, b = numeric_pair("remainder", x, y)
@@ -243,8 +243,8 @@ mod = remainder
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The remainder of division towards zero, with the sign of ``x``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.fmod(-7, 3))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.fmod(-7, 3))
     -1
     """
     a, b = numeric_pair("fmod", x, y)
@@ -254,8 +254,8 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of :func:`floor_divide` and :func:`remainder`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*pnp.divmod(-7, 3))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.divmod(-7, 3))
     -3 2
     """
     a, b = numeric_pair("divmod", x, y)
@@ -274,8 +274,8 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     Raises:
       DtypeError: integers to a concrete negative integer (a TypeError): convert ``x`` to floats.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.power(2.0, 3), pnp.power(9.0, 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.power(2.0, 3), jnp.power(9.0, 0.5))
     8.0 3.0
     """
     if type(y) is int:
@@ -302,8 +302,8 @@ pow = power
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` to the power ``y``, as floats.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.float_power(2, -1))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.float_power(2, -1))
     0.5
     """
     return ops.pow(*inexact_pair("float_power", x, y))
@@ -312,8 +312,8 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``sqrt(x**2 + y**2)`` without overflow.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.hypot(3.0, 4.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.hypot(3.0, 4.0))
     5.0
     """
     return ops.hypot_p.bind(*strong_pair(x, y, *_real_pair("hypot", x, y)))
@@ -322,8 +322,8 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
 def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.arctan2(0.0, 1.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.arctan2(0.0, 1.0))
     0.0
     """
     return ops.atan2_p.bind(*_real_pair("arctan2", x, y))
@@ -346,8 +346,8 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). For complex
     numbers the sum may cancel, which amplifies the rounding error of ``x - y``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.logaddexp(1000.0, 0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.logaddexp(1000.0, 0.0))
     1000.0
     """
     if out is not None or where is not None:
@@ -372,8 +372,8 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.logaddexp2(1000.0, 1000.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.logaddexp2(1000.0, 1000.0))
     1001.0
     """
     if out is not None or where is not None:
@@ -389,8 +389,8 @@ def sinc(x: ArrayLike, /) -> Array:
     Near zero it is the Taylor polynomial, so that derivatives of any order are right. For complex numbers errors grow
     with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.sinc(0.0), pnp.sinc(0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.sinc(0.0), jnp.sinc(0.5))
     1.0 0.63661975
     """
     x = inexact_operand("sinc", x)
@@ -436,8 +436,8 @@ ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; inte
 def trunc(x: ArrayLike) -> Array:
     """The integer next to ``x`` towards zero; integers are unchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.trunc(-2.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.trunc(-2.5))
     -2.0
     """
     x = operand("trunc", x)
@@ -452,8 +452,8 @@ fix = trunc
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, as a float; halves go to the even one.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.rint(2.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.rint(2.5))
     2.0
     """
     x = operand("rint", x)
@@ -474,8 +474,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       decimals: the number of places after the point; before it if negative.
       out: must be None.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.round(2.345, 2), pnp.round(1250, -2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.round(2.345, 2), jnp.round(1250, -2))
     2.34 1200
     """
     refuse_out("round", out)
@@ -531,8 +531,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
       x: real numbers; integers become floats.
       out: not supported, for arrays are immutable.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*pnp.modf(-2.5))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.modf(-2.5))
     -0.5 -2.0
     """
     refuse_out("modf", out)
@@ -548,8 +548,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 def real(val: ArrayLike, /) -> Array:
     """The real part; a real value is unchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.real(1 + 2j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.real(1 + 2j))
     1.0
     """
     val = operand("real", val)
@@ -559,8 +559,8 @@ def real(val: ArrayLike, /) -> Array:
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real values.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.imag(1 + 2j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.imag(1 + 2j))
     2.0
     """
     val = operand("imag", val)
@@ -572,8 +572,8 @@ def imag(val: ArrayLike, /) -> Array:
 def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real value is unchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.conjugate(1 + 2j))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.conjugate(1 + 2j))
     (1-2j)
     """
     x = operand("conjugate", x)
@@ -586,8 +586,8 @@ conj = conjugate
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of a complex number, from -pi to pi, or in degrees.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.angle(1j, deg=True))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.angle(1j, deg=True))
     90.0
     """
     deg = flag("angle", "deg", deg)
@@ -605,8 +605,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: true for -0.0.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.signbit(-0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.signbit(-0.0))
     True
     """
     x = number_operand("signbit", x)
@@ -622,8 +622,8 @@ def signbit(x: ArrayLike, /) -> Array:
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` with the sign of ``y``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.copysign(2.0, -0.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.copysign(2.0, -0.0))
     -2.0
     """
     a, b = _real_pair("copysign", x, y)
@@ -640,8 +640,8 @@ def spacing(x: ArrayLike, /) -> Array:
     Raises:
       DtypeError: ``x`` is complex (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.spacing(pnp.array([1.0, -1024.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.spacing(jnp.array([1.0, -1024.0])))
     [ 1.1920929e-07 -1.2207031e-04]
     """
     x = inexact_operand("spacing", x)
@@ -683,8 +683,8 @@ def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.heaviside(0.0, 0.5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.heaviside(0.0, 0.5))
     0.5
     """
     a, b = _real_pair("heaviside", x, y)
@@ -695,8 +695,8 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.ldexp(0.75, 2))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.ldexp(0.75, 2))
     3.0
     """
     mantissa, exponent = inexact_operand("ldexp", x1), operand("ldexp", x2)
@@ -719,8 +719,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """A mantissa from 0.5 to 1, and an integer exponent of 2, whose product is ``x``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*pnp.frexp(3.0))
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.frexp(3.0))
     0.75 2
     """
     x = inexact_operand("frexp", x)

@@ -28,8 +28,9 @@ def view(x: Array, dtype: Any) -> Array:
       ShapeError: the array has no axes and the width differs, or the last axis cannot be divided (a ValueError).
       KeyConversionError, DtypeError: random keys, or types of less than 8 bits that are not integers (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(view(pnp.array([1, 256], "uint32"), "uint8"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.numpy.views import view
+    >>> print(view(jnp.array([1, 256], "uint32"), "uint8"))
     [1 0 0 0 0 1 0 0]
     """
     if dtype is None:

@@ -48,8 +48,8 @@ def bartlett(M: int) -> Array:
     Raises:
       ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.bartlett(5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.bartlett(5))
     [0.  0.5 1.  0.5 0. ]
     """
     return _window("bartlett", np.bartlett, M)
@@ -60,8 +60,8 @@ def blackman(M: int) -> Array:
 
     Args, Returns, Raises: as in :func:`bartlett`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.blackman(5).round(2) + 0)
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.blackman(5).round(2) + 0)
     [0.   0.34 1.   0.34 0.  ]
     """
     return _window("blackman", np.blackman, M)
@@ -72,8 +72,8 @@ def hamming(M: int) -> Array:
 
     Args, Returns, Raises: as in :func:`bartlett`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.hamming(3))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.hamming(3))
     [0.08 1.   0.08]
     """
     return _window("hamming", np.hamming, M)
@@ -84,8 +84,8 @@ def hanning(M: int) -> Array:
 
     Args, Returns, Raises: as in :func:`bartlett`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.hanning(5))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.hanning(5))
     [0.  0.5 1.  0.5 0. ]
     """
     return _window("hanning", np.hanning, M)
@@ -100,8 +100,8 @@ def i0(x: ArrayLike) -> Array:
     Raises:
       DtypeError: ``x`` is complex (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.i0(pnp.array([0.0, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.i0(jnp.array([0.0, 1.0])))
     [1.        1.2660658]
     """
     x = inexact_operand("i0", x)
@@ -126,8 +126,8 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     Method: Kaiser and Schafer 1980. Both values of the Bessel function are scaled by an exponential, so that neither
     overflows.
 
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.kaiser(3, 5.0))
+    >>> import pullback.numpy as jnp
+    >>> print(jnp.kaiser(3, 5.0))
     [0.03671089 1.         0.03671089]
     """
     n = _length("kaiser", M)

@@ -141,9 +141,9 @@ def multinomial(
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(random.multinomial(random.key(0), 20, pnp.array([0.2, 0.3, 0.5])))
+    >>> print(random.multinomial(random.key(0), 20, jnp.array([0.2, 0.3, 0.5])))
     [ 4.  4. 12.]
     """
     words = words_of("multinomial", key)

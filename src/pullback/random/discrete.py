@@ -417,9 +417,9 @@ def categorical(
       OperandError, ArgumentError: ``key`` is not a single key, or there are not enough categories.
       ShapeError: the shapes do not fit.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> random.categorical(random.key(0), pnp.log(pnp.array([0.1, 0.2, 0.7])), shape=(4,))
+    >>> random.categorical(random.key(0), jnp.log(jnp.array([0.1, 0.2, 0.7])), shape=(4,))
     Array([2, 2, 2, 2], dtype=int32)
     """
     replace = flag("categorical", "replace", replace)

@@ -292,9 +292,9 @@ def dirichlet(
       DtypeError: a parameter is not a real number.
       ShapeError: ``alpha`` has no axis, or does not fit the shape.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> print(random.dirichlet(random.key(0), pnp.array([1.0, 2.0, 3.0])).round(3))
+    >>> print(random.dirichlet(random.key(0), jnp.array([1.0, 2.0, 3.0])).round(3))
     [0.05  0.394 0.557]
     """
     words, found = words_of("dirichlet", key), float_dtype("dirichlet", dtype)

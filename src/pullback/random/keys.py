@@ -65,7 +65,8 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
       ArgumentError: the seed has axes, or the generator is unknown (a ValueError).
       OverflowError: the seed has more than 64 bits.
 
-    >>> key(0).shape, dtypes.issubdtype(key(0).dtype, dtypes.prng_key)
+    >>> from pullback import dtypes, random
+    >>> random.key(0).shape, dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
     ((), True)
     """
     kind = _dtype_of("key", impl, dtype)
@@ -81,7 +82,8 @@ def key_dtype(impl_spec: str | None = None) -> np.dtype[Any]:
     Raises:
       ArgumentError: the generator is unknown (a ValueError).
 
-    >>> key_dtype() == key(0).dtype
+    >>> from pullback import random
+    >>> random.key_dtype() == random.key(0).dtype
     True
     """
     return _dtype_of("key_dtype", impl_spec)
@@ -100,7 +102,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     Raises:
       OperandError, ArgumentError, OverflowError: as :func:`key` does.
 
-    >>> PRNGKey(7)
+    >>> from pullback import random
+    >>> random.PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
     kind = _dtype_of("PRNGKey", impl)
@@ -120,7 +123,8 @@ def key_data(keys: KeyArray) -> Array:
     Raises:
       OperandError: the argument holds no keys (a TypeError).
 
-    >>> key_data(key(7))
+    >>> from pullback import random
+    >>> random.key_data(random.key(7))
     Array([0, 7], dtype=uint32)
     """
     keys = _checked("key_data", keys)
@@ -143,7 +147,8 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: 
       OperandError: the argument holds no words of keys (a TypeError).
       ArgumentError: the generator is unknown (a ValueError).
 
-    >>> key_data(wrap_key_data(PRNGKey(7)))
+    >>> from pullback import random
+    >>> random.key_data(random.wrap_key_data(random.PRNGKey(7)))
     Array([0, 7], dtype=uint32)
     """
     kind = _dtype_of("wrap_key_data", impl, dtype)
@@ -162,7 +167,8 @@ def key_impl(keys: KeyArray) -> str:
     Raises:
       OperandError: the argument holds no keys (a TypeError).
 
-    >>> key_impl(key(0))
+    >>> from pullback import random
+    >>> random.key_impl(random.key(0))
     'threefry2x32'
     """
     return _name_of(_checked("key_impl", keys))
@@ -183,7 +189,8 @@ def split(key: KeyArray, num: int | tuple[int, ...] = 2) -> Array:
       ArgumentError: ``key`` is an array of keys: use ``vmap`` (a ValueError).
       ShapeError: ``num`` is not a shape.
 
-    >>> first, second = split(PRNGKey(0))
+    >>> from pullback import random
+    >>> first, second = random.split(random.PRNGKey(0))
     >>> first, second
     (Array([4146024105,  967050713], dtype=uint32), Array([2718843009, 1272950319], dtype=uint32))
     """
@@ -206,7 +213,8 @@ def fold_in(key: KeyArray, data: ArrayLike) -> Array:
       ArgumentError: either has axes: use ``vmap`` (a ValueError).
       OverflowError: ``data`` is an integer out of range.
 
-    >>> fold_in(PRNGKey(0), 1)
+    >>> from pullback import random
+    >>> random.fold_in(random.PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)
     """
     words = random_fold_in(words_of("fold_in", key, use=False), _folded(data))
@@ -222,7 +230,8 @@ def clone(key: KeyArray) -> Array:
     Raises:
       OperandError: the argument holds no keys (a TypeError).
 
-    >>> clone(PRNGKey(7))
+    >>> from pullback import random
+    >>> random.clone(random.PRNGKey(7))
     Array([0, 7], dtype=uint32)
     """
     keys = _checked("clone", key)

@@ -63,9 +63,9 @@ def multivariate_normal(
       DtypeError: a parameter is not a real number.
       ShapeError: the shapes do not fit.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import random
-    >>> mean, cov = pnp.array([0.0, 1.0]), pnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> mean, cov = jnp.array([0.0, 1.0]), jnp.array([[2.0, 1.0], [1.0, 2.0]])
     >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
     [-1.11   1.494]
     """

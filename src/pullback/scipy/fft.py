@@ -167,8 +167,9 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
 
     Method: on the host SciPy's; compiled, a Fourier transform (Makhoul 1980).
 
-    >>> import pullback.numpy as pnp
-    >>> print(dct(pnp.array([1.0, 2.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.dct(jnp.array([1.0, 2.0, 3.0])))
     [12.        -3.4641018  0.       ]
     """
     return _one("dct", x, type, n, axis, norm)
@@ -192,8 +193,9 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(idct(pnp.array([12.0, -3.4641016, 0.0])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.idct(jnp.array([12.0, -3.4641016, 0.0])).round(4))
     [1. 2. 3.]
     """
     return _one("idct", x, type, n, axis, norm)
@@ -224,8 +226,9 @@ def dst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
 
     Method: on the host SciPy's; compiled, a Fourier transform (Makhoul 1980).
 
-    >>> import pullback.numpy as pnp
-    >>> print(dst(pnp.array([1.0, 2.0, 3.0])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.dst(jnp.array([1.0, 2.0, 3.0])).round(4))
     [ 8.     -3.4641  4.    ]
     """
     return _one("dst", x, type, n, axis, norm)
@@ -249,8 +252,9 @@ def idst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(idst(pnp.array([8.0, -2.0, 4.0])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.idst(jnp.array([8.0, -2.0, 4.0])).round(4))
     [1.4226 2.     2.5774]
     """
     return _one("idst", x, type, n, axis, norm)
@@ -284,8 +288,9 @@ def dctn(
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(dctn(pnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.dctn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
     [[ 40.      -5.6569]
      [-11.3137   0.    ]]
     """
@@ -317,8 +322,9 @@ def idctn(
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(idctn(pnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.idctn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
     [[ 1.0044 -0.3491]
      [-0.5259  0.1206]]
     """
@@ -350,8 +356,9 @@ def dstn(
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(dstn(pnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.dstn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
     [[ 20.      -5.6569]
      [-11.3137   0.    ]]
     """
@@ -383,8 +390,9 @@ def idstn(
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(idstn(pnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import fft
+    >>> print(fft.idstn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).round(4))
     [[ 0.8169 -0.0366]
      [-0.2134 -0.0669]]
     """

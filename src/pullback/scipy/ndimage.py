@@ -46,8 +46,7 @@ def map_coordinates(
       order: the degree of the spline: 0 for the nearest element, 1 for linear interpolation, 2 or 3.
       mode: how the image extends beyond its elements: ``"constant"`` with ``cval``; ``"nearest"`` with the last
         element; ``"mirror"`` as its mirror image about the last element, ``"reflect"`` about its edge; ``"wrap"`` as
-        itself. ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, accepted names
-        too.
+        itself. ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, also accepted.
       cval: the number beyond the image.
 
     Returns:
@@ -59,9 +58,10 @@ def map_coordinates(
 
     Source: Unser, Aldroubi and Eden 1993, *B-spline signal processing*.
 
-    >>> import pullback.numpy as pnp
-    >>> image = pnp.array([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]])
-    >>> print(map_coordinates(image, [pnp.array([0.5, 1.0]), pnp.array([0.0, 1.5])], 1))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import ndimage
+    >>> image = jnp.array([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]])
+    >>> print(ndimage.map_coordinates(image, [jnp.array([0.5, 1.0]), jnp.array([0.0, 1.5])], 1))
     [ 5.  11.5]
     """
     x = operand("map_coordinates", input)

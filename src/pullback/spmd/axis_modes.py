@@ -57,10 +57,11 @@ def auto_axes(
       MeshContextError: no mesh is set (a RuntimeError and ValueError).
       ArgumentError: the mesh lacks an axis, or ``out_sharding`` is missing (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
-    ...     print(auto_axes(pnp.sin, out_sharding=pullback.P("i"))(pnp.zeros(2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import P, make_mesh, set_mesh
+    >>> from pullback.sharding import auto_axes
+    >>> with set_mesh(make_mesh((1,), ("i",))):
+    ...     print(auto_axes(jnp.sin, out_sharding=P("i"))(jnp.zeros(2)))
     [0. 0.]
     """
     if f is None:
@@ -103,10 +104,11 @@ def explicit_axes(
       MeshContextError: no mesh is set (a RuntimeError and ValueError).
       ArgumentError: the mesh lacks an axis, or ``in_sharding`` is missing (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
-    ...     print(explicit_axes(pnp.sin, in_sharding=pullback.P("i"))(pnp.zeros(2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import P, make_mesh, set_mesh
+    >>> from pullback.sharding import explicit_axes
+    >>> with set_mesh(make_mesh((1,), ("i",))):
+    ...     print(explicit_axes(jnp.sin, in_sharding=P("i"))(jnp.zeros(2)))
     [0. 0.]
     """
     if f is None:

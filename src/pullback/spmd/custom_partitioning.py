@@ -71,18 +71,19 @@ class custom_partitioning:
     Raises:
       PartitioningError: it is called before :meth:`def_partition` (a ValueError and TypeError).
 
-    >>> from pullback import P, jit, make_mesh, device_put
-    >>> from pullback import numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import P, device_put, jit, make_mesh
+    >>> from pullback.experimental.custom_partitioning import custom_partitioning
     >>> from pullback.sharding import NamedSharding
     >>> @custom_partitioning
     ... def normalized(x):
-    ...     return x / pnp.abs(x).max(-1, keepdims=True)
+    ...     return x / jnp.abs(x).max(-1, keepdims=True)
     >>> def partition(mesh, arg_shapes, result_shape):  # rows are not divided
     ...     rows = NamedSharding(mesh, P(*arg_shapes[0].sharding.spec[:1]))
     ...     return mesh, normalized.fun, rows, (rows,)
     >>> normalized.def_partition(partition, sharding_rule="... i -> ... i")
     >>> mesh = make_mesh((1,), ("i",))
-    >>> print(jit(normalized)(device_put(pnp.array([[2.0, 4.0]]), NamedSharding(mesh, P("i")))))
+    >>> print(jit(normalized)(device_put(jnp.array([[2.0, 4.0]]), NamedSharding(mesh, P("i")))))
     [[0.5 1. ]]
     """
 

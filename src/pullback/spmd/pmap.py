@@ -329,9 +329,9 @@ def pmap(
       BatchSizeError: sizes disagree, or there are more indices than devices (a ValueError).
       BatchAxisError: ``in_axes`` or ``out_axes`` do not fit (a ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> print(pmap(lambda x: x / pullback.lax.psum(x, "i"), axis_name="i")(pnp.array([4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, pmap
+    >>> print(pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([4.0])))
     [1.]
     """
     require_function("pmap", "fun", fun)

@@ -87,12 +87,12 @@ def shard_map(
 
     Source: the types along which a value varies are those of named axes; see ``docs/named_axes.md``.
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, make_mesh, shard_map
     >>> from pullback.sharding import PartitionSpec as P
-    >>> mesh = pullback.make_mesh((1,), ("i",))
-    >>> total = shard_map(lambda x: pullback.lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
-    >>> print(total(pnp.arange(4.0)))
+    >>> mesh = make_mesh((1,), ("i",))
+    >>> total = shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+    >>> print(total(jnp.arange(4.0)))
     6.0
     """
     if f is None:

@@ -26,6 +26,7 @@ class CompoundFactor(tuple[str, ...]):
     Raises:
       PartitioningError: there are fewer, or one is no name (a ValueError and TypeError).
 
+    >>> from pullback.experimental.custom_partitioning import CompoundFactor
     >>> CompoundFactor("heads", "width")
     CompoundFactor('heads', 'width')
     """
@@ -52,6 +53,7 @@ class ArrayMapping(tuple[Any, ...]):
     Raises:
       PartitioningError: an entry is of another kind (a ValueError and TypeError).
 
+    >>> from pullback.experimental.custom_partitioning import BATCHING, ArrayMapping, CompoundFactor
     >>> ArrayMapping(BATCHING, "i", CompoundFactor("j", "k"))
     ArrayMapping('…', 'i', CompoundFactor('j', 'k'))
     """
@@ -93,6 +95,7 @@ class SdyShardingRule:
       PartitioningError: a size or a kind is for a factor that does not occur; a factor has two kinds, occurs twice in
         an array, or has no size (a ValueError and TypeError).
 
+    >>> from pullback.experimental.custom_partitioning import SdyShardingRule
     >>> matmul = SdyShardingRule((("i", "k"), ("k", "j")), (("i", "j"),), reduction_factors=("k",))
     >>> matmul.text([(2, 3), (3, 4)], [(2, 4)])
     '#sdy.op_sharding_rule<([i, j], [j, k])->([i, k]) {i=2, j=3, k=4} reduction={j}, custom>'

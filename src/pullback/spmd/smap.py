@@ -45,10 +45,10 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
       ShardMapError: axes do not fit, the mesh does not divide a size, or a result varies along the axis where
         ``out_axes`` is None (a ValueError and TypeError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> with pullback.set_mesh(pullback.make_mesh((1,), ("i",))):
-    ...     print(smap(lambda x: x - x.max(), in_axes=0, out_axes=0, axis_name="i")(pnp.arange(3.0)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import make_mesh, set_mesh, smap
+    >>> with set_mesh(make_mesh((1,), ("i",))):
+    ...     print(smap(lambda x: x - x.max(), in_axes=0, out_axes=0, axis_name="i")(jnp.arange(3.0)))
     [-2. -1.  0.]
     """
     if f is None:

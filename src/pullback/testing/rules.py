@@ -61,12 +61,11 @@ def check_rule(
 ) -> None:
     """Check the derivative rules of a ``custom_jvp`` or ``custom_vjp`` function at a point.
 
-    Each rule that the function has is tested for structure (its results are of the trees, shapes and dtypes that they
-    must be), value (it returns the function's own result with the derivative), linearity (in the tangents, or in the
-    cotangent), and the derivative: against differentiation of the function without its rules, where that is finite, and
-    against differences, where these are. Where both are not finite, at a singularity, any derivative is right. Two
-    rules of one function are tested against each other. All is done in float64 as far as the function allows it, and
-    then in the dtype of the arguments.
+    Each rule is tested for structure (its results are of the trees, shapes and dtypes that they must be), value (it
+    returns the function's own result with the derivative), linearity (in the tangents, or in the cotangent), and the
+    derivative: against differentiation of the function without its rules, where that is finite, and against
+    differences, where these are. Where both are not finite, at a singularity, any derivative is right. Two rules of one
+    function are compared. All is done in float64 if the function allows it, then in the dtype of the arguments.
 
     Args:
       f: the function; a method, or a ``functools.partial`` of it, too.
@@ -85,10 +84,11 @@ def check_rule(
       ArgumentError: ``f`` has no rules, or an argument has no known value (a TypeError).
       MissingCustomRuleError: the rules of ``f`` have not been given yet (an AttributeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import custom_jvp
-    >>> f = custom_jvp(lambda x: pnp.sin(x))
-    >>> f.defjvps(lambda t, ans, x: 1.5 * pnp.cos(x) * t)
+    >>> from pullback.custom_derivatives import check_rule
+    >>> f = custom_jvp(lambda x: jnp.sin(x))
+    >>> f.defjvps(lambda t, ans, x: 1.5 * jnp.cos(x) * t)
     >>> try:
     ...     check_rule(f, 2.0)
     ... except AssertionError as error:

@@ -115,6 +115,7 @@ def test_what_has_no_name_and_what_has_no_signature() -> None:
 def documented(x: float, y: float = 2.0) -> float:
     """A product.
 
+    >>> from tests.transforms.custom.test_custom_definitions import documented_jvp
     >>> print(documented_jvp(3.0, 4.0))
     12.0
     """
@@ -140,7 +141,7 @@ def test_name_documentation_and_signature(kind: Any) -> None:
 
 def test_doctest_finds_the_examples_of_a_decorated_function() -> None:
     examples = [e for found in doctest.DocTestFinder().find(documented_jvp, "documented_jvp") for e in found.examples]
-    assert [e.source for e in examples] == ["print(documented_jvp(3.0, 4.0))\n"]
+    assert [e.source for e in examples][1:] == ["print(documented_jvp(3.0, 4.0))\n"]
 
 
 def module_function(x: Any, n: Any) -> Any:

@@ -67,6 +67,7 @@ def cache_directory() -> str | None:
       The directory, which need not exist yet; None if the switch ``enable_compilation_cache`` is off, or if there is no
       setting and no home directory.
 
+    >>> from pullback.backends.compiler.disk_cache import cache_directory
     >>> from pullback.core.config import override
     >>> with override("compilation_cache_dir", "/var/tmp/programs"):
     ...     cache_directory()
@@ -89,6 +90,7 @@ def clear() -> int:
       How many programs were removed.
 
     >>> import tempfile
+    >>> from pullback.backends.compiler.disk_cache import clear
     >>> from pullback.core.config import override
     >>> with tempfile.TemporaryDirectory() as directory, override("compilation_cache_dir", directory):
     ...     clear()

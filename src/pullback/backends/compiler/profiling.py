@@ -113,10 +113,12 @@ def trace(
     Raises:
       ProfilerError: a profile is being recorded (a RuntimeError).
 
-    >>> import tempfile, pathlib, pullback
+    >>> import pathlib
+    >>> import tempfile
+    >>> from pullback import jit, profiler
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     with trace(directory):
-    ...         out = pullback.jit(lambda x: x + 1)(1.0)
+    ...     with profiler.trace(directory):
+    ...         out = jit(lambda x: x + 1)(1.0)
     ...     [path.name for path in pathlib.Path(directory).rglob("perfetto*")]
     ['perfetto_trace.json.gz']
     """
@@ -221,7 +223,8 @@ class TraceAnnotation:
       name: the name of the event.
       metadata: numbers and text to show with it.
 
-    >>> with TraceAnnotation("load", batch=3):
+    >>> from pullback import profiler
+    >>> with profiler.TraceAnnotation("load", batch=3):
     ...     pass
     """
 
@@ -252,8 +255,9 @@ class StepTraceAnnotation(TraceAnnotation):
       name: the name of the event.
       metadata: numbers and text to show with it; ``step_num`` is the number of the step.
 
+    >>> from pullback import profiler
     >>> for step in range(2):
-    ...     with StepTraceAnnotation("train", step_num=step):
+    ...     with profiler.StepTraceAnnotation("train", step_num=step):
     ...         pass
     """
 
@@ -273,7 +277,8 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
       name: the name of the event; by default the name of the function.
       metadata: numbers and text to show with it.
 
-    >>> @annotate_function(name="double")
+    >>> from pullback import profiler
+    >>> @profiler.annotate_function(name="double")
     ... def f(x):
     ...     return 2 * x
     >>> f(3)

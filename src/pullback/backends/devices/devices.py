@@ -92,6 +92,7 @@ class Device:
     def addressable_memories(self) -> list[Memory]:
         """The memories that programs on this device can use: only the device's own.
 
+        >>> from pullback import devices
         >>> devices()[0].addressable_memories()
         [Memory(kind='device', device=CpuDevice(id=0))]
         """
@@ -278,6 +279,7 @@ def devices(backend: str | None = None) -> list[Device]:
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
 
+    >>> from pullback import devices
     >>> devices()
     [CpuDevice(id=0)]
     """
@@ -313,6 +315,7 @@ def local_devices(
       ArgumentError: there is no such process (a ValueError).
       BackendError: there is no such platform here (a RuntimeError).
 
+    >>> from pullback import local_devices
     >>> local_devices()
     [CpuDevice(id=0)]
     """
@@ -330,6 +333,7 @@ def local_devices(
 def device_count(backend: str | None = None) -> int:
     """The number of devices of a platform, in all processes.
 
+    >>> from pullback import device_count
     >>> device_count()
     1
     """
@@ -339,6 +343,7 @@ def device_count(backend: str | None = None) -> int:
 def local_device_count(backend: str | None = None) -> int:
     """The number of devices of this process.
 
+    >>> from pullback import local_device_count
     >>> local_device_count()
     1
     """
@@ -348,6 +353,7 @@ def local_device_count(backend: str | None = None) -> int:
 def default_backend() -> str:
     """The platform on which programs run by default.
 
+    >>> from pullback import default_backend
     >>> default_backend()
     'cpu'
     """
@@ -357,6 +363,7 @@ def default_backend() -> str:
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those that compute together, from 0; see :mod:`pullback.distributed`.
 
+    >>> from pullback import process_index
     >>> process_index()
     0
     """
@@ -366,6 +373,7 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """The number of processes that compute together.
 
+    >>> from pullback import process_count
     >>> process_count()
     1
     """
@@ -375,6 +383,7 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of the processes that compute together.
 
+    >>> from pullback import process_indices
     >>> process_indices()
     [0]
     """

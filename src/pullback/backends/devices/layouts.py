@@ -30,6 +30,7 @@ class Layout:
     Attributes:
       AUTO: lets the compiler choose the layout.
 
+    >>> from pullback.experimental.layout import Layout
     >>> Layout((0, 1))
     Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
     """

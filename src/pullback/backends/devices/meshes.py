@@ -108,6 +108,7 @@ class AbstractMesh(_AnyMesh):
     Raises:
       MeshError: the numbers of sizes, names and types differ, or a name is repeated (a ValueError and TypeError).
 
+    >>> from pullback.sharding import AbstractMesh
     >>> AbstractMesh((4, 2), ("data", "model"))
     AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
     """
@@ -172,8 +173,9 @@ class Mesh(_AnyMesh):
       MeshError: the grid has not one name for each axis; a name or a device is repeated; an element is no device (a
         ValueError and TypeError).
 
-    >>> import pullback
-    >>> dict(Mesh(pullback.devices(), ("i",)).shape)
+    >>> from pullback import devices
+    >>> from pullback.sharding import Mesh
+    >>> dict(Mesh(devices(), ("i",)).shape)
     {'i': 1}
     """
 
@@ -346,6 +348,7 @@ def make_mesh(
     Raises:
       MeshError: there are fewer devices; the numbers of sizes and names differ (a ValueError and TypeError).
 
+    >>> from pullback import make_mesh
     >>> make_mesh((1,), ("batch",))
     Mesh('batch': 1, axis_types=(Auto,))
     """
@@ -415,6 +418,7 @@ class set_mesh:
       MeshError: the argument is no mesh (a ValueError and TypeError).
 
     >>> import pullback
+    >>> from pullback import make_mesh, set_mesh
     >>> with set_mesh(make_mesh((1,), ("i",))):
     ...     pullback.jit(lambda x: x + 1, out_shardings=pullback.P("i"))(pullback.numpy.ones(2)).sharding.spec
     P('i',)
@@ -444,6 +448,8 @@ class use_mesh:
     Raises:
       MeshError: the argument is no mesh (a ValueError and TypeError).
 
+    >>> from pullback import make_mesh
+    >>> from pullback.sharding import get_mesh, use_mesh
     >>> with use_mesh(make_mesh((1,), ("i",))) as mesh:
     ...     get_mesh() == mesh
     True
@@ -476,6 +482,7 @@ def current_mesh() -> Any:
 def get_mesh() -> Mesh:
     """The current mesh of this thread; a mesh without axes if none is set.
 
+    >>> from pullback.sharding import get_mesh
     >>> get_mesh().empty
     True
     """
@@ -486,6 +493,7 @@ def get_mesh() -> Mesh:
 def get_abstract_mesh() -> AbstractMesh:
     """The current mesh of this thread, without its devices; a mesh without axes if none is set.
 
+    >>> from pullback.sharding import get_abstract_mesh
     >>> get_abstract_mesh().shape_tuple
     ()
     """

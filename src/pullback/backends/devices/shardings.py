@@ -44,6 +44,7 @@ class PartitionSpec:
     Raises:
       ShardingError: an entry is of another kind (a ValueError and TypeError).
 
+    >>> from pullback.sharding import PartitionSpec
     >>> PartitionSpec("data", None, ("x", "y"))
     P('data', None, ('x', 'y'))
     """
@@ -223,8 +224,9 @@ class SingleDeviceSharding(Sharding):
     Raises:
       ShardingError: ``device`` is no device (a ValueError and TypeError).
 
-    >>> import pullback
-    >>> SingleDeviceSharding(pullback.devices()[0])
+    >>> from pullback import devices
+    >>> from pullback.sharding import SingleDeviceSharding
+    >>> SingleDeviceSharding(devices()[0])
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
 
@@ -276,8 +278,9 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     Raises:
       ShardingError: ``device`` is no device (a ValueError and TypeError).
 
-    >>> import pullback
-    >>> make_single_device_sharding(pullback.devices()[0])
+    >>> from pullback import devices
+    >>> from pullback.sharding import make_single_device_sharding
+    >>> make_single_device_sharding(devices()[0])
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
@@ -294,8 +297,9 @@ class NamedSharding(Sharding):
     Raises:
       ShardingError: the specification has a name that the mesh lacks, or repeats one (a ValueError and TypeError).
 
-    >>> import pullback
-    >>> mesh = pullback.make_mesh((1, 1), ("x", "y"))
+    >>> from pullback import NamedSharding, make_mesh
+    >>> from pullback.sharding import PartitionSpec
+    >>> mesh = make_mesh((1, 1), ("x", "y"))
     >>> NamedSharding(mesh, PartitionSpec(None, "x")).shard_shape((4, 6))
     (4, 6)
     """

@@ -50,6 +50,7 @@ class _Function:
 def are_in(text: str) -> bool:
     """Whether a program may broadcast a sum of products in which a factor is computed from a broadcast value.
 
+    >>> from pullback.backends.hlo.weighted_sums import are_in
     >>> product = "%2 = stablehlo.multiply %1, %arg1 : tensor<3x2xf32>"
     >>> line = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {} : (tensor<2xf32>) -> tensor<3x2xf32>'
     >>> total = '%4 = "stablehlo.reduce"(%2, %3) ({'

@@ -187,7 +187,8 @@ def initialize(
         example because another process has its number (a RuntimeError).
       DistributedTimeoutError: process 0, or another process, did not appear in time (a TimeoutError).
 
-    >>> initialize("localhost:0", 2, 2)
+    >>> from pullback import distributed
+    >>> distributed.initialize("localhost:0", 2, 2)
     Traceback (most recent call last):
         ...
     pullback.core.errors.ArgumentError: coordinator_address must be a host and a port, ...
@@ -345,7 +346,8 @@ def _visible(ids: Any) -> tuple[int, ...] | None:
 def is_initialized() -> bool:
     """Whether this process belongs to a group that computes together.
 
-    >>> is_initialized()
+    >>> from pullback import distributed
+    >>> distributed.is_initialized()
     False
     """
     return here.member is not None
@@ -361,7 +363,8 @@ def shutdown() -> None:
     Raises:
       DistributedError: in process 0, other processes have not left after this time (a RuntimeError).
 
-    >>> shutdown()
+    >>> from pullback import distributed
+    >>> distributed.shutdown()
     """
     stragglers = _leave("it called distributed.shutdown")
     if stragglers:

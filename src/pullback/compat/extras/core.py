@@ -44,13 +44,14 @@ def eval_context() -> Iterator[None]:
 
     Equinox and others compute constants in it.
 
-    >>> import pullback
-    >>> from pullback import numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
+    >>> from pullback.compat.extras.core import eval_context
     >>> def f(x):
     ...     with eval_context():
-    ...         n = int(pnp.ones(3).sum())
+    ...         n = int(jnp.ones(3).sum())
     ...     return n * x
-    >>> print(pullback.jit(f)(2.0))
+    >>> print(jit(f)(2.0))
     6.0
     """
     outer, state.trace = state.trace, state.bottom
@@ -64,6 +65,7 @@ def max_dim(d1: Any, d2: Any) -> Any:
     """Return the larger of two sizes; a symbolic ``max`` if that cannot be decided.
 
     >>> from pullback import export
+    >>> from pullback.compat.extras.core import max_dim
     >>> max_dim(2, 3), max_dim(export.symbolic_shape("a")[0], 3)
     (3, max(a, 3))
     """
@@ -74,6 +76,7 @@ def min_dim(d1: Any, d2: Any) -> Any:
     """Return the smaller of two sizes; a symbolic ``min`` if that cannot be decided.
 
     >>> from pullback import export
+    >>> from pullback.compat.extras.core import min_dim
     >>> min_dim(2, 3), min_dim(export.symbolic_shape("a")[0], 3)
     (2, min(a, 3))
     """

@@ -67,6 +67,7 @@ class Colouring:
         columns first. For each edge of ``forest`` instead, with an acyclic colouring.
       forest: the trees by which elements are computed from entries, with an acyclic colouring; otherwise None.
 
+    >>> from pullback.derivatives import Pattern, colour_jacobian
     >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
     >>> c
     Colouring(3 x 3, 5 elements, 2 colours of columns)
@@ -220,6 +221,7 @@ def colour_jacobian(
     Raises:
       ArgumentError: an unknown mode or order (a ValueError).
 
+    >>> from pullback.derivatives import colour_jacobian
     >>> arrow = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
     >>> colour_jacobian(arrow, "forward").count
     4
@@ -380,6 +382,7 @@ def colour_hessian(
       ArgumentError: an unknown method or order (a ValueError).
       PatternError: the pattern is not square (a ValueError).
 
+    >>> from pullback.derivatives import colour_hessian
     >>> tridiagonal = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
     >>> colour_hessian(tridiagonal)
     Colouring(4 x 4, 10 elements, 3 colours of columns, star)

@@ -87,8 +87,9 @@ def sparse_hessian(
       PatternError: as for :func:`sparse_jacobian` (a ValueError).
 
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
-    >>> f = lambda x: pnp.sum((x[1:] - x[:-1] ** 2) ** 2) + x[0]
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import sparse_hessian
+    >>> f = lambda x: jnp.sum((x[1:] - x[:-1] ** 2) ** 2) + x[0]
     >>> print(sparse_hessian(f)(np.float32([1, 2, 3])).todense())
     [[ 4. -4.  0.]
      [-4. 38. -8.]
@@ -112,6 +113,7 @@ def hessian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: boo
       NotDifferentiableError: an input that is not real, or a result that is not a real number (a TypeError).
 
     >>> import numpy as np
+    >>> from pullback.derivatives import hessian_pattern
     >>> print(hessian_pattern(lambda x: x[0] * x[1] + x[2] ** 2 + 3 * x[3])(np.zeros(4)))
     .x..
     x...

@@ -85,6 +85,7 @@ def sparse_jacobian(
     Gebremedhin, Manne and Pothen 2005, *What color is your Jacobian?*
 
     >>> import numpy as np
+    >>> from pullback.derivatives import sparse_jacobian
     >>> f = lambda x: x[1:] ** 2 - x[:-1]
     >>> jacobian = sparse_jacobian(f)
     >>> x = np.float32([1, 2, 3])
@@ -115,8 +116,9 @@ def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bo
       NotDifferentiableError: an input or output that is not real (a TypeError).
 
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
-    >>> print(jacobian_pattern(lambda x: pnp.cumsum(x[:2]) * x[2])(np.zeros(3)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import jacobian_pattern
+    >>> print(jacobian_pattern(lambda x: jnp.cumsum(x[:2]) * x[2])(np.zeros(3)))
     x.x
     xxx
     >>> print(jacobian_pattern(lambda x: x * x[0], local=True)(np.array([0.0, 1.0])))

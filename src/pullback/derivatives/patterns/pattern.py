@@ -31,6 +31,7 @@ class Pattern:
     Raises:
       PatternError: ``matrix`` is not a matrix (a ValueError).
 
+    >>> from pullback.derivatives import Pattern
     >>> p = Pattern([[1, 0, 0], [1, 1, 0]])
     >>> p
     Pattern(2 x 3, 3 elements)

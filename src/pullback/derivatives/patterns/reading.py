@@ -61,9 +61,12 @@ def read(closed: ClosedJaxpr, args: Sequence[Any], positions: Positions) -> Any:
       args: the inputs of the program.
       positions: the positions of the elements, in row-major order.
 
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> program = make_jaxpr(lambda x: x[None] * pnp.array([[1.0], [0.0]]))(pnp.arange(3.0))
-    >>> print(read(program, [pnp.array([5.0, 6.0, 7.0])], np.array([2, 0, 3])))
+    >>> import numpy as np
+    >>> import pullback.numpy as jnp
+    >>> from pullback import make_jaxpr
+    >>> from pullback.derivatives.patterns.reading import read
+    >>> program = make_jaxpr(lambda x: x[None] * jnp.array([[1.0], [0.0]]))(jnp.arange(3.0))
+    >>> print(read(program, [jnp.array([5.0, 6.0, 7.0])], np.array([2, 0, 3])))
     [7. 5. 0.]
     """
     return Reader(closed, args).elements(closed.jaxpr.outvars[0], positions)

@@ -112,9 +112,9 @@ def bcsr_fromdense(
     Raises:
       ArgumentError: another number of axes (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.bcsr_fromdense(pnp.array([[0.0, 1.0], [2.0, 0.0]])).indptr)
+    >>> print(sparse.bcsr_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]])).indptr)
     [0 1 2]
     """
     mat = dense_operand("bcsr_fromdense", mat)
@@ -129,9 +129,9 @@ def bcsr_fromdense(
 def bcsr_todense(mat: BCSR) -> Array:
     """Convert a BCSR to a dense array.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.bcsr_todense(sparse.bcsr_fromdense(pnp.eye(2))))
+    >>> print(sparse.bcsr_todense(sparse.bcsr_fromdense(jnp.eye(2))))
     [[1. 0.]
      [0. 1.]]
     """
@@ -149,10 +149,10 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     Returns:
       Data ``(*batch, nse, *dense)``; zero for padding.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> x = pnp.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> print(sparse.bcsr_extract(pnp.array([1, 0]), pnp.array([0, 1, 2]), x))
+    >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(sparse.bcsr_extract(jnp.array([1, 0]), jnp.array([0, 1, 2]), x))
     [2. 3.]
     """
     mat = dense_operand("bcsr_extract", mat)
@@ -182,10 +182,10 @@ def bcsr_dot_general(
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
       precision, preferred_element_type, out_sharding: those of :func:`bcoo_dot_general`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.bcsr_fromdense(pnp.eye(2))
-    >>> print(sparse.bcsr_dot_general(matrix, pnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ()))))
+    >>> matrix = sparse.bcsr_fromdense(jnp.eye(2))
+    >>> print(sparse.bcsr_dot_general(matrix, jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ()))))
     [1. 1.]
     """
     if not isinstance(lhs, BCSR) and not isinstance(rhs, BCSR):
@@ -272,9 +272,9 @@ def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
     """Convert a dense matrix to a COO; see :func:`bcoo_fromdense`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.coo_fromdense(pnp.eye(2))
+    >>> sparse.coo_fromdense(jnp.eye(2))
     COO(float32[2, 2], nse=2)
     """
     return as_coo(matrix_fromdense("coo_fromdense", mat, nse, index_dtype))
@@ -283,9 +283,9 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """Convert a dense matrix to a CSR; see :func:`bcoo_fromdense`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.csr_fromdense(pnp.eye(2))
+    >>> sparse.csr_fromdense(jnp.eye(2))
     CSR(float32[2, 2], nse=2)
     """
     return as_csr(matrix_fromdense("csr_fromdense", mat, nse, index_dtype))
@@ -305,9 +305,9 @@ def _of(name: str, mat: Any, kind: type) -> BCOO:
 def coo_todense(mat: COO) -> Array:
     """Convert a COO to a dense matrix.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.coo_todense(sparse.coo_fromdense(pnp.eye(1))))
+    >>> print(sparse.coo_todense(sparse.coo_fromdense(jnp.eye(1))))
     [[1.]]
     """
     return layouts.bcoo_todense(_of("coo_todense", mat, COO))
@@ -316,9 +316,9 @@ def coo_todense(mat: COO) -> Array:
 def csr_todense(mat: CSR) -> Array:
     """Convert a CSR to a dense matrix.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.csr_todense(sparse.csr_fromdense(pnp.eye(1))))
+    >>> print(sparse.csr_todense(sparse.csr_fromdense(jnp.eye(1))))
     [[1.]]
     """
     return layouts.bcoo_todense(_of("csr_todense", mat, CSR))
@@ -341,9 +341,9 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
       v: a vector.
       transpose: whether to multiply by the transpose of ``mat``.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.coo_matvec(sparse.coo_fromdense(pnp.eye(2)), pnp.ones(2)))
+    >>> print(sparse.coo_matvec(sparse.coo_fromdense(jnp.eye(2)), jnp.ones(2)))
     [1. 1.]
     """
     transpose = flag("coo_matvec", "transpose", transpose)
@@ -353,9 +353,9 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     """Return the product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.coo_matmat(sparse.coo_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
+    >>> sparse.coo_matmat(sparse.coo_fromdense(jnp.eye(2)), jnp.ones((2, 3))).shape
     (2, 3)
     """
     transpose = flag("coo_matmat", "transpose", transpose)
@@ -365,9 +365,9 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     """Return the product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.csr_matvec(sparse.csr_fromdense(pnp.eye(2)), pnp.ones(2)))
+    >>> print(sparse.csr_matvec(sparse.csr_fromdense(jnp.eye(2)), jnp.ones(2)))
     [1. 1.]
     """
     transpose = flag("csr_matvec", "transpose", transpose)
@@ -377,9 +377,9 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     """Return the product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.csr_matmat(sparse.csr_fromdense(pnp.eye(2)), pnp.ones((2, 3))).shape
+    >>> sparse.csr_matmat(sparse.csr_fromdense(jnp.eye(2)), jnp.ones((2, 3))).shape
     (2, 3)
     """
     transpose = flag("csr_matmat", "transpose", transpose)

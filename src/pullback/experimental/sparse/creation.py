@@ -231,7 +231,8 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
     Raises:
       OperandError: ``mat`` is not a sparse array of SciPy (a TypeError).
 
-    >>> import numpy as np, scipy.sparse
+    >>> import numpy as np
+    >>> import scipy.sparse
     >>> from pullback.experimental import sparse
     >>> sparse.BCOO.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
     BCOO(float32[3, 3], nse=3)
@@ -253,7 +254,8 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
 def bcsr_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
     """Convert a sparse matrix of SciPy to a BCSR; the arguments are those of ``BCOO.from_scipy_sparse``.
 
-    >>> import numpy as np, scipy.sparse
+    >>> import numpy as np
+    >>> import scipy.sparse
     >>> from pullback.experimental import sparse
     >>> sparse.BCSR.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
     BCSR(float32[3, 3], nse=3)

@@ -106,9 +106,9 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     Raises:
       NotDifferentiableError, ArgumentError: as ``pullback.grad`` does.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.grad(lambda m, v: (m @ v).sum())(sparse.eye(2), pnp.array([3.0, 4.0])).data)
+    >>> print(sparse.grad(lambda m, v: (m @ v).sum())(sparse.eye(2), jnp.array([3.0, 4.0])).data)
     [3. 4.]
     """
 
@@ -125,9 +125,9 @@ def value_and_grad(
 ) -> Callable[..., tuple[R, PyTree]]:
     """Return a function that computes the value and the gradient by the data of sparse arguments; see :func:`grad`.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> value, gradient = sparse.value_and_grad(lambda m: (m @ pnp.ones(2)).sum())(sparse.eye(2))
+    >>> value, gradient = sparse.value_and_grad(lambda m: (m @ jnp.ones(2)).sum())(sparse.eye(2))
     >>> print(value, gradient)
     2.0 BCOO(float32[2, 2], nse=2)
     """
@@ -204,9 +204,9 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
         batch
       axes, before those of the argument.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.jacfwd(lambda m: m @ pnp.ones(2))(sparse.eye(2))
+    >>> sparse.jacfwd(lambda m: m @ jnp.ones(2))(sparse.eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
     has_aux = flag("jacfwd", "has_aux", has_aux)
@@ -216,9 +216,9 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
     """Return a function that computes the same Jacobian as that of :func:`jacfwd`, in reverse mode.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.jacrev(lambda m: m @ pnp.ones(2))(sparse.eye(2))
+    >>> sparse.jacrev(lambda m: m @ jnp.ones(2))(sparse.eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
     return _jacobian("sparse.jacrev", jacobians.jacrev, fun, argnums, has_aux, kwargs)

@@ -259,12 +259,12 @@ class BCOO(_Batched):
       DtypeError: indices that are no integers (a TypeError).
       ShapeError, ArgumentError: shapes that do not fit each other (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.BCOO((pnp.array([1.0, 2.0]), pnp.array([[0, 1], [2, 0]])), shape=(3, 2))
+    >>> matrix = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[0, 1], [2, 0]])), shape=(3, 2))
     >>> matrix
     BCOO(float32[3, 2], nse=2)
-    >>> print(matrix @ pnp.array([10.0, 100.0]))
+    >>> print(matrix @ jnp.array([10.0, 100.0]))
     [100.   0.  20.]
     """
 
@@ -340,10 +340,10 @@ class BCSR(_Batched):
       DtypeError: indices that are no integers (a TypeError).
       ShapeError, ArgumentError: shapes that do not fit each other (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.BCSR.fromdense(pnp.array([[0.0, 1.0], [2.0, 3.0]]))
-    >>> print(matrix.indptr, matrix @ pnp.ones(2))
+    >>> matrix = sparse.BCSR.fromdense(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> print(matrix.indptr, matrix @ jnp.ones(2))
     [0 1 3] [1. 5.]
     """
 
@@ -424,9 +424,9 @@ class COO(_Matrix):
       shape: the numbers of rows and columns.
       rows_sorted, cols_sorted: promises that the rows, or the columns, are in order.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.COO((pnp.array([1.0]), pnp.array([1]), pnp.array([0])), shape=(2, 2))
+    >>> matrix = sparse.COO((jnp.array([1.0]), jnp.array([1]), jnp.array([0])), shape=(2, 2))
     >>> print(matrix.todense())
     [[0. 0.]
      [1. 0.]]
@@ -486,9 +486,9 @@ class CSR(_Compressed):
         and the end.
       shape: the numbers of rows and columns.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> sparse.CSR.fromdense(pnp.eye(2)).T
+    >>> sparse.CSR.fromdense(jnp.eye(2)).T
     CSC(float32[2, 2], nse=2)
     """
 
@@ -507,9 +507,9 @@ class CSC(_Compressed):
         and the end.
       shape: the numbers of rows and columns.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.CSC.fromdense(pnp.eye(2)) @ pnp.ones(2))
+    >>> print(sparse.CSC.fromdense(jnp.eye(2)) @ jnp.ones(2))
     [1. 1.]
     """
 

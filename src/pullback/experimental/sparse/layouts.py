@@ -189,7 +189,6 @@ def bcoo_todense(mat: BCOO) -> Array:
     Raises:
       OperandError: ``mat`` is no BCOO (a TypeError).
 
-    >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcoo_todense(sparse.eye(2)))
     [[1. 0.]
@@ -247,9 +246,9 @@ def bcoo_fromdense(
       ArgumentError: ``nse``, ``n_batch`` or ``n_dense`` is invalid, or ``nse`` is missing and ``mat`` is traced
         (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.bcoo_fromdense(pnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> matrix = sparse.bcoo_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
     >>> print(matrix.data, matrix.indices.tolist())
     [1. 2.] [[0, 1], [1, 0]]
     """
@@ -331,9 +330,9 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     Args:
       mat: a BCOO.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.BCOO((pnp.array([1.0, 2.0]), pnp.array([[2], [0]])), shape=(3,))
+    >>> matrix = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[2], [0]])), shape=(3,))
     >>> print(sparse.bcoo_sort_indices(matrix).data)
     [2. 1.]
     """
@@ -354,9 +353,9 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     Raises:
       ArgumentError: ``nse`` is no integer, or is missing and the indices are traced (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.BCOO((pnp.array([1.0, 2.0]), pnp.array([[1], [1]])), shape=(3,))
+    >>> matrix = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,))
     >>> print(sparse.bcoo_sum_duplicates(matrix).data)
     [3.]
     """
@@ -442,9 +441,9 @@ def bcoo_update_layout(
       SparseEfficiencyError: the result would store many zeros (a ValueError).
       ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> matrix = sparse.BCOO.fromdense(pnp.eye(3), n_batch=1)
+    >>> matrix = sparse.BCOO.fromdense(jnp.eye(3), n_batch=1)
     >>> sparse.bcoo_update_layout(matrix, n_batch=0)
     BCOO(float32[3, 3], nse=3)
     """

@@ -63,9 +63,9 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     Raises:
       ShapeError: an array of another shape (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.bcoo_extract(sparse.eye(2), pnp.array([[1.0, 2.0], [3.0, 4.0]])).data)
+    >>> print(sparse.bcoo_extract(sparse.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data)
     [1. 4.]
     """
     name = "bcoo_extract"
@@ -134,9 +134,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     Raises:
       ShapeError: ``v`` does not broadcast to the shape of ``sp_mat`` (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.bcoo_multiply_dense(sparse.eye(2), pnp.array([2.0, 3.0])))
+    >>> print(sparse.bcoo_multiply_dense(sparse.eye(2), jnp.array([2.0, 3.0])))
     [2. 3.]
     """
     name = "bcoo_multiply_dense"
@@ -269,10 +269,10 @@ def bcoo_dot_general(
     Raises:
       ShapeError: operands that do not fit each other or the axes (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> numbers = (((1,), (0,)), ((), ()))
-    >>> print(sparse.bcoo_dot_general(sparse.eye(2), pnp.array([1.0, 2.0]), dimension_numbers=numbers))
+    >>> print(sparse.bcoo_dot_general(sparse.eye(2), jnp.array([1.0, 2.0]), dimension_numbers=numbers))
     [1. 2.]
     """
     name = "bcoo_dot_general"
@@ -524,10 +524,10 @@ def bcoo_dot_general_sampled(
     Raises:
       ShapeError: operands that do not fit each other, the axes or the indices (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> x, numbers = pnp.array([[1.0, 2.0], [3.0, 4.0]]), (((1,), (0,)), ((), ()))
-    >>> print(sparse.bcoo_dot_general_sampled(x, x, pnp.array([[0, 0], [1, 0]]), dimension_numbers=numbers))
+    >>> x, numbers = jnp.array([[1.0, 2.0], [3.0, 4.0]]), (((1,), (0,)), ((), ()))
+    >>> print(sparse.bcoo_dot_general_sampled(x, x, jnp.array([[0, 0], [1, 0]]), dimension_numbers=numbers))
     [ 7. 15.]
     """
     name = "bcoo_dot_general_sampled"

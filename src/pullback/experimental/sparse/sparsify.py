@@ -104,9 +104,9 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
       UnsupportedArgumentError: an operation of ``f`` would have a dense result, or has no rule for sparse operands; the
         message names it (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
-    >>> print(sparse.sparsify(lambda x, v: 2 * pnp.sin(x) @ v)(sparse.eye(2), pnp.ones(2)))
+    >>> print(sparse.sparsify(lambda x, v: 2 * jnp.sin(x) @ v)(sparse.eye(2), jnp.ones(2)))
     [1.682942 1.682942]
     """
     require_function("sparsify", "f", f)

@@ -374,7 +374,6 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     Returns:
       A BCOO.
 
-    >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcoo_reduce_sum(sparse.eye(3), axes=(0,)).todense())
     [1. 1. 1.]
@@ -586,11 +585,11 @@ def bcoo_gather(
     Raises:
       UnsupportedArgumentError: a ``fill_value`` other than zero, which would be dense (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> from pullback.experimental import sparse
     >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
-    >>> sparse.bcoo_gather(sparse.eye(3), pnp.array([[2], [0]]), numbers, (1, 3)).shape
+    >>> sparse.bcoo_gather(sparse.eye(3), jnp.array([[2], [0]]), numbers, (1, 3)).shape
     (2, 3)
     """
     indices_are_sorted = flag("bcoo_gather", "indices_are_sorted", indices_are_sorted)

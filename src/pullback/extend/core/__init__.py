@@ -51,6 +51,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
       params: the parameters.
 
     >>> from pullback import jit, make_jaxpr
+    >>> from pullback.extend.core import jaxprs_in_params
     >>> (eqn,) = make_jaxpr(jit(lambda x: -x))(1.0).eqns
     >>> list(jaxprs_in_params(eqn.params))
     [{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }]
@@ -65,6 +66,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
       jaxpr: the program.
 
     >>> from pullback import jit, make_jaxpr
+    >>> from pullback.extend.core import subjaxprs
     >>> list(subjaxprs(make_jaxpr(jit(lambda x: -x))(1.0).jaxpr))
     [{ lambda ; a:f32[]. let b:f32[] = neg a in (b,) }]
     """
@@ -77,6 +79,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     Args:
       primal_dtype: the dtype.
 
+    >>> from pullback.extend.core import primal_dtype_to_tangent_dtype
     >>> primal_dtype_to_tangent_dtype("float32")
     dtype('float32')
     """
@@ -86,6 +89,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
 def nonempty_axis_env_DO_NOT_USE() -> bool:
     """Whether a named axis is in scope; the name is JAX's.
 
+    >>> from pullback.extend.core import nonempty_axis_env_DO_NOT_USE
     >>> nonempty_axis_env_DO_NOT_USE()
     False
     """
@@ -95,6 +99,7 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
     """Return the names of the axes in scope; the function's name is JAX's.
 
+    >>> from pullback.extend.core import unsafe_get_axis_names_DO_NOT_USE
     >>> unsafe_get_axis_names_DO_NOT_USE()
     []
     """
@@ -104,6 +109,7 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
     """Whether a program is being staged; the name is JAX's.
 
+    >>> from pullback.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
     >>> unsafe_am_i_under_a_jit_DO_NOT_USE()
     False
     """
@@ -113,6 +119,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether a function is being mapped; the name is JAX's.
 
+    >>> from pullback.extend.core import unsafe_am_i_under_a_vmap_DO_NOT_USE
     >>> unsafe_am_i_under_a_vmap_DO_NOT_USE()
     False
     """

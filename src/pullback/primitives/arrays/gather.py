@@ -62,9 +62,11 @@ def gather(
     Returns:
       The windows, in an array with the batch axes of the indices and the axes of a window.
 
-    >>> import pullback.numpy as pnp
-    >>> numbers = GatherDimensionNumbers((1,), (0,), (0,))
-    >>> print(gather(pnp.arange(6.0).reshape(3, 2), pnp.array([[2], [0]]), numbers, (1, 2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> from pullback.primitives.arrays.gather import gather
+    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> print(gather(jnp.arange(6.0).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2)))
     [[4. 5.]
      [0. 1.]]
     """

@@ -43,7 +43,8 @@ class GatherScatterMode(enum.Enum):
         Raises:
           ArgumentError: the mode is unknown (a ValueError).
 
-        >>> GatherScatterMode.from_any("drop")
+        >>> from pullback import lax
+        >>> lax.GatherScatterMode.from_any("drop")
         <GatherScatterMode.FILL_OR_DROP: 2>
         """
         if isinstance(mode, GatherScatterMode):

@@ -39,8 +39,9 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
       ShapeError: operands of other shapes (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> code, distance = vq(pnp.array([[1.0, 0.0], [0.0, 3.0]]), pnp.array([[0.0, 0.0], [0.0, 2.0]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.cluster.vq import vq
+    >>> code, distance = vq(jnp.array([[1.0, 0.0], [0.0, 3.0]]), jnp.array([[0.0, 0.0], [0.0, 2.0]]))
     >>> print(code, distance)
     [0 1] [1. 1.]
     """

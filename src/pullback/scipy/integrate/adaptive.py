@@ -347,12 +347,13 @@ def quad(
     Source: Piessens et al. 1983, *QUADPACK*, its routine QAG, after a substitution that weakens singularities at the
     limits.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> value, error = quad(lambda x: pnp.exp(-x), 0.0, pnp.inf)
+    >>> from pullback.scipy import integrate
+    >>> value, error = integrate.quad(lambda x: jnp.exp(-x), 0.0, jnp.inf)
     >>> print(f"{value:.5f}")
     1.00000
-    >>> print(f"{grad(lambda k: quad(lambda x: x**k, 0.0, 1.0)[0])(2.0):.5f}")
+    >>> print(f"{grad(lambda k: integrate.quad(lambda x: x**k, 0.0, 1.0)[0])(2.0):.5f}")
     -0.11111
     """
     complex_func = flag("quad", "complex_func", complex_func)

@@ -67,8 +67,9 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
 
     Source: Cartwright 2017, *Simpson's rule cumulative integration with MS Excel and irregularly-spaced data*.
 
-    >>> import pullback.numpy as pnp
-    >>> print(simpson(pnp.array([0.0, 1.0, 4.0])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import integrate
+    >>> print(integrate.simpson(jnp.array([0.0, 1.0, 4.0])).round(4))
     2.6667
     """
     f, h, _ = _samples("simpson", y, x, dx, axis)
@@ -127,8 +128,9 @@ def cumulative_trapezoid(
       ShapeError: an axis out of range, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
       ArgumentError: ``initial`` is not None or 0 (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(cumulative_trapezoid(pnp.array([1.0, 2.0, 3.0]), initial=0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import integrate
+    >>> print(integrate.cumulative_trapezoid(jnp.array([1.0, 2.0, 3.0]), initial=0))
     [0.  1.5 4. ]
     """
     if initial is not None and not (type(initial) in (int, float) and initial == 0):

@@ -46,9 +46,10 @@ class RegularGridInterpolator:
       ShapeError: coordinates that are no vectors, or values that do not fit them (a TypeError and a ValueError).
       ArgumentError: coordinates that are not monotone, or an unknown method (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> f = RegularGridInterpolator((pnp.arange(2.0), pnp.arange(3.0)), pnp.arange(6.0).reshape(2, 3))
-    >>> print(f(pnp.array([[0.5, 0.5], [1.0, 2.0], [0.0, 9.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import interpolate
+    >>> f = interpolate.RegularGridInterpolator((jnp.arange(2.0), jnp.arange(3.0)), jnp.arange(6.0).reshape(2, 3))
+    >>> print(f(jnp.array([[0.5, 0.5], [1.0, 2.0], [0.0, 9.0]])))
     [ 2.  5. nan]
     """
 

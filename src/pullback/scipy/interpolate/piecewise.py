@@ -36,8 +36,9 @@ class PPoly:
       ShapeError: coefficients that do not fit the points (a TypeError and a ValueError).
       ArgumentError: points that do not increase (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> parabola = PPoly(pnp.array([[1.0], [0.0], [2.0]]), pnp.array([0.0, 1.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import interpolate
+    >>> parabola = interpolate.PPoly(jnp.array([[1.0], [0.0], [2.0]]), jnp.array([0.0, 1.0]))
     >>> print(parabola(0.5), parabola.derivative()(0.5), parabola.integrate(0.0, 1.0).round(4))
     2.25 1.0 2.3333
     """
@@ -100,8 +101,9 @@ class PPoly:
     def derivative(self, nu: int = 1) -> PPoly:
         """The derivative of order ``nu``, a piecewise polynomial; for negative orders the integral.
 
-        >>> import pullback.numpy as pnp
-        >>> print(PPoly(pnp.array([[1.0], [0.0], [2.0]]), pnp.array([0.0, 1.0])).derivative(2)(0.5))
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import interpolate
+        >>> print(interpolate.PPoly(jnp.array([[1.0], [0.0], [2.0]]), jnp.array([0.0, 1.0])).derivative(2)(0.5))
         2.0
         """
         order = known_int("PPoly.derivative", "nu", nu)
@@ -117,8 +119,9 @@ class PPoly:
     def antiderivative(self, nu: int = 1) -> PPoly:
         """The integral from the first point, ``nu`` times, a piecewise polynomial; for negative orders the derivative.
 
-        >>> import pullback.numpy as pnp
-        >>> print(PPoly(pnp.array([[2.0], [0.0]]), pnp.array([0.0, 1.0])).antiderivative()(0.5))
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import interpolate
+        >>> print(interpolate.PPoly(jnp.array([[2.0], [0.0]]), jnp.array([0.0, 1.0])).antiderivative()(0.5))
         0.25
         """
         order = known_int("PPoly.antiderivative", "nu", nu)
@@ -209,8 +212,9 @@ class CubicSpline(PPoly):
 
     Source: de Boor 2001, *A Practical Guide to Splines*, chapter 4.
 
-    >>> import pullback.numpy as pnp
-    >>> cube = CubicSpline(pnp.arange(4.0), pnp.arange(4.0) ** 3)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import interpolate
+    >>> cube = interpolate.CubicSpline(jnp.arange(4.0), jnp.arange(4.0) ** 3)
     >>> print(cube(1.5).round(3), cube(1.5, 1).round(3))
     3.375 6.75
     """

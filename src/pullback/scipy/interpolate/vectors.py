@@ -46,9 +46,10 @@ class interp1d:
         ValueError).
       UnsupportedArgumentError: another order (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> f = interp1d(pnp.arange(4.0), pnp.arange(4.0) ** 2, kind="quadratic")
-    >>> print(f(pnp.array([0.5, 2.5])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import interpolate
+    >>> f = interpolate.interp1d(jnp.arange(4.0), jnp.arange(4.0) ** 2, kind="quadratic")
+    >>> print(f(jnp.array([0.5, 2.5])))
     [0.25 6.25]
     """
 

@@ -110,11 +110,12 @@ def eigh(
 
     Source: G. H. Golub and C. F. Van Loan, Matrix Computations, section 8.7: by the Cholesky factor of ``b``.
 
-    >>> import pullback.numpy as pnp
-    >>> w, v = eigh(pnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> w, v = linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     >>> print(w)
     [1. 2.]
-    >>> print(eigh(pnp.array([[2.0, 0.0], [0.0, 1.0]]), 4 * pnp.eye(2), eigvals_only=True))
+    >>> print(linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]), 4 * jnp.eye(2), eigvals_only=True))
     [0.25 0.5 ]
     """
     turbo = flag("eigh", "turbo", turbo)
@@ -221,8 +222,9 @@ def eigh_tridiagonal(
       UnsupportedArgumentError: ``select="v"``, whose result would have a size that depends on values (a
         NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(eigh_tridiagonal(pnp.array([2.0, 2.0]), pnp.array([1.0]), eigvals_only=True))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True))
     [1. 3.]
     """
     eigvals_only = flag("eigh_tridiagonal", "eigvals_only", eigvals_only)
@@ -330,8 +332,9 @@ def svd(
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: an unknown ``lapack_driver`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
     [4. 3.]
     """
     full_matrices = flag("svd", "full_matrices", full_matrices)
@@ -400,8 +403,9 @@ def qr(
       ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
       UnsupportedArgumentError: "raw" with ``pivoting`` (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> q, r = qr(pnp.array([[0.0, 2.0], [-1.0, 3.0]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> q, r = linalg.qr(jnp.array([[0.0, 2.0], [-1.0, 3.0]]))
     >>> print(r)
     [[-1.  3.]
      [ 0.  2.]]
@@ -446,9 +450,10 @@ def qr_multiply(
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> a = pnp.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
-    >>> b, r = qr_multiply(a, pnp.array([1.0, 2.0, 3.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> a = jnp.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
+    >>> b, r = linalg.qr_multiply(a, jnp.array([1.0, 2.0, 3.0]))
     >>> print(b.shape, r.shape)
     (2,) (2, 2)
     """
@@ -504,8 +509,9 @@ def polar(
 
     Source: N. J. Higham 2008, "Functions of Matrices", chapter 8.
 
-    >>> import pullback.numpy as pnp
-    >>> u, p = polar(pnp.array([[0.0, -2.0], [3.0, 0.0]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> u, p = linalg.polar(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
     >>> print(abs(u).round(4), p.round(4))
     [[0. 1.]
      [1. 0.]] [[3. 0.]
@@ -541,8 +547,9 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: an unknown ``output`` (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> t, z = schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> t, z = linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> print(t)
     [[1. 2.]
      [0. 3.]]
@@ -571,8 +578,9 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
       ShapeError: not two square matrices of one shape (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> t, z = rsf2csf(*schur(pnp.array([[0.0, -1.0], [1.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> t, z = linalg.rsf2csf(*linalg.schur(jnp.array([[0.0, -1.0], [1.0, 0.0]])))
     >>> print(abs(t).round(4))
     [[1. 0.]
      [0. 1.]]
@@ -643,8 +651,9 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(hessenberg(pnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 8.0, 9.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.hessenberg(jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 8.0, 9.0]])))
     [[1. 2. 3.]
      [4. 5. 6.]
      [0. 8. 9.]]

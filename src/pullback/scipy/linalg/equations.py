@@ -61,9 +61,10 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
     Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
 
-    >>> import pullback.numpy as pnp
-    >>> a, b = pnp.array([[1.0, 0.0], [0.0, 2.0]]), pnp.array([[1.0]])
-    >>> print(solve_sylvester(a, b, pnp.array([[2.0], [6.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> a, b = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[1.0]])
+    >>> print(linalg.solve_sylvester(a, b, jnp.array([[2.0], [6.0]])))
     [[1.]
      [2.]]
     """
@@ -98,8 +99,9 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
 
     Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
 
-    >>> import pullback.numpy as pnp
-    >>> print(solve_continuous_lyapunov(pnp.array([[-1.0, 0.0], [0.0, -2.0]]), -pnp.eye(2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.solve_continuous_lyapunov(jnp.array([[-1.0, 0.0], [0.0, -2.0]]), -jnp.eye(2)))
     [[0.5  0.  ]
      [0.   0.25]]
     """
@@ -125,8 +127,9 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
 
     Source: G. Kitagawa 1977, "An algorithm for solving the matrix equation X = F X F' + S".
 
-    >>> import pullback.numpy as pnp
-    >>> print(solve_discrete_lyapunov(pnp.array([[0.5, 0.0], [0.0, 0.0]]), pnp.eye(2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.solve_discrete_lyapunov(jnp.array([[0.5, 0.0], [0.0, 0.0]]), jnp.eye(2)))
     [[1.3333334 0.       ]
      [0.        1.       ]]
     """

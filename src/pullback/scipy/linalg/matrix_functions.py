@@ -64,8 +64,9 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     scaling and squaring method for the matrix exponential revisited"; A. H. Al-Mohy and N. J. Higham 2009, "A new
     scaling and squaring algorithm for the matrix exponential". The derivative is :func:`expm_frechet`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(expm(pnp.array([[0.0, 1.0], [0.0, 0.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.expm(jnp.array([[0.0, 1.0], [0.0, 0.0]])))
     [[1. 1.]
      [0. 1.]]
     """
@@ -111,8 +112,9 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
 
     Source: A. H. Al-Mohy and N. J. Higham 2009, "Computing the Fréchet derivative of the matrix exponential".
 
-    >>> import pullback.numpy as pnp
-    >>> print(expm_frechet(pnp.zeros((2, 2)), pnp.array([[1.0, 2.0], [3.0, 4.0]]), compute_expm=False))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.expm_frechet(jnp.zeros((2, 2)), jnp.array([[1.0, 2.0], [3.0, 4.0]]), compute_expm=False))
     [[1. 2.]
      [3. 4.]]
     """
@@ -144,8 +146,9 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
     Source: A. Bjorck and S. Hammarling 1983, "A Schur method for the square root of a matrix".
 
-    >>> import pullback.numpy as pnp
-    >>> print(sqrtm(pnp.array([[4.0, 1.0], [0.0, 4.0]])).real)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.sqrtm(jnp.array([[4.0, 1.0], [0.0, 4.0]])).real)
     [[2.   0.25]
      [0.   2.  ]]
     """
@@ -173,8 +176,9 @@ def logm(A: ArrayLike) -> Array:
     Source: N. J. Higham 2008, "Functions of Matrices", section 11.5: square roots of the Schur form until it is near
     the identity, then Padé's approximant in partial fractions.
 
-    >>> import pullback.numpy as pnp
-    >>> print(logm(pnp.array([[1.0, 2.0], [0.0, 1.0]])).real)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.logm(jnp.array([[1.0, 2.0], [0.0, 1.0]])).real)
     [[0. 2.]
      [0. 0.]]
     """
@@ -198,8 +202,9 @@ def signm(A: ArrayLike) -> Array:
     Source: N. J. Higham 2008, "Functions of Matrices", chapter 5: Newton's iteration, scaled by determinants; with N =
     S A the derivative solves N dS + dS N = dA - S dA S.
 
-    >>> import pullback.numpy as pnp
-    >>> print(signm(pnp.array([[2.0, 1.0], [0.0, -3.0]])).round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.signm(jnp.array([[2.0, 1.0], [0.0, -3.0]])).round(4))
     [[ 1.   0.4]
      [ 0.  -1. ]]
     """
@@ -271,8 +276,9 @@ def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) ->
     Source: B. N. Parlett 1976, "A recurrence among the elements of functions of triangular matrices"; for the
     derivative Daleckii and Krein (N. J. Higham 2008, "Functions of Matrices", theorem 3.11).
 
-    >>> import pullback.numpy as pnp
-    >>> print(funm(pnp.array([[0.0, 1.0], [0.0, 1.0]]), pnp.exp).real.round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.funm(jnp.array([[0.0, 1.0], [0.0, 1.0]]), jnp.exp).real.round(4))
     [[1.     1.7183]
      [0.     2.7183]]
     """

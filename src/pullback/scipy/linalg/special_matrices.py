@@ -62,8 +62,9 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Raises:
       ShapeError: an array has more than two axes (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(block_diag(pnp.array([[1, 2]]), 3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.block_diag(jnp.array([[1, 2]]), 3))
     [[1 2 0]
      [0 0 3]]
     """
@@ -94,8 +95,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Returns:
       An array (..., m, n).
 
-    >>> import pullback.numpy as pnp
-    >>> print(toeplitz(pnp.array([1, 2, 3]), pnp.array([1, 4])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 4])))
     [[1 4]
      [2 1]
      [3 2]]
@@ -130,8 +132,9 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Raises:
       ShapeError: an operand is a number (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(hankel(pnp.array([1, 2, 3])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.hankel(jnp.array([1, 2, 3])))
     [[1 2 3]
      [2 3 0]
      [3 0 0]]
@@ -154,8 +157,9 @@ def circulant(c: ArrayLike) -> Array:
     Returns:
       An array (..., n, n).
 
-    >>> import pullback.numpy as pnp
-    >>> print(circulant(pnp.array([1, 2, 3])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.circulant(jnp.array([1, 2, 3])))
     [[1 3 2]
      [2 1 3]
      [3 2 1]]
@@ -180,8 +184,9 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       ArgumentError: an unknown ``mode``, or ``n`` below one (a TypeError and a ValueError).
       ShapeError: ``a`` has no elements (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(convolution_matrix(pnp.array([1, 2]), 2))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.convolution_matrix(jnp.array([1, 2]), 2))
     [[1 0]
      [2 1]
      [0 2]]
@@ -225,8 +230,9 @@ def companion(a: ArrayLike) -> Array:
     Raises:
       ShapeError: fewer than two coefficients (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(companion(pnp.array([1.0, -3.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.companion(jnp.array([1.0, -3.0, 2.0])))
     [[ 3. -2.]
      [ 1.  0.]]
     """
@@ -248,8 +254,9 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     Raises:
       ShapeError: the lengths do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(leslie(pnp.array([0.5, 2.0]), pnp.array([0.25])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.leslie(jnp.array([0.5, 2.0]), jnp.array([0.25])))
     [[0.5  2.  ]
      [0.25 0.  ]]
     """
@@ -275,8 +282,9 @@ def fiedler(a: ArrayLike) -> Array:
     Returns:
       An array (..., n, n), with ``abs(a[i] - a[j])`` in row i and column j.
 
-    >>> import pullback.numpy as pnp
-    >>> print(fiedler(pnp.array([1, 4, 6])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.fiedler(jnp.array([1, 4, 6])))
     [[0 3 5]
      [3 0 2]
      [5 2 0]]
@@ -299,8 +307,9 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
     Source: M. Fiedler 2003, "A note on companion matrices".
 
-    >>> import pullback.numpy as pnp
-    >>> print(fiedler_companion(pnp.array([1.0, -3.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.fiedler_companion(jnp.array([1.0, -3.0, 2.0])))
     [[ 3. -2.]
      [ 1.  0.]]
     """
@@ -363,7 +372,8 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
       ArgumentError: an unknown ``scale``, or a negative ``n`` (a TypeError and a ValueError).
       DtypeError: ``dtype`` is not complex (a TypeError).
 
-    >>> print(dft(2).real)
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.dft(2).real)
     [[ 1.  1.]
      [ 1. -1.]]
     """
@@ -391,7 +401,8 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     Raises:
       ArgumentError: ``n`` is no power of two (a TypeError and a ValueError).
 
-    >>> print(hadamard(2))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.hadamard(2))
     [[ 1  1]
      [ 1 -1]]
     """
@@ -414,7 +425,8 @@ def helmert(n: int, full: bool = False) -> Array:
     Raises:
       ArgumentError: ``n`` is below one (a TypeError and a ValueError).
 
-    >>> print(helmert(2, full=True))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.helmert(2, full=True))
     [[ 0.70710677  0.70710677]
      [ 0.70710677 -0.70710677]]
     """
@@ -434,7 +446,8 @@ def hilbert(n: int) -> Array:
     Raises:
       ArgumentError: ``n`` is negative (a TypeError and a ValueError).
 
-    >>> print(hilbert(2))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.hilbert(2))
     [[1.         0.5       ]
      [0.5        0.33333334]]
     """
@@ -454,7 +467,8 @@ def invhilbert(n: int) -> Array:
     Raises:
       ArgumentError: ``n`` is negative (a TypeError and a ValueError).
 
-    >>> print(invhilbert(2))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.invhilbert(2))
     [[ 4. -6.]
      [-6. 12.]]
     """
@@ -483,7 +497,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
     Raises:
       ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
-    >>> print(pascal(3))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.pascal(3))
     [[1. 1. 1.]
      [1. 2. 3.]
      [1. 3. 6.]]
@@ -505,7 +520,8 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     Raises:
       ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
-    >>> print(invpascal(2))
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.invpascal(2))
     [[ 2. -1.]
      [-1.  1.]]
     """

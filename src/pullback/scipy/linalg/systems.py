@@ -48,8 +48,9 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(cholesky(pnp.array([[4.0, 2.0], [2.0, 5.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
     [[2. 1.]
      [0. 2.]]
     """
@@ -71,8 +72,9 @@ def cho_factor(
     Returns:
       The factors, with zeros in the other triangle, and ``lower``.
 
-    >>> import pullback.numpy as pnp
-    >>> factor, lower = cho_factor(pnp.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> factor, lower = linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
     >>> print(factor, lower)
     [[2. 0.]
      [1. 2.]] True
@@ -99,8 +101,9 @@ def cho_solve(
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(cho_solve(cho_factor(pnp.array([[4.0, 2.0], [2.0, 5.0]])), pnp.array([6.0, 7.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.cho_solve(linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])), jnp.array([6.0, 7.0])))
     [1. 1.]
     """
     factor, lower = _pair("cho_solve", "c_and_lower", c_and_lower)
@@ -157,8 +160,9 @@ def solve_triangular(
       ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(solve_triangular(pnp.array([[2.0, 1.0], [0.0, 3.0]]), pnp.array([3.0, 3.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.solve_triangular(jnp.array([[2.0, 1.0], [0.0, 3.0]]), jnp.array([3.0, 3.0])))
     [1. 1.]
     """
     operation = _operation("solve_triangular", trans)
@@ -195,8 +199,9 @@ def lu(
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> for factor in lu(pnp.array([[1, 3], [2, 4]])):
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> for factor in linalg.lu(jnp.array([[1, 3], [2, 4]])):
     ...     print(factor)
     [[0. 1.]
      [1. 0.]]
@@ -233,8 +238,9 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> factors, pivots = lu_factor(pnp.array([[1, 3], [2, 4]]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> factors, pivots = linalg.lu_factor(jnp.array([[1, 3], [2, 4]]))
     >>> print(factors, pivots)
     [[2.  4. ]
      [0.5 1. ]] [1 1]
@@ -266,8 +272,9 @@ def lu_solve(
       ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(lu_solve(lu_factor(pnp.array([[2.0, 1.0], [1.0, 3.0]])), pnp.array([3.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.lu_solve(linalg.lu_factor(jnp.array([[2.0, 1.0], [1.0, 3.0]])), jnp.array([3.0, 4.0])))
     [1. 1.]
     """
     operation = _operation("lu_solve", trans)
@@ -319,8 +326,9 @@ def solve(
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(solve(pnp.array([[4, 2], [2, 5]]), pnp.array([6, 7]), assume_a="pos"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.solve(jnp.array([[4, 2], [2, 5]]), jnp.array([6, 7]), assume_a="pos"))
     [1. 1.]
     """
     lower = flag("solve", "lower", lower)
@@ -369,8 +377,9 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       overwrite_a: without effect.
       check_finite: without effect.
 
-    >>> import pullback.numpy as pnp
-    >>> print(inv(pnp.array([[2, 0], [0, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.inv(jnp.array([[2, 0], [0, 4]])))
     [[0.5  0.  ]
      [0.   0.25]]
     """
@@ -385,8 +394,9 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       overwrite_a: without effect.
       check_finite: without effect.
 
-    >>> import pullback.numpy as pnp
-    >>> print(det(pnp.array([[2, 0], [0, 4]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import linalg
+    >>> print(linalg.det(jnp.array([[2, 0], [0, 4]])))
     8.0
     """
     return numpy_linalg.det(a)

@@ -107,9 +107,10 @@ def least_squares(
     Source: J. J. More 1978, "The Levenberg-Marquardt algorithm: implementation and theory"; the damping after H. B.
     Nielsen 1999, "Damping parameter in Marquardt's method".
 
-    >>> import pullback.numpy as pnp
-    >>> t = pnp.arange(4.0)
-    >>> found = least_squares(lambda x: x[0] * pnp.exp(-x[1] * t) - 3.0 * pnp.exp(-0.5 * t), pnp.ones(2))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import optimize
+    >>> t = jnp.arange(4.0)
+    >>> found = optimize.least_squares(lambda x: x[0] * jnp.exp(-x[1] * t) - 3.0 * jnp.exp(-0.5 * t), jnp.ones(2))
     >>> print(found.x.round(3), found.success)
     [3.  0.5] True
     """

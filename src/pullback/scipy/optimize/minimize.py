@@ -93,12 +93,14 @@ def minimize(
 
     Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., chapters 3, 6 and 7.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> found = minimize(lambda x, a: ((x - a) ** 2).sum(), pnp.zeros(2), (pnp.array([1.0, 2.0]),), method="BFGS")
+    >>> from pullback.scipy import optimize
+    >>> f = lambda x, a: ((x - a) ** 2).sum()
+    >>> found = optimize.minimize(f, jnp.zeros(2), (jnp.array([1.0, 2.0]),), method="BFGS")
     >>> print(found.x.round(4), found.success)
     [1. 2.] True
-    >>> print(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x, 0.0, method="BFGS").x)(1.0))
+    >>> print(grad(lambda a: optimize.minimize(lambda x: (x - a) ** 2 + x, 0.0, method="BFGS").x)(1.0))
     1.0
     """
     name = _NAMES.get(str(method).lower(), str(method).lower())

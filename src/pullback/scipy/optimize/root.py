@@ -76,13 +76,14 @@ def root(
     Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., chapter 11; C. G. Broyden 1965, "A class of
     methods for solving nonlinear simultaneous equations".
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad
-    >>> circle = lambda x, r: pnp.array([x[0] ** 2 + x[1] ** 2 - r**2, x[0] - x[1]])
-    >>> found = root(circle, pnp.array([1.0, 0.5]), (2.0,))
+    >>> from pullback.scipy import optimize
+    >>> circle = lambda x, r: jnp.array([x[0] ** 2 + x[1] ** 2 - r**2, x[0] - x[1]])
+    >>> found = optimize.root(circle, jnp.array([1.0, 0.5]), (2.0,))
     >>> print(found.x.round(4), found.success)
     [1.4142 1.4142] True
-    >>> print(grad(lambda r: root(circle, pnp.array([1.0, 0.5]), (r,)).x[0])(2.0).round(4))
+    >>> print(grad(lambda r: optimize.root(circle, jnp.array([1.0, 0.5]), (r,)).x[0])(2.0).round(4))
     0.7071
     """
     name = {"hybr": "newton", "broyden1": "broyden"}.get(str(method).lower(), str(method).lower())

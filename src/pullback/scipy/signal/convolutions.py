@@ -179,8 +179,9 @@ def convolve(
         larger along every axis (a TypeError and a ValueError).
       ArgumentError: an unknown mode or method (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])))
     [ 1. 12. 23. 30.]
     """
     x, y = _operands("convolve", in1, in2)
@@ -203,8 +204,9 @@ def correlate(
     Raises:
       ShapeError, ArgumentError: as for :func:`convolve`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([0.0, 1.0, 0.5])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5])))
     [0.5 2.  3.5 3.  0. ]
     """
     x, y = _operands("correlate", in1, in2)
@@ -231,8 +233,9 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
       ShapeError: operands that do not fit, or an axis out of range (a TypeError and a ValueError).
       ArgumentError: an unknown mode (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(fftconvolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])).round(3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])).round(3))
     [ 1. 12. 23. 30.]
     """
     x, y = _operands("fftconvolve", in1, in2)
@@ -313,8 +316,9 @@ def convolve2d(
     Raises:
       ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
-    >>> import pullback.numpy as pnp
-    >>> print(convolve2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.ones((2, 2)), boundary="wrap", mode="same"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.convolve2d(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.ones((2, 2)), boundary="wrap", mode="same"))
     [[10. 10.]
      [10. 10.]]
     """
@@ -344,8 +348,9 @@ def correlate2d(
     Raises:
       ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
-    >>> import pullback.numpy as pnp
-    >>> print(correlate2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([[1.0, 10.0]])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.correlate2d(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[1.0, 10.0]])))
     [[10. 21.  2.]
      [30. 43.  4.]]
     """

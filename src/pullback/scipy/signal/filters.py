@@ -76,8 +76,9 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
 
     Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 6.3.
 
-    >>> import pullback.numpy as pnp
-    >>> print(lfilter(pnp.array([1.0]), pnp.array([1.0, -0.5]), pnp.array([1.0, 0.0, 0.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.lfilter(jnp.array([1.0]), jnp.array([1.0, -0.5]), jnp.array([1.0, 0.0, 0.0, 4.0])))
     [1.    0.5   0.25  4.125]
     """
     if zi is None:
@@ -158,9 +159,10 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
       ShapeError: coefficients that are no vectors or are empty (a TypeError and a ValueError).
       ArgumentError: the first element of ``a`` is zero (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> b, a = pnp.array([1.0, 1.0]), pnp.array([1.0, -0.5])
-    >>> print(lfilter_zi(b, a), lfilter(b, a, pnp.ones(3), zi=lfilter_zi(b, a))[0])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> b, a = jnp.array([1.0, 1.0]), jnp.array([1.0, -0.5])
+    >>> print(signal.lfilter_zi(b, a), signal.lfilter(b, a, jnp.ones(3), zi=signal.lfilter_zi(b, a))[0])
     [3.] [4. 4. 4.]
     """
     b, a = _coefficients("lfilter_zi", *_operands("lfilter_zi", b, a))
@@ -198,9 +200,10 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
       ShapeError: sections or states of another shape, or an axis out of range (a TypeError and a ValueError).
       ArgumentError: a denominator begins with zero (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> sections = pnp.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0], [2.0, 0.0, 0.0, 1.0, 0.0, 0.0]])
-    >>> print(sosfilt(sections, pnp.array([1.0, 0.0, 0.0, 4.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> sections = jnp.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0], [2.0, 0.0, 0.0, 1.0, 0.0, 0.0]])
+    >>> print(signal.sosfilt(sections, jnp.array([1.0, 0.0, 0.0, 4.0])))
     [2.   1.   0.5  8.25]
     """
     sos, x, *rest = _operands("sosfilt", sos, x, *(() if zi is None else (zi,)))
@@ -281,8 +284,9 @@ def savgol_filter(
 
     Source: Savitzky and Golay 1964.
 
-    >>> import pullback.numpy as pnp
-    >>> print(savgol_filter(pnp.array([2.0, 2.0, 5.0, 2.0, 1.0, 0.0, 1.0]), 5, 2).round(3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.savgol_filter(jnp.array([2.0, 2.0, 5.0, 2.0, 1.0, 0.0, 1.0]), 5, 2).round(3))
     [1.657 3.171 3.543 2.857 0.657 0.229 0.943]
     """
     (x,) = _operands("savgol_filter", x)

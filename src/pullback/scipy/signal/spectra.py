@@ -263,8 +263,7 @@ def stft(
     Args:
       x: the signal.
       fs: the sampling frequency.
-      window: the factors of each segment: the name of one of SciPy's windows, a tuple of a name and parameters, or
-        a vector.
+      window: the factors of each segment: the name of a SciPy window, a tuple of a name and parameters, or a vector.
       nperseg: the number of elements of a segment.
       noverlap: the overlap of neighbouring segments; half a segment by default.
       nfft: the length of the transforms, at least ``nperseg``; the same by default.
@@ -284,8 +283,9 @@ def stft(
       ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
       ShapeError: a window that does not fit, or an axis out of range (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> frequencies, times, transforms = stft(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> frequencies, times, transforms = signal.stft(jnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)
     >>> print(frequencies, abs(transforms)[:, 2])
     [0.   0.25 0.5 ] [0.5 0.5 0.5]
     """
@@ -339,9 +339,10 @@ def csd(
 
     Source: Welch 1967.
 
-    >>> import pullback.numpy as pnp
-    >>> x = pnp.array([1.0, 0.0, -1.0, 0.0] * 3)
-    >>> print(csd(x, 2 * x, nperseg=4)[1].real)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> x = jnp.array([1.0, 0.0, -1.0, 0.0] * 3)
+    >>> print(signal.csd(x, 2 * x, nperseg=4)[1].real)
     [1.3333334 2.6666667 1.3333334]
     """
     return_onesided = flag("csd", "return_onesided", return_onesided)
@@ -426,8 +427,9 @@ def welch(
 
     Source: Welch 1967.
 
-    >>> import pullback.numpy as pnp
-    >>> print(welch(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)[1])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.welch(jnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)[1])
     [0.6666667 1.3333334 0.6666667]
     """
     return_onesided = flag("welch", "return_onesided", return_onesided)
@@ -468,8 +470,9 @@ def istft(
 
     Source: Griffin and Lim 1984.
 
-    >>> import pullback.numpy as pnp
-    >>> print(istft(stft(pnp.array([1.0, 2.0, 3.0, 4.0]), nperseg=2)[2])[1])
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.istft(signal.stft(jnp.array([1.0, 2.0, 3.0, 4.0]), nperseg=2)[2])[1])
     [1. 2. 3. 4.]
     """
     input_onesided = flag("istft", "input_onesided", input_onesided)
@@ -536,8 +539,9 @@ def detrend(
       ArgumentError: an unknown type, or an index that is not in the signal (a TypeError and a ValueError).
       UnsupportedArgumentError: ``overwrite_data`` (a NotImplementedError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(detrend(pnp.array([1.0, 2.0, 6.0]), type="constant"))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.detrend(jnp.array([1.0, 2.0, 6.0]), type="constant"))
     [-2. -1.  3.]
     """
     if overwrite_data is not None:

@@ -70,9 +70,10 @@ class Rotation(NamedTuple):
     Attributes:
       quat: unit quaternions, (..., 4), in the order (x, y, z, w).
 
-    >>> import pullback.numpy as pnp
-    >>> quarter = Rotation.from_rotvec(pnp.array([0.0, 0.0, pnp.pi / 2]))
-    >>> print(quarter.apply(pnp.array([1.0, 0.0, 0.0])).round(3) + 0)
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.spatial.transform import Rotation
+    >>> quarter = Rotation.from_rotvec(jnp.array([0.0, 0.0, jnp.pi / 2]))
+    >>> print(quarter.apply(jnp.array([1.0, 0.0, 0.0])).round(3) + 0)
     [0. 1. 0.]
     >>> print((quarter * quarter).as_euler("xyz", degrees=True).round(2) + 0)
     [  0.   0. 180.]
@@ -92,8 +93,9 @@ class Rotation(NamedTuple):
           ShapeError: another shape (a TypeError and a ValueError).
           ArgumentError: a quaternion is zero (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_quat(pnp.array([0.0, 0.0, 3.0, 4.0])).quat)
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_quat(jnp.array([0.0, 0.0, 3.0, 4.0])).quat)
         [0.  0.  0.6 0.8]
         """
         q = _vectors("Rotation.from_quat", quat, 4)
@@ -113,8 +115,9 @@ class Rotation(NamedTuple):
 
         Source: Shepperd 1978.
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_matrix(pnp.eye(3)).quat)
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_matrix(jnp.eye(3)).quat)
         [0. 0. 0. 1.]
         """
         m = _vectors("Rotation.from_matrix", matrix, 3, 2)
@@ -144,8 +147,9 @@ class Rotation(NamedTuple):
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_rotvec(pnp.array([180.0, 0.0, 0.0]), degrees=True).quat.round(3))
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_rotvec(jnp.array([180.0, 0.0, 0.0]), degrees=True).quat.round(3))
         [ 1.  0.  0. -0.]
         """
         v = _vectors("Rotation.from_rotvec", rotvec, 3)
@@ -165,8 +169,9 @@ class Rotation(NamedTuple):
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_mrp(pnp.array([0.0, 0.0, 1.0])).quat)
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_mrp(jnp.array([0.0, 0.0, 1.0])).quat)
         [0. 0. 1. 0.]
         """
         v = _vectors("Rotation.from_mrp", mrp, 3)
@@ -188,6 +193,7 @@ class Rotation(NamedTuple):
           ArgumentError: letters that make no sense (a TypeError and a ValueError).
           ShapeError: another number of angles (a TypeError and a ValueError).
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("z", 90.0, degrees=True).quat.round(4))
         [0.     0.     0.7071 0.7071]
         """
@@ -211,6 +217,7 @@ class Rotation(NamedTuple):
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """The identity rotation, or ``num`` of them.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.identity().quat)
         [0. 0. 0. 1.]
         """
@@ -224,6 +231,7 @@ class Rotation(NamedTuple):
         """A random rotation, or ``num`` of them, all equally likely.
 
         >>> from pullback import random
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(len(Rotation.random(random.key(0), 5)))
         5
         """
@@ -237,6 +245,7 @@ class Rotation(NamedTuple):
         Raises:
           OperandError: something else than rotations (a TypeError).
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(len(Rotation.concatenate([Rotation.identity(), Rotation.identity(2)])))
         3
         """
@@ -276,8 +285,9 @@ class Rotation(NamedTuple):
             if w is zero, is positive.
           scalar_first: whether the order is (w, x, y, z).
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_quat(pnp.array([0.0, 0.6, 0.0, -0.8])).as_quat(canonical=True))
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_quat(jnp.array([0.0, 0.6, 0.0, -0.8])).as_quat(canonical=True))
         [-0.  -0.6 -0.   0.8]
         """
         q = _canonical(self.quat) if canonical else self.quat
@@ -286,6 +296,7 @@ class Rotation(NamedTuple):
     def as_matrix(self) -> Array:
         """The matrices, (..., 3, 3), by which vectors are multiplied.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.identity().as_matrix())
         [[1. 0. 0.]
          [0. 1. 0.]
@@ -304,6 +315,7 @@ class Rotation(NamedTuple):
     def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors along the axes of the rotations, (..., 3), whose norms are their angles, at most a half turn.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("y", 90.0, degrees=True).as_rotvec(degrees=True).round(3))
         [ 0. 90.  0.]
         """
@@ -322,6 +334,7 @@ class Rotation(NamedTuple):
     def as_mrp(self) -> Array:
         """Modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4) of at most 1.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("x", 180.0, degrees=True).as_mrp().round(3))
         [-1. -0. -0.]
         """
@@ -344,6 +357,7 @@ class Rotation(NamedTuple):
 
         Source: Bernardes and Viollet 2022, *Quaternion to Euler angles conversion*.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("xyz", [10.0, 20.0, 30.0], degrees=True).as_euler("xyz", degrees=True).round(3))
         [10. 20. 30.]
         """
@@ -387,8 +401,9 @@ class Rotation(NamedTuple):
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_euler("z", 90.0, degrees=True).apply(pnp.array([1.0, 0.0, 0.0])).round(3) + 0)
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_euler("z", 90.0, degrees=True).apply(jnp.array([1.0, 0.0, 0.0])).round(3) + 0)
         [0. 1. 0.]
         """
         v = _vectors("Rotation.apply", vectors, 3)
@@ -398,8 +413,9 @@ class Rotation(NamedTuple):
     def inv(self) -> Rotation:
         """The rotations back.
 
-        >>> import pullback.numpy as pnp
-        >>> print(Rotation.from_quat(pnp.array([0.6, 0.0, 0.0, 0.8])).inv().quat)
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy.spatial.transform import Rotation
+        >>> print(Rotation.from_quat(jnp.array([0.6, 0.0, 0.0, 0.8])).inv().quat)
         [-0.6 -0.  -0.   0.8]
         """
         return Rotation(ops.mul(self.quat, np.array([-1, -1, -1, 1], self.quat.dtype)))
@@ -407,6 +423,7 @@ class Rotation(NamedTuple):
     def magnitude(self) -> Array:
         """The angles, from 0 to π.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("z", 2.0).magnitude())
         2.0
         """
@@ -425,6 +442,7 @@ class Rotation(NamedTuple):
 
         Source: Markley, Cheng, Crassidis and Oshman 2007.
 
+        >>> from pullback.scipy.spatial.transform import Rotation
         >>> turns = Rotation.from_euler("z", [0.0, 1.0])
         >>> print(turns.mean().magnitude().round(3))
         0.5
@@ -490,8 +508,9 @@ class Slerp(NamedTuple):
       rotations: the rotations except the last.
       rotvecs: the vectors of the rotations from each to the next, (n - 1, 3).
 
-    >>> import pullback.numpy as pnp
-    >>> path = Slerp.init(pnp.array([0.0, 1.0]), Rotation.from_euler("z", pnp.array([0.0, 90.0]), degrees=True))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.spatial.transform import Rotation, Slerp
+    >>> path = Slerp.init(jnp.array([0.0, 1.0]), Rotation.from_euler("z", jnp.array([0.0, 90.0]), degrees=True))
     >>> print(path(0.5).as_euler("xyz", degrees=True).round(3) + 0)
     [ 0.  0. 45.]
     """

@@ -30,7 +30,8 @@ def i0(x: ArrayLike) -> Array:
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
-    >>> print(f"{i0(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.i0(1.0):.4f}")
     1.2661
     """
     return apply("i0", primitives.i0_p, x)
@@ -53,7 +54,8 @@ def i1(x: ArrayLike) -> Array:
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
-    >>> print(f"{i1(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.i1(1.0):.4f}")
     0.5652
     """
     return apply("i1", primitives.i1_p, x)
@@ -74,7 +76,8 @@ def i0e(x: ArrayLike) -> Array:
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
-    >>> print(f"{i0e(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.i0e(1.0):.4f}")
     0.4658
     """
     return apply("i0e", primitives.bessel_i0e_p, x)
@@ -95,7 +98,8 @@ def i1e(x: ArrayLike) -> Array:
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
-    >>> print(f"{i1e(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.i1e(1.0):.4f}")
     0.2079
     """
     return apply("i1e", primitives.bessel_i1e_p, x)
@@ -122,7 +126,8 @@ def jv(v: ArrayLike, x: ArrayLike) -> Array:
     descent elsewhere (Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8). It has derivatives of
     any order by both operands: those by ``v`` under the integral, those by ``x`` by the neighbouring orders.
 
-    >>> print(f"{jv(1.0, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.jv(1.0, 1.0):.4f}")
     0.4401
     """
     return bessel_orders.jv_p.bind(*real_operands("jv", v, x), orders=(0, 0))
@@ -148,7 +153,8 @@ def yv(v: ArrayLike, x: ArrayLike) -> Array:
     Compiled it is made of integrals, as :func:`jv`. It has derivatives of any
     order by both operands: those by ``v`` under the integral, those by ``x`` by the neighbouring orders.
 
-    >>> print(f"{yv(1.0, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.yv(1.0, 1.0):.4f}")
     -0.7812
     """
     return bessel_orders.yv_p.bind(*real_operands("yv", v, x), orders=(0, 0))
@@ -175,7 +181,8 @@ def iv(v: ArrayLike, x: ArrayLike) -> Array:
     has derivatives of any order by both operands: those by ``v`` under the integral, those by ``x`` by the
     neighbouring orders.
 
-    >>> print(f"{iv(1.0, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.iv(1.0, 1.0):.4f}")
     0.5652
     """
     return bessel_orders.iv_p.bind(*real_operands("iv", v, x), orders=(0, 0))
@@ -201,7 +208,8 @@ def kv(v: ArrayLike, x: ArrayLike) -> Array:
     Compiled it is an integral about the largest value of the integrand (DLMF 10.32.9). It has derivatives of any
     order by both operands: those by ``v`` under the integral, those by ``x`` by the neighbouring orders.
 
-    >>> print(f"{kv(1.0, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.kv(1.0, 1.0):.4f}")
     0.6019
     """
     return bessel_orders.kv_p.bind(*real_operands("kv", v, x), orders=(0, 0))
@@ -221,7 +229,8 @@ def jn(n: ArrayLike, x: ArrayLike) -> Array:
       DtypeError: complex numbers (a TypeError).
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
-    >>> print(f"{jn(0, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.jn(0, 1.0):.4f}")
     0.7652
     """
     return bessel_orders.jv_p.bind(*real_operands("jn", n, x), orders=(0, 0))
@@ -246,7 +255,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
     Each is :func:`jv` of its order, so that they are right at zero and far from it too.
 
-    >>> print(bessel_jn(1.0, v=2).round(4))
+    >>> from pullback.scipy import special
+    >>> print(special.bessel_jn(1.0, v=2).round(4))
     [0.7652 0.4401 0.1149]
     """
     v = known_int("bessel_jn", "the largest order v", v)

@@ -21,7 +21,8 @@ def erf(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{erf(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.erf(1.0):.4f}")
     0.8427
     """
     return ops.erf_p.bind(real_operand("erf", x))
@@ -35,7 +36,8 @@ def erfc(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{erfc(3.0):.4e}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.erfc(3.0):.4e}")
     2.2090e-05
     """
     return ops.erfc_p.bind(real_operand("erfc", x))
@@ -50,7 +52,8 @@ def erfinv(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers, between -1 and 1.
 
-    >>> print(f"{erfinv(0.5):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.erfinv(0.5):.4f}")
     0.4769
     """
     return ops.erf_inv_p.bind(real_operand("erfinv", x))
@@ -64,7 +67,8 @@ def ndtr(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(ndtr(0.0))
+    >>> from pullback.scipy import special
+    >>> print(special.ndtr(0.0))
     0.5
     """
     return ops.ndtr_p.bind(strong(real_operand("ndtr", x)))
@@ -82,7 +86,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Raises:
       ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
 
-    >>> print(f"{log_ndtr(0.0):.4f} {log_ndtr(-100.0):.3f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.log_ndtr(0.0):.4f} {special.log_ndtr(-100.0):.3f}")
     -0.6931 -5005.524
     """
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
@@ -105,7 +110,8 @@ def ndtri(p: ArrayLike) -> Array:
 
     Compiled it is algorithm AS 241 (Wichura, *Applied Statistics* 37, 1988).
 
-    >>> print(f"{ndtri(0.975):.4f} {ndtri(0.5):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.ndtri(0.975):.4f} {special.ndtri(0.5):.1f}")
     1.9600 0.0
     """
     return strong(apply("ndtri", primitives.ndtri_p, p))
@@ -127,7 +133,8 @@ def erfcx(x: ArrayLike) -> Array:
 
     Compiled it is an integral (DLMF 7.7.1); for complex numbers it is :func:`wofz` of ``i x``.
 
-    >>> print(f"{erfcx(0.0):.1f} {erfcx(30.0):.5f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.erfcx(0.0):.1f} {special.erfcx(30.0):.5f}")
     1.0 0.01880
     """
     x = inexact_operand("erfcx", x)
@@ -149,7 +156,8 @@ def dawsn(x: ArrayLike) -> Array:
 
     Compiled it is the integral of a product in which nothing cancels, and from 7 on the asymptotic series DLMF 7.12.1.
 
-    >>> print(f"{dawsn(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.dawsn(1.0):.4f}")
     0.5381
     """
     return strong(apply("dawsn", primitives.dawsn_p, x))
@@ -172,7 +180,8 @@ def wofz(z: ArrayLike) -> Array:
     It is holomorphic: its derivative is ``2i / sqrt(pi) - 2 z w(z)``. Compiled it is the trapezoidal rule with the
     correction for poles (Al Azah and Chandler-Wilde, *SIAM Journal on Numerical Analysis* 59, 2021).
 
-    >>> print(f"{wofz(1j).real:.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.wofz(1j).real:.4f}")
     0.4276
     """
     z = inexact_operand("wofz", z)
@@ -196,7 +205,8 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     Compiled they are integrals, far from zero of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
     is known to the last place.
 
-    >>> s, c = fresnel(1.0)
+    >>> from pullback.scipy import special
+    >>> s, c = special.fresnel(1.0)
     >>> print(f"{s:.4f} {c:.4f}")
     0.4383 0.7799
     """
@@ -224,7 +234,8 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Compiled it is the defining integral of ``a`` up to 1, and its relation to ``1 / a`` beyond (D. B. Owen, *Tables for
     computing bivariate normal probabilities*, 1956).
 
-    >>> print(f"{owens_t(1.0, 2.0):.5f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.owens_t(1.0, 2.0):.5f}")
     0.07847
     """
     return strong(apply("owens_t", primitives.owens_t_p, h, a))

@@ -32,7 +32,8 @@ def exp1(x: ArrayLike) -> Array:
 
     Compiled it is a series near zero (DLMF 6.6.2), and an integral beyond (8.19.3).
 
-    >>> print(f"{exp1(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.exp1(1.0):.4f}")
     0.2194
     """
     return strong(apply("exp1", primitives.exp1_p, x))
@@ -53,7 +54,8 @@ def expi(x: ArrayLike) -> Array:
 
     Compiled it is the sum DLMF 6.2.7, which integrates a positive function.
 
-    >>> print(f"{expi(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.expi(1.0):.4f}")
     1.8951
     """
     return strong(apply("expi", primitives.expi_p, x))
@@ -79,7 +81,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     Its derivative by ``x`` is ``-expn(n - 1, x)``. Compiled it is a series near zero (DLMF 8.19.8), and an integral
     beyond (8.19.3).
 
-    >>> print(f"{expn(2, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.expn(2, 1.0):.4f}")
     0.1485
     """
     n, x = inexact_pair("expn", n, x)
@@ -105,7 +108,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
     Compiled they are series near zero, and the auxiliary functions beyond (DLMF 6.2.19, 6.7.13).
 
-    >>> si, ci = sici(1.0)
+    >>> from pullback.scipy import special
+    >>> si, ci = special.sici(1.0)
     >>> print(f"{si:.4f} {ci:.4f}")
     0.9461 0.3374
     """
@@ -130,7 +134,8 @@ def spence(x: ArrayLike) -> Array:
 
     Compiled it is a series in ``log(x)`` with Bernoulli's numbers, and the reflections DLMF 25.12.4 and 25.12.6.
 
-    >>> print(f"{spence(0.0):.4f} {spence(1.0):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.spence(0.0):.4f} {special.spence(1.0):.1f}")
     1.6449 0.0
     """
     return strong(apply("spence", primitives.spence_p, x))

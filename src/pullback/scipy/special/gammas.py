@@ -35,7 +35,8 @@ def gammaln(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{gammaln(5.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.gammaln(5.0):.4f}")
     3.1781
     """
     return ops.lgamma_p.bind(real_operand("gammaln", x))
@@ -49,7 +50,8 @@ def digamma(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> print(f"{digamma(1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.digamma(1.0):.4f}")
     -0.5772
     """
     return ops.digamma(real_operand("digamma", x))
@@ -64,7 +66,8 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
       n: an array of integers that are not negative.
       x: an array of real numbers.
 
-    >>> print(f"{polygamma(1, 1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.polygamma(1, 1.0):.4f}")
     1.6449
     """
     if dtypes.is_inexact(dtypes.dtype_of(n)):
@@ -89,7 +92,8 @@ def gamma(x: ArrayLike) -> Array:
 
     Compiled it is Stirling's formula, with the recurrence and the reflection formula (DLMF 5.11.3, 5.5.1, 5.5.3).
 
-    >>> print(gamma(5.0), gamma(-1.0))
+    >>> from pullback.scipy import special
+    >>> print(special.gamma(5.0), special.gamma(-1.0))
     24.0 nan
     """
     x = inexact_operand("gamma", x)
@@ -115,7 +119,8 @@ def loggamma(x: ArrayLike) -> Array:
     Of complex numbers, compiled, it is Stirling's series, with the recurrence and the reflection formula (D. E. G.
     Hare, *Computing the principal branch of log-Gamma*, 1997).
 
-    >>> print(f"{loggamma(5.0):.4f} {loggamma(1j).imag:.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.loggamma(5.0):.4f} {special.loggamma(1j).imag:.4f}")
     3.1781 -1.8724
     """
     x = inexact_operand("loggamma", x)
@@ -140,7 +145,8 @@ def gammasgn(x: ArrayLike) -> Array:
 
     Its derivative is zero.
 
-    >>> print(gammasgn(2.0), gammasgn(-0.5))
+    >>> from pullback.scipy import special
+    >>> print(special.gammasgn(2.0), special.gammasgn(-0.5))
     1.0 -1.0
     """
     return strong(apply("gammasgn", primitives.gamma_sign_p, x))
@@ -166,7 +172,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
     As :data:`scipy.special.beta`.
 
-    >>> print(f"{beta(2.0, 3.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.beta(2.0, 3.0):.4f}")
     0.0833
     """
     return strong(apply("beta", primitives.beta_p, a, b))
@@ -192,7 +199,8 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     Compiled it is the algorithm of Didonato and Morris, *Significant digit computation of the incomplete beta function
     ratios*, ACM Transactions on Mathematical Software 18 (1992).
 
-    >>> print(f"{betaln(2.0, 3.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.betaln(2.0, 3.0):.4f}")
     -2.4849
     """
     return apply("betaln", primitives.betaln_p, a, b)
@@ -215,7 +223,8 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
     It has derivatives of any order by both operands, as :func:`pullback.lax.igamma`.
 
-    >>> print(f"{gammainc(1.0, 2.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.gammainc(1.0, 2.0):.4f}")
     0.8647
     """
     return apply("gammainc", incomplete.igamma_p, a, x)
@@ -238,7 +247,8 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
     It has derivatives of any order by both operands, as :func:`pullback.lax.igammac`.
 
-    >>> print(f"{gammaincc(1.0, 2.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.gammaincc(1.0, 2.0):.4f}")
     0.1353
     """
     return apply("gammaincc", incomplete.igammac_p, a, x)
@@ -261,7 +271,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     It has derivatives of any order by all operands, as :func:`pullback.lax.betainc`.
 
-    >>> print(f"{betainc(1.0, 2.0, 0.5):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.betainc(1.0, 2.0, 0.5):.4f}")
     0.7500
     """
     return apply("betainc", incomplete.betainc_p, a, b, x)
@@ -287,7 +298,8 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
     As :data:`scipy.special.poch`.
 
-    >>> print(f"{poch(2.0, 3.0):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.poch(2.0, 3.0):.1f}")
     24.0
     """
     return strong(apply("poch", primitives.poch_p, z, m))
@@ -311,7 +323,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    >>> print(factorial(5))
+    >>> from pullback.scipy import special
+    >>> print(special.factorial(5))
     120.0
     """
     if flag("factorial", "exact", exact):
@@ -341,7 +354,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
       DtypeError: complex numbers (a TypeError).
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
-    >>> print(comb(5, 2), comb(5, 2, repetition=True))
+    >>> from pullback.scipy import special
+    >>> print(special.comb(5, 2), special.comb(5, 2, repetition=True))
     10.0 15.0
     """
     repetition = flag("comb", "repetition", repetition)
@@ -375,7 +389,8 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
       OperandError: ``a`` is no array of numbers (a TypeError).
       DtypeError: ``a`` is complex (a TypeError).
 
-    >>> print(f"{multigammaln(5.0, 2):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.multigammaln(5.0, 2):.4f}")
     6.2042
     """
     d = known_int("multigammaln", "the dimension d", d)
@@ -404,7 +419,8 @@ def bernoulli(n: ArrayLike) -> Array:
 
     They are exact rationals, rounded once; beyond B258 even numbers are infinite in double precision.
 
-    >>> print(bernoulli(2))
+    >>> from pullback.scipy import special
+    >>> print(special.bernoulli(2))
     [ 1.         -0.5         0.16666667]
     """
     n = known_int("bernoulli", "the last index n", n)
@@ -455,7 +471,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     It has derivatives by both operands, where ``q`` is positive, by Euler's and Maclaurin's formula (DLMF 25.11.5);
     left of zero Riemann's is by the reflection formula (25.4.1).
 
-    >>> print(f"{zeta(2.0, 1.0):.4f} {zeta(-1.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.zeta(2.0, 1.0):.4f} {special.zeta(-1.0):.4f}")
     1.6449 -0.0833
     """
     if q is None:

@@ -310,7 +310,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     It has derivatives of any order by all operands: of its series, of Kummer's transformation (DLMF 13.2.39) and
     of the asymptotic series 13.7.2.
 
-    >>> print(f"{hyp1f1(1.0, 2.0, 3.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.hyp1f1(1.0, 2.0, 3.0):.4f}")
     6.3618
     """
     return strong(hyp1f1_p.bind(*real_operands("hyp1f1", a, b, x), orders=(0, 0, 0)))
@@ -334,7 +335,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     It has derivatives of any order by all operands. Compiled it is its series up to 1/2, after transformations (DLMF
     15.8.1); beyond, the differential equation is solved by Taylor's series, which has no degenerate cases.
 
-    >>> print(f"{hyp2f1(1.0, 2.0, 3.0, 0.5):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.hyp2f1(1.0, 2.0, 3.0, 0.5):.4f}")
     1.5452
     """
     return strong(hyp2f1_p.bind(*real_operands("hyp2f1", a, b, c, x), orders=(0, 0, 0, 0)))

@@ -23,7 +23,8 @@ def expit(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
-    >>> print(expit(0.0))
+    >>> from pullback.scipy import special
+    >>> print(special.expit(0.0))
     0.5
     """
     return ops.logistic(inexact_operand("expit", x))
@@ -35,7 +36,8 @@ def logit(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
-    >>> print(f"{logit(0.75):.4f} {logit(1.0):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.logit(0.75):.4f} {special.logit(1.0):.1f}")
     1.0986 inf
     """
     return logit_p.bind(inexact_operand("logit", x))
@@ -48,8 +50,9 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
       x: an array of floats or complex numbers; integers are converted.
       y: an array of floats or complex numbers; integers are converted.
 
-    >>> import pullback.numpy as pnp
-    >>> print(xlogy(pnp.array([0.0, 2.0]), pnp.array([0.0, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0])))
     [0. 0.]
     """
     return xlogy_p.bind(*inexact_pair("xlogy", x, y))
@@ -62,8 +65,9 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
       x: an array of floats or complex numbers; integers are converted.
       y: an array of floats or complex numbers; integers are converted.
 
-    >>> import pullback.numpy as pnp
-    >>> print(xlog1py(pnp.array([0.0, 2.0]), pnp.array([-1.0, 0.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.0])))
     [0. 0.]
     """
     return xlog1py_p.bind(*inexact_pair("xlog1py", x, y))
@@ -75,8 +79,9 @@ def entr(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
-    >>> import pullback.numpy as pnp
-    >>> print(entr(pnp.array([-1.0, 0.0, 1.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.entr(jnp.array([-1.0, 0.0, 1.0])))
     [-inf   0.  -0.]
     """
     return entr_p.bind(real_operand("entr", x))
@@ -99,7 +104,8 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
     As :data:`scipy.special.rel_entr`.
 
-    >>> print(f"{rel_entr(2.0, 1.0):.4f} {rel_entr(0.0, 1.0):.1f} {rel_entr(1.0, 0.0):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.rel_entr(2.0, 1.0):.4f} {special.rel_entr(0.0, 1.0):.1f} {special.rel_entr(1.0, 0.0):.1f}")
     1.3863 0.0 inf
     """
     return apply("rel_entr", transformed.rel_entr_p, p, q)
@@ -124,7 +130,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
     As :data:`scipy.special.kl_div`; for ``p`` near ``q`` it is ``p (r - log(1 + r))``, where ``r = (q - p) / p``.
 
-    >>> print(f"{kl_div(2.0, 1.0):.4f} {kl_div(0.0, 1.0):.1f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.kl_div(2.0, 1.0):.4f} {special.kl_div(0.0, 1.0):.1f}")
     0.3863 1.0
     """
     return apply("kl_div", transformed.kl_div_p, p, q)
@@ -148,7 +155,8 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     It is ``log(x) * exprel(lmbda * log(x))``, which has all derivatives where ``lmbda`` is 0 too.
 
-    >>> print(f"{boxcox(1.0, 0.0):.4f} {boxcox(2.0, 2.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.boxcox(1.0, 0.0):.4f} {special.boxcox(2.0, 2.0):.4f}")
     0.0000 1.5000
     """
     return _box_cox("boxcox", x, lmbda, shifted=False)
@@ -172,7 +180,8 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     It is ``log(1 + x) * exprel(lmbda * log(1 + x))``, which has all derivatives where ``lmbda`` is 0 too.
 
-    >>> print(f"{boxcox1p(1.0, 0.0):.4f} {boxcox1p(2.0, 2.0):.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.boxcox1p(1.0, 0.0):.4f} {special.boxcox1p(2.0, 2.0):.4f}")
     0.6931 4.0000
     """
     return _box_cox("boxcox1p", x, lmbda, shifted=True)
@@ -193,8 +202,9 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
       x: an array of real numbers.
       axis: the axis to sum over, a tuple of axes, or None for all.
 
-    >>> import pullback.numpy as pnp
-    >>> print(softmax(pnp.array([1000.0, 1000.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.softmax(jnp.array([1000.0, 1000.0])))
     [0.5 0.5]
     """
     return normalized.softmax(x, axis)
@@ -206,8 +216,9 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     Args:
       x, axis: as for :func:`softmax`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(log_softmax(pnp.array([0.0, 1000.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.log_softmax(jnp.array([0.0, 1000.0])))
     [-1000.     0.]
     """
     return normalized.log_softmax(x, axis)

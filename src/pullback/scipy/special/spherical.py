@@ -47,7 +47,8 @@ def sph_harm_y(
 
     The normalised functions of Legendre are computed by the recurrence in the degree (DLMF 14.10.3), which is stable.
 
-    >>> print(f"{sph_harm_y(2, 1, 0.3, 0.0).real:.4f}")
+    >>> from pullback.scipy import special
+    >>> print(f"{special.sph_harm_y(2, 1, 0.3, 0.0).real:.4f}")
     -0.2181
     """
     if not is_listed(diff_n, (0, None)):
@@ -144,8 +145,9 @@ def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -
 
     The recurrence in the degree is the same as in :func:`sph_harm_y`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(lpmn_values(1, 1, pnp.array([0.5]), False)[0, :, 0].round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.lpmn_values(1, 1, jnp.array([0.5]), False)[0, :, 0].round(4))
     [1.  0.5]
     """
     m, n, z = _table_operands("lpmn_values", m, n, z)
@@ -168,8 +170,9 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
       ArgumentError, ShapeError: as for :func:`lpmn_values` (both a TypeError and a ValueError).
       DtypeError: ``z`` is complex (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(lpmn(1, 1, pnp.array([0.5]))[1][0, :, 0].round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import special
+    >>> print(special.lpmn(1, 1, jnp.array([0.5]))[1][0, :, 0].round(4))
     [0. 1.]
     """
     m, n, z = _table_operands("lpmn", m, n, z)

@@ -34,8 +34,9 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
     A share of zero is inside the support where its parameter is 1. As ``scipy.stats.dirichlet.logpdf``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{logpdf(pnp.array([0.2, 0.3, 0.5]), pnp.array([1.0, 2.0, 3.0])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import dirichlet
+    >>> print(f"{dirichlet.logpdf(jnp.array([0.2, 0.3, 0.5]), jnp.array([1.0, 2.0, 3.0])):.4f}")
     1.5041
     """
     x, alpha = real_operands("dirichlet.logpdf", x, alpha)
@@ -70,8 +71,9 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     Raises:
       ShapeError, OperandError, DtypeError: see :func:`logpdf`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{pdf(pnp.array([0.2, 0.3, 0.5]), pnp.array([1.0, 2.0, 3.0])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import dirichlet
+    >>> print(f"{dirichlet.pdf(jnp.array([0.2, 0.3, 0.5]), jnp.array([1.0, 2.0, 3.0])):.4f}")
     4.5000
     """
     return pnp.exp(logpdf(x, alpha))

@@ -50,8 +50,9 @@ class gaussian_kde:
 
     Source: D. W. Scott, *Multivariate Density Estimation* (1992). As :class:`scipy.stats.gaussian_kde`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).evaluate(2.0)[0]:.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import stats
+    >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).evaluate(2.0)[0]:.4f}")
     0.2149
     """
 
@@ -114,8 +115,9 @@ class gaussian_kde:
     def tree_flatten(self) -> tuple[tuple[PyTree, ...], None]:
         """The arrays of the estimate, for pytrees.
 
-        >>> import pullback.numpy as pnp
-        >>> len(gaussian_kde(pnp.array([1.0, 2.0])).tree_flatten()[0])
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> len(stats.gaussian_kde(jnp.array([1.0, 2.0])).tree_flatten()[0])
         5
         """
         return tuple(getattr(self, name) for name in _FIELDS), None
@@ -124,9 +126,10 @@ class gaussian_kde:
     def tree_unflatten(cls, aux: None, children: PyTree) -> gaussian_kde:
         """Rebuild an estimate from its arrays.
 
-        >>> import pullback.numpy as pnp
-        >>> arrays, aux = gaussian_kde(pnp.array([1.0, 2.0])).tree_flatten()
-        >>> gaussian_kde.tree_unflatten(aux, arrays).n
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> arrays, aux = stats.gaussian_kde(jnp.array([1.0, 2.0])).tree_flatten()
+        >>> stats.gaussian_kde.tree_unflatten(aux, arrays).n
         2
         """
         new = object.__new__(cls)
@@ -189,8 +192,9 @@ class gaussian_kde:
         Raises:
           ShapeError: points of another number of variables (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).logpdf(2.0)[0]:.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).logpdf(2.0)[0]:.4f}")
         -1.5376
         """
         points = self._points(x)
@@ -209,8 +213,9 @@ class gaussian_kde:
         Raises:
           ShapeError: points of another number of variables (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).evaluate(2.0)[0]:.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).evaluate(2.0)[0]:.4f}")
         0.2149
         """
         return pnp.exp(self.logpdf(points))
@@ -223,8 +228,9 @@ class gaussian_kde:
         Args:
           x: the points, an array (d, m); or (m,) of one variable, or (d,) of one point.
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).pdf(2.0)[0]:.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).pdf(2.0)[0]:.4f}")
         0.2149
         """
         return self.evaluate(x)
@@ -242,8 +248,9 @@ class gaussian_kde:
         Raises:
           ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).integrate_gaussian(0.0, 1.0):.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).integrate_gaussian(0.0, 1.0):.4f}")
         0.1101
         """
         centre = pnp.atleast_1d(pnp.squeeze(_real("mean", mean)))
@@ -268,8 +275,9 @@ class gaussian_kde:
         Raises:
           ShapeError: an estimate of several variables, or ends that are no numbers (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).integrate_box_1d(0.0, 3.0):.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).integrate_box_1d(0.0, 3.0):.4f}")
         0.5631
         """
         if self.d != 1:
@@ -295,8 +303,9 @@ class gaussian_kde:
         Raises:
           ShapeError: an estimate of another number of variables (a TypeError and a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> kde = gaussian_kde(pnp.array([1.0, 2.0, 4.0]))
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> kde = stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0]))
         >>> print(f"{kde.integrate_kde(kde):.4f}")
         0.1577
         """
@@ -318,9 +327,10 @@ class gaussian_kde:
         Returns:
           An array (d, \\*shape).
 
-        >>> import pullback.numpy as pnp
+        >>> import pullback.numpy as jnp
         >>> from pullback import random
-        >>> print(gaussian_kde(pnp.array([1.0, 2.0, 4.0])).resample(random.key(0), (5,)).shape)
+        >>> from pullback.scipy import stats
+        >>> print(stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).resample(random.key(0), (5,)).shape)
         (1, 5)
         """
         first, second = random.split(key)
@@ -341,8 +351,9 @@ class gaussian_kde:
         Raises:
           UnsupportedArgumentError: an estimate of several variables (a NotImplementedError).
 
-        >>> import pullback.numpy as pnp
-        >>> print(f"{gaussian_kde(pnp.array([1.0, 2.0, 4.0])).integrate_box(0.0, 3.0):.4f}")
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import stats
+        >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).integrate_box(0.0, 3.0):.4f}")
         0.5631
         """
         if self.d != 1:

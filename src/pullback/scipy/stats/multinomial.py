@@ -35,8 +35,9 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     The probabilities are taken as they are, as in JAX; SciPy computes the last from the others. As
     ``scipy.stats.multinomial.logpmf``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{logpmf(pnp.array([1, 2, 1]), 4, pnp.array([0.2, 0.5, 0.3])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import multinomial
+    >>> print(f"{multinomial.logpmf(jnp.array([1, 2, 1]), 4, jnp.array([0.2, 0.5, 0.3])):.4f}")
     -1.7148
     """
     p = real_operand("multinomial.logpmf", p)
@@ -74,8 +75,9 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     Raises:
       ShapeError, OperandError, DtypeError: see :func:`logpmf`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{pmf(pnp.array([1, 2, 1]), 4, pnp.array([0.2, 0.5, 0.3])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import multinomial
+    >>> print(f"{multinomial.pmf(jnp.array([1, 2, 1]), 4, jnp.array([0.2, 0.5, 0.3])):.4f}")
     0.1800
     """
     return pnp.exp(logpmf(x, n, p))

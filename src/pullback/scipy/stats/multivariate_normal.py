@@ -36,8 +36,9 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
     By a Cholesky factor, or by eigenvalues if matrices may be singular: those below a million times the rounding
     error of the largest count as zeros, as in SciPy. As ``scipy.stats.multivariate_normal.logpdf``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{logpdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import multivariate_normal
+    >>> print(f"{multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)):.4f}")
     -1.8379
     """
     if not is_listed(allow_singular, (None, True, False)):
@@ -107,8 +108,9 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | No
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
       ArgumentError, OperandError, DtypeError: see :func:`logpdf`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{pdf(pnp.zeros(2), pnp.zeros(2), pnp.eye(2)):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.stats import multivariate_normal
+    >>> print(f"{multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)):.4f}")
     0.1592
     """
     return pnp.exp(logpdf(x, mean, cov, allow_singular))

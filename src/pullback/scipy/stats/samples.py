@@ -83,8 +83,9 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 
     The value is differentiated as the element is; the count has no derivative. As :func:`scipy.stats.mode`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(*mode(pnp.array([3, 1, 1, 2])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import stats
+    >>> print(*stats.mode(jnp.array([3, 1, 1, 2])))
     1 2
     """
     keepdims = flag("mode", "keepdims", keepdims)
@@ -144,8 +145,9 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     As :func:`scipy.stats.rankdata`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(rankdata(pnp.array([0, 2, 3, 2])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import stats
+    >>> print(stats.rankdata(jnp.array([0, 2, 3, 2])))
     [1.  2.5 4.  2.5]
     """
     if not is_listed(method, METHODS):
@@ -201,8 +203,9 @@ def sem(
 
     As :func:`scipy.stats.sem`.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{sem(pnp.array([1.0, 2.0, 4.0])):.4f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import stats
+    >>> print(f"{stats.sem(jnp.array([1.0, 2.0, 4.0])):.4f}")
     0.8819
     """
     keepdims = flag("sem", "keepdims", keepdims)

@@ -85,8 +85,9 @@ def grad(
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 3.
 
-    >>> import pullback.numpy as pnp
-    >>> print(f"{grad(pnp.tanh)(2.0):.6f}")
+    >>> import pullback.numpy as jnp
+    >>> from pullback import grad
+    >>> print(f"{grad(jnp.tanh)(2.0):.6f}")
     0.070651
     """
     require_function("grad", "fun", fun)
@@ -123,6 +124,7 @@ def value_and_grad(
     Returns:
       A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
 
+    >>> from pullback import value_and_grad
     >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
     >>> print(value, gradient)
     9.0 6.0
@@ -365,8 +367,7 @@ class VJPFunction(LinearFunction):
           RefError: a reference does not have the type of the cotangent, or occurs twice; or the returned function was
             called, and an argument that is a reference has the leaf ``ad.GradValue()`` (a ValueError).
 
-        >>> import pullback.numpy as pnp
-        >>> from pullback import ad, new_ref
+        >>> from pullback import ad, new_ref, vjp
         >>> total = new_ref(0.0)
         >>> for x in [1.0, 2.0]:
         ...     out, pull = vjp(lambda a, b: a * b, x, 10.0)
@@ -586,9 +587,10 @@ def vjp(
       TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
         ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> out, pull = vjp(pnp.sin, 0.0)
-    >>> print(pull(pnp.ones(()))[0])
+    >>> import pullback.numpy as jnp
+    >>> from pullback import vjp
+    >>> out, pull = vjp(jnp.sin, 0.0)
+    >>> print(pull(jnp.ones(()))[0])
     1.0
     """
     return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, preaccumulate)
@@ -620,8 +622,9 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
     Raises:
       TangentMismatchError: from ``f_jvp``, for a tangent of another tree, shape or dtype (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> out, f_jvp = linearize(lambda x: 3.0 * pnp.sin(x), 0.0)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import linearize
+    >>> out, f_jvp = linearize(lambda x: 3.0 * jnp.sin(x), 0.0)
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
@@ -646,8 +649,9 @@ def linear_transpose(
     Raises:
       NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(linear_transpose(lambda x: 3.0 * x, pnp.ones(2))(pnp.ones(2))[0])
+    >>> import pullback.numpy as jnp
+    >>> from pullback import linear_transpose
+    >>> print(linear_transpose(lambda x: 3.0 * x, jnp.ones(2))(jnp.ones(2))[0])
     [3. 3.]
     """
     require_function("linear_transpose", "fun", fun)

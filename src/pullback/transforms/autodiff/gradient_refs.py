@@ -18,6 +18,7 @@ from pullback.transforms.traces.refs import Ref, addupdate, content_of
 class GradValue:
     """A leaf for ``with_refs``: return the cotangent of this argument as an array, as without ``with_refs``.
 
+    >>> from pullback.ad import GradValue
     >>> GradValue()
     GradValue()
     """
@@ -27,6 +28,7 @@ class GradValue:
 class DontWant:
     """A leaf for ``with_refs``: do not compute the cotangent of this argument.
 
+    >>> from pullback.ad import DontWant
     >>> DontWant()
     DontWant()
     """
@@ -36,6 +38,7 @@ class DontWant:
 class GradRef:
     """A placeholder, returned instead of a cotangent that was added to a reference.
 
+    >>> from pullback.ad import GradRef
     >>> GradRef()
     GradRef()
     """
@@ -45,6 +48,7 @@ class GradRef:
 class DidntWant:
     """A placeholder, returned instead of a cotangent that was not computed.
 
+    >>> from pullback.ad import DidntWant
     >>> DidntWant()
     DidntWant()
     """

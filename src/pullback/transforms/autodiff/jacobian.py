@@ -59,8 +59,9 @@ def jacfwd(
     Raises:
       NotDifferentiableError: an input that is not real, or not complex with ``holomorphic`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(jacfwd(lambda x: x**2)(pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jacfwd
+    >>> print(jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0])))
     [[2. 0.]
      [0. 4.]]
     """
@@ -125,8 +126,9 @@ def jacrev(
     Raises:
       NotDifferentiableError: an output that is not real, or not complex with ``holomorphic`` (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(jacrev(lambda x: x**2)(pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jacrev
+    >>> print(jacrev(lambda x: x**2)(jnp.array([1.0, 2.0])))
     [[2. 0.]
      [0. 4.]]
     """
@@ -197,8 +199,9 @@ def hessian(
     Returns:
       A function that returns, for each leaf of the output, a tree of trees like the arguments ``argnums``.
 
-    >>> import pullback.numpy as pnp
-    >>> print(hessian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import hessian
+    >>> print(hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0])))
     [[ 6.  0.]
      [ 0. 12.]]
     """

@@ -54,8 +54,9 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
     Raises:
       TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> out, tangent = jvp(pnp.sin, (0.0,), (1.0,))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jvp
+    >>> out, tangent = jvp(jnp.sin, (0.0,), (1.0,))
     >>> print(out, tangent)
     0.0 1.0
     """

@@ -44,6 +44,7 @@ class ShapeDtypeStruct:
     Raises:
       UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
 
+    >>> from pullback import ShapeDtypeStruct
     >>> ShapeDtypeStruct((2, 3), "float32").size
     6
     """
@@ -86,6 +87,7 @@ class ShapeDtypeStruct:
         Raises:
           OperandError: an object without shape or dtype (a TypeError).
 
+        >>> from pullback import ShapeDtypeStruct
         >>> ShapeDtypeStruct.like(2.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
@@ -96,6 +98,7 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
 
+        >>> from pullback import ShapeDtypeStruct
         >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
         """
@@ -146,6 +149,7 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
     Raises:
       OperandError: any other object (a TypeError).
 
+    >>> from pullback import ShapeDtypeStruct, typeof
     >>> typeof(2.0)
     ShapedArray(f32[], weak_type=True)
     >>> typeof(ShapeDtypeStruct((2, 3), "int32"))
@@ -201,8 +205,9 @@ def make_jaxpr(
     Raises:
       ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import make_jaxpr
+    >>> make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     require_function("make_jaxpr", "fun", fun)
@@ -267,8 +272,9 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     Returns:
       A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
 
-    >>> import pullback.numpy as pnp
-    >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, eval_shape
+    >>> eval_shape(jnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
     (2, 4)
     """
     require_function("eval_shape", "fun", fun)

@@ -66,8 +66,9 @@ def vmap(
       BatchSizeError: the sizes of the mapped axes disagree, or no argument is mapped (a ValueError).
       BatchAxisError: ``in_axes`` or ``out_axes`` does not fit (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(vmap(pnp.dot, in_axes=(0, None))(pnp.eye(2), pnp.array([1.0, 2.0])))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import vmap
+    >>> print(vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([1.0, 2.0])))
     [1. 2.]
     """
     require_function("vmap", "fun", fun)

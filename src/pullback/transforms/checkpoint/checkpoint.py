@@ -110,11 +110,11 @@ def checkpoint(
 
     Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 12.
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import grad
+    >>> import pullback.numpy as jnp
+    >>> from pullback import checkpoint, grad
     >>> @checkpoint
     ... def f(x):
-    ...     return pnp.sin(pnp.sin(x)) if x > 0 else x
+    ...     return jnp.sin(jnp.sin(x)) if x > 0 else x
     >>> print(grad(f)(2.0))
     -0.2556391
     """

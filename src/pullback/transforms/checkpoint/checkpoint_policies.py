@@ -52,10 +52,11 @@ def checkpoint_name(x: T, name: str) -> T:
       ArgumentError: the name is no string (a TypeError and ValueError).
       OperandError: a leaf is no array (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import checkpoint, grad
-    >>> f = lambda x: pnp.sin(checkpoint_name(pnp.exp(x), "power"))
-    >>> print(grad(checkpoint(f, policy=save_only_these_names("power")))(0.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import checkpoint, checkpoint_policies, grad
+    >>> from pullback.ad_checkpoint import checkpoint_name
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.exp(x), "power"))
+    >>> print(grad(checkpoint(f, policy=checkpoint_policies.save_only_these_names("power")))(0.0))
     0.5403023
     """
     if not isinstance(name, str):
@@ -78,7 +79,8 @@ def _array(x: Any, name: str) -> Array:
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Return True. As a policy, this saves all residuals, as if there were no checkpoint.
 
-    >>> everything_saveable(dot_general_p)
+    >>> from pullback import checkpoint_policies, lax
+    >>> checkpoint_policies.everything_saveable(lax.dot_general_p)
     True
     """
     return True
@@ -87,7 +89,8 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Return False. As a policy, this saves only the arguments, as a checkpoint without a policy does.
 
-    >>> nothing_saveable(dot_general_p)
+    >>> from pullback import checkpoint_policies, lax
+    >>> checkpoint_policies.nothing_saveable(lax.dot_general_p)
     False
     """
     return False
@@ -98,7 +101,9 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
 
     As a policy, this saves the results that are the most expensive to recompute.
 
-    >>> dots_saveable(dot_general_p), dots_saveable(name_p)
+    >>> from pullback import checkpoint_policies, lax
+    >>> from pullback.extend.core.primitives import name_p
+    >>> checkpoint_policies.dots_saveable(lax.dot_general_p), checkpoint_policies.dots_saveable(name_p)
     (True, False)
     """
     return cost.of(primitive) is Cost.PRODUCT
@@ -109,7 +114,9 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
 
     As a policy, this saves the results of such products.
 
-    >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
+    >>> from pullback import checkpoint_policies, lax
+    >>> numbers = ((1,), (0,)), ((), ())
+    >>> checkpoint_policies.dots_with_no_batch_dims_saveable(lax.dot_general_p, dimension_numbers=numbers)
     True
     """
     _, (batch, _) = params.get("dimension_numbers", ((), ((), ())))  # a user's product may have other parameters
@@ -119,7 +126,10 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Make a policy that saves only the values with one of these names, which :func:`checkpoint_name` sets.
 
-    >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
+    >>> from pullback import checkpoint_policies
+    >>> from pullback.extend.core.primitives import name_p
+    >>> policy = checkpoint_policies.save_only_these_names("a")
+    >>> policy(name_p, name="a"), policy(name_p, name="b")
     (True, False)
     """
     return _by_names("save_only_these_names", names_which_can_be_saved, saved=True, unnamed=False)
@@ -128,7 +138,10 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Make a policy that saves only values with a name, and only if their name is none of these.
 
-    >>> save_any_names_but_these("a")(name_p, name="a"), save_any_names_but_these("a")(name_p, name="b")
+    >>> from pullback import checkpoint_policies
+    >>> from pullback.extend.core.primitives import name_p
+    >>> policy = checkpoint_policies.save_any_names_but_these("a")
+    >>> policy(name_p, name="a"), policy(name_p, name="b")
     (False, True)
     """
     return _by_names("save_any_names_but_these", names_not_to_save, saved=False, unnamed=False)
@@ -139,8 +152,10 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
     The operand of ``checkpoint_name`` may still be saved, and the named value is recomputed from it.
 
-    >>> policy = save_anything_except_these_names("a")
-    >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(dot_general_p)
+    >>> from pullback import checkpoint_policies, lax
+    >>> from pullback.extend.core.primitives import name_p
+    >>> policy = checkpoint_policies.save_anything_except_these_names("a")
+    >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(lax.dot_general_p)
     (False, True, True)
     """
     return _by_names("save_anything_except_these_names", names_not_to_save, saved=False, unnamed=True)
@@ -152,8 +167,11 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     Raises:
       ArgumentError: a policy is not callable (a TypeError and ValueError).
 
-    >>> policy = save_from_both_policies(dots_saveable, save_only_these_names("a"))
-    >>> policy(name_p, name="a"), policy(dot_general_p), policy(name_p, name="b")
+    >>> from pullback import checkpoint_policies, lax
+    >>> from pullback.extend.core.primitives import name_p
+    >>> named = checkpoint_policies.save_only_these_names("a")
+    >>> policy = checkpoint_policies.save_from_both_policies(checkpoint_policies.dots_saveable, named)
+    >>> policy(name_p, name="a"), policy(lax.dot_general_p), policy(name_p, name="b")
     (True, True, False)
     """
     for policy in (policy_1, policy_2):
@@ -179,8 +197,9 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Raises:
       ArgumentError: a memory is not ``device``, ``pinned_host`` or ``unpinned_host`` (a ValueError).
 
-    >>> policy = offload_dot_with_no_batch_dims("device", "pinned_host")
-    >>> policy(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
+    >>> from pullback import checkpoint_policies, lax
+    >>> policy = checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> policy(lax.dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
     """
     who = "offload_dot_with_no_batch_dims"
@@ -207,7 +226,9 @@ def save_and_offload_only_these_names(
       ArgumentError: a name is no string, or is in both lists; or a memory is not ``device``, ``pinned_host`` or
         ``unpinned_host`` (a ValueError).
 
-    >>> policy = save_and_offload_only_these_names(
+    >>> from pullback import checkpoint_policies
+    >>> from pullback.extend.core.primitives import name_p
+    >>> policy = checkpoint_policies.save_and_offload_only_these_names(
     ...     names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
     ...     offload_src="device", offload_dst="pinned_host")
     >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(name_p, name="c")
@@ -285,6 +306,7 @@ _MAKERS: tuple[Any, ...] = (
 class checkpoint_policies:
     """A namespace of all policies, as in ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
 
+    >>> from pullback import checkpoint_policies
     >>> checkpoint_policies.checkpoint_dots is checkpoint_policies.dots_saveable
     True
     """

@@ -59,9 +59,9 @@ def optimization_barrier(operand: T) -> T:
     Raises:
       OperandError: a leaf is no array (a TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import jit
-    >>> print(jit(lambda x: optimization_barrier(pnp.sin(x)))(0.0))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit, lax
+    >>> print(jit(lambda x: lax.optimization_barrier(jnp.sin(x)))(0.0))
     0.0
     """
     leaves, treedef = tree.flatten(operand)

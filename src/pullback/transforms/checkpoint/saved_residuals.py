@@ -41,9 +41,10 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     Raises:
       ConcretizationTypeError: ``fun`` branches on values, and the arguments are types instead of values (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import checkpoint
-    >>> [(aval, what)] = saved_residuals(checkpoint(lambda x: pnp.sin(pnp.sin(x))), 1.0)
+    >>> from pullback.ad_checkpoint import saved_residuals
+    >>> [(aval, what)] = saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
     >>> print(aval, what)
     f32[] argument 0 (x)
     """
@@ -71,9 +72,10 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
       fun: takes and returns trees of arrays.
       *args, **kwargs: its arguments: arrays, or ``ShapeDtypeStruct`` for their types.
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import checkpoint
-    >>> print_saved_residuals(checkpoint(lambda x: pnp.sin(pnp.sin(x))), pnp.ones((3, 4)))
+    >>> from pullback.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones((3, 4)))
     f32[3,4]  48 bytes  argument 0 (x)
     total: 1 array, 48 bytes
     """

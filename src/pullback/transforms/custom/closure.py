@@ -37,8 +37,7 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
       A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the real and complex arrays that
       ``fun`` closes over. ``converted`` still closes over other values.
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import grad
+    >>> from pullback import closure_convert, grad
     >>> def f(a):
     ...     converted, hoisted = closure_convert(lambda x: a * x, 1.0)
     ...     return converted(3.0, *hoisted)
@@ -87,7 +86,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
     Source: the interface of TensorFlow's ``tf.custom_gradient``.
 
-    >>> from pullback import grad
+    >>> from pullback import custom_gradient, grad
     >>> @custom_gradient
     ... def f(x):
     ...     return x**2, lambda ct: (ct * x,)

@@ -193,6 +193,7 @@ def linear_call(
       CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` has (a TypeError).
 
     >>> from pullback import linear_transpose
+    >>> from pullback.custom_derivatives import linear_call
     >>> def divide(r, x):
     ...     return x / r
     >>> def divide_add(x, r):
@@ -246,6 +247,7 @@ class custom_transpose(FunctionWithRules):
       CustomRuleError: the rule returns another tree, shape or dtype than the linear arguments have (a TypeError).
 
     >>> from pullback import ShapeDtypeStruct, linear_transpose
+    >>> from pullback.custom_derivatives import custom_transpose
     >>> @custom_transpose
     ... def divide(r, x):
     ...     return x / r

@@ -99,15 +99,15 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         Returns:
           The rule, for use as a decorator.
 
-        >>> import pullback.numpy as pnp
+        >>> import pullback.numpy as jnp
         >>> from pullback import custom_jvp, grad
         >>> @custom_jvp
         ... def log1pexp(x):
-        ...     return pnp.log(1.0 + pnp.exp(x))
+        ...     return jnp.log(1.0 + jnp.exp(x))
         >>> @log1pexp.defjvp
         ... def log1pexp_jvp(primals, tangents):
         ...     (x,), (t,) = primals, tangents
-        ...     return log1pexp(x), (1 - 1 / (1 + pnp.exp(x))) * t
+        ...     return log1pexp(x), (1 - 1 / (1 + jnp.exp(x))) * t
         >>> print(grad(log1pexp)(100.0))
         1.0
         """
@@ -128,10 +128,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         Raises:
           ArgumentError: the function has arguments that are not differentiated (a TypeError).
 
-        >>> import pullback.numpy as pnp
+        >>> import pullback.numpy as jnp
         >>> from pullback import custom_jvp, grad
-        >>> f = custom_jvp(lambda x, y: pnp.sin(x) * y)
-        >>> f.defjvps(lambda t, ans, x, y: pnp.cos(x) * t * y, lambda t, ans, x, y: pnp.sin(x) * t)
+        >>> f = custom_jvp(lambda x, y: jnp.sin(x) * y)
+        >>> f.defjvps(lambda t, ans, x, y: jnp.cos(x) * t * y, lambda t, ans, x, y: jnp.sin(x) * t)
         >>> print(grad(f)(2.0, 3.0))
         -1.2484405
         """
@@ -183,12 +183,12 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             zero.
           optimize_remat: accepted for compatibility.
 
-        >>> import pullback.numpy as pnp
+        >>> import pullback.numpy as jnp
         >>> from pullback import custom_vjp, grad
         >>> @custom_vjp
         ... def clip_gradient(x):
         ...     return x
-        >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (pnp.clip(ct, -1.0, 1.0),))
+        >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (jnp.clip(ct, -1.0, 1.0),))
         >>> print(grad(lambda x: 10.0 * clip_gradient(x))(3.0))
         1.0
         """
@@ -291,16 +291,16 @@ class custom_jvp(CustomFunction[P, R]):
       ClosedOverError: an argument of ``nondiff_argnums`` is being differentiated (a TypeError).
       CustomRuleError: the result of a rule has another form than required; the message names it (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import custom_jvp, grad
     >>> @custom_jvp
     ... def f(x, y):
-    ...     return pnp.sin(x) * y
+    ...     return jnp.sin(x) * y
     >>> @f.defjvp
     ... def f_jvp(primals, tangents):
     ...     x, y = primals
     ...     x_dot, y_dot = tangents
-    ...     return f(x, y), pnp.cos(x) * x_dot * y + pnp.sin(x) * y_dot
+    ...     return f(x, y), jnp.cos(x) * x_dot * y + jnp.sin(x) * y_dot
     >>> print(grad(f)(2.0, 3.0))
     -1.2484405
     """
@@ -337,13 +337,13 @@ class custom_vjp(CustomFunction[P, R]):
       CustomRuleError: the result of a rule has another form than required; the message names it (a TypeError).
       NotLinearError: forward mode needs the transpose of a backward rule that is not linear (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import custom_vjp, grad
     >>> @custom_vjp
     ... def f(x, y):
-    ...     return pnp.sin(x) * y
+    ...     return jnp.sin(x) * y
     >>> def f_fwd(x, y):
-    ...     return f(x, y), (pnp.cos(x), pnp.sin(x), y)
+    ...     return f(x, y), (jnp.cos(x), jnp.sin(x), y)
     >>> def f_bwd(residuals, ct):
     ...     cos_x, sin_x, y = residuals
     ...     return cos_x * ct * y, sin_x * ct

@@ -308,15 +308,16 @@ class custom_vmap(FunctionWithRules):
       MissingCustomRuleError: from a call before the rule was set (an AttributeError).
       CustomRuleError: the result of the rule has another form than required (a TypeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
     >>> from pullback import grad, vmap
+    >>> from pullback.custom_batching import custom_vmap
     >>> @custom_vmap
     ... def f(x, y):
     ...     return x * y
     >>> @f.def_vmap
     ... def f_vmap(axis_size, in_batched, x, y):
     ...     return 10.0 * x * y, True
-    >>> print(f(2.0, 3.0), vmap(f)(pnp.ones(2), pnp.ones(2)), vmap(grad(f))(pnp.ones(2), pnp.ones(2)))
+    >>> print(f(2.0, 3.0), vmap(f)(jnp.ones(2), jnp.ones(2)), vmap(grad(f))(jnp.ones(2), jnp.ones(2)))
     6.0 [10. 10.] [10. 10.]
     """
 

@@ -32,13 +32,12 @@ def vjp_rule(primitive: Primitive) -> Callable[[F], F]:
 
     Source: J. Townsend, A new trick for calculating Jacobian vector products, 2017, for forward mode.
 
-    >>> import numpy as np
-    >>> import pullback
-    >>> from pullback.extend import Primitive
+    >>> from pullback import grad, jvp
+    >>> from pullback.extend import Primitive, vjp_rule
     >>> cube_p = Primitive("cube")
     >>> host = cube_p.host(lambda x: x**3)
     >>> rule = vjp_rule(cube_p)(lambda ct, ans, x: (3 * x**2 * ct,))
-    >>> print(pullback.grad(cube_p.bind)(2.0), pullback.jvp(cube_p.bind, (2.0,), (1.0,))[1])
+    >>> print(grad(cube_p.bind)(2.0), jvp(cube_p.bind, (2.0,), (1.0,))[1])
     12.0 12.0
     """
 

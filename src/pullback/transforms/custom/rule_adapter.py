@@ -83,6 +83,7 @@ def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
     Args:
       tree_of_primals: the tree.
 
+    >>> from pullback.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
     >>> print(custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True)}))
     {'x': 1.0}
     """
@@ -108,6 +109,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     Raises:
       OperandError: a leaf is no array (a TypeError).
 
+    >>> from pullback.custom_derivatives import zero_from_primal
     >>> zero_from_primal({"w": 1.0}, symbolic_zeros=True)
     {'w': SymbolicZero(f32[])}
     """

@@ -40,12 +40,12 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
     Python code can read their values. Operations on tracers are recorded as usual.
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> @pullback.jit
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ensure_compile_time_eval, jit
+    >>> @jit
     ... def f(x):
     ...     with ensure_compile_time_eval():
-    ...         n = int(pnp.sum(pnp.arange(3)))
+    ...         n = int(jnp.sum(jnp.arange(3)))
     ...     return x * n
     >>> print(f(2.0))
     6.0

@@ -24,12 +24,12 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     Raises:
       ArgumentError: the name is no nonempty string (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import jit
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit, named_scope
     >>> @jit
     ... def f(x):
     ...     with named_scope("encoder"):
-    ...         return pnp.sin(x)
+    ...         return jnp.sin(x)
     >>> "encoder/sin" in f.lower(1.0).as_text(debug_info=True)
     True
     """
@@ -56,9 +56,9 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
       fun: any function.
       name: the name of the scope; by default the name of the function.
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import jit
-    >>> "decode/tanh" in jit(named_call(pnp.tanh, name="decode")).lower(1.0).as_text(debug_info=True)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit, named_call
+    >>> "decode/tanh" in jit(named_call(jnp.tanh, name="decode")).lower(1.0).as_text(debug_info=True)
     True
     """
     require_function("named_call", "fun", fun)

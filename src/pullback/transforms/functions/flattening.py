@@ -32,6 +32,7 @@ def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any)
     that returns the tree of the results, after the flat function has run.
 
     >>> from pullback import tree
+    >>> from pullback.api_util import flatten_fun
     >>> from pullback.extend.linear_util import wrap_init
     >>> leaves, in_tree = tree.flatten((((1, 2),), {"k": 3}))
     >>> flat, out_tree = flatten_fun(wrap_init(lambda pair, k: {"sum": sum(pair) + k}), in_tree)
@@ -53,6 +54,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *lea
     tree of the results, after the flat function has run.
 
     >>> from pullback import tree
+    >>> from pullback.api_util import flatten_fun_nokwargs
     >>> from pullback.extend.linear_util import wrap_init
     >>> leaves, in_tree = tree.flatten(((1, 2),))
     >>> flat, out_tree = flatten_fun_nokwargs(wrap_init(sum), in_tree)
@@ -103,6 +105,7 @@ def argnums_partial(
       ArgumentError: there is no argument at a position (a ValueError).
       StaticArgumentError: a fixed argument is not hashable (a ValueError).
 
+    >>> from pullback.api_util import argnums_partial
     >>> from pullback.extend.linear_util import wrap_init
     >>> fun, args = argnums_partial(wrap_init(pow), 1, (2, 3))
     >>> args, fun.call_wrapped(5)
@@ -153,6 +156,7 @@ def donation_vector(
       A flag for each leaf; with ``kws=False``, a last flag False follows, as in JAX.
 
     >>> from pullback import tree
+    >>> from pullback.api_util import donation_vector
     >>> donation_vector((0,), ("b",), tree.structure((((1, 2), 3), {"a": 4, "b": 5})))
     (True, True, False, False, True)
     """
@@ -179,6 +183,7 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     Raises:
       ArgumentError: an argument is both donated and static (a ValueError).
 
+    >>> from pullback.api_util import rebase_donate_argnums
     >>> rebase_donate_argnums((0, 3), (1, 2))
     (0, 1)
     """
@@ -206,6 +211,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
       ArgumentError: ``axis_tree`` is not a prefix of the tree (a ValueError).
 
     >>> from pullback import tree
+    >>> from pullback.api_util import flatten_axes
     >>> flatten_axes("in_axes", tree.structure((1, (2, 3))), (None, 0))
     [None, 0, 0]
     """
@@ -227,6 +233,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     Raises:
       OperandError: ``x`` is none of these (a TypeError).
 
+    >>> from pullback.api_util import shaped_abstractify
     >>> shaped_abstractify(1.0)
     ShapedArray(f32[], weak_type=True)
     """
@@ -243,6 +250,7 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
     Raises:
       ArgumentError: the lengths differ, or there is no sequence (a ValueError and TypeError).
 
+    >>> from pullback.api_util import safe_map
     >>> safe_map(max, [1, 5], [3, 4])
     [3, 5]
     """
@@ -334,6 +342,7 @@ def debug_info(
     Returns:
       A :class:`DebugInfo`.
 
+    >>> from pullback.api_util import debug_info
     >>> info = debug_info("jit", lambda x, y: x, ({"w": 1}, 2), {})
     >>> info.arg_names, info.func_name
     (("x['w']", 'y'), '<lambda>')

@@ -22,6 +22,7 @@ Getter = Callable[[], Any]
 class Store:
     """A container for one value, which a function puts into it while it runs.
 
+    >>> from pullback.extend.linear_util import Store
     >>> store = Store()
     >>> store.store(3)
     >>> store.val, bool(store)
@@ -148,6 +149,7 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, de
     Returns:
       A :class:`WrappedFun`.
 
+    >>> from pullback.extend.linear_util import wrap_init
     >>> wrap_init(pow, {"mod": 5}).call_wrapped(2, 3)
     3
     """
@@ -191,6 +193,7 @@ def transformation2(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args
     Returns:
       A :class:`WrappedFun`, or the transformation.
 
+    >>> from pullback.extend.linear_util import transformation2, wrap_init
     >>> @transformation2
     ... def shifted(f, by, x):
     ...     return f(x + by)
@@ -223,6 +226,7 @@ def transformation_with_aux2(
       A pair: a :class:`WrappedFun`, and a function without arguments that returns the value in the store. Without
       ``fun``: the transformation.
 
+    >>> from pullback.extend.linear_util import transformation_with_aux2, wrap_init
     >>> @transformation_with_aux2
     ... def counted(f, store, *args):
     ...     store.store(len(args))
@@ -258,6 +262,7 @@ def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args:
     Returns:
       A :class:`WrappedFun`, or the transformation.
 
+    >>> from pullback.extend.linear_util import transformation, wrap_init
     >>> @transformation
     ... def shifted(by, x):
     ...     out = yield (x + by,), {}
@@ -285,6 +290,7 @@ def transformation_with_aux(
       A pair: a :class:`WrappedFun`, and a function without arguments that returns the recorded value. Without ``fun``:
       the transformation.
 
+    >>> from pullback.extend.linear_util import transformation_with_aux, wrap_init
     >>> @transformation_with_aux
     ... def counted(*args):
     ...     out = yield args, {}
@@ -350,6 +356,7 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
     Returns:
       The memoized function, with the methods ``cache_clear()`` and ``evict_function(f)``.
 
+    >>> from pullback.extend.linear_util import cache, wrap_init
     >>> runs = []
     >>> run = cache(lambda fun, x: runs.append(x) or fun.call_wrapped(x))
     >>> run(wrap_init(abs), -3), run(wrap_init(abs), -3), runs

@@ -38,8 +38,9 @@ def fwd_and_bwd(
     Raises:
       ArgumentError: ``argnums`` is invalid (a TypeError and ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> fwd, bwd = fwd_and_bwd(lambda x, y: pnp.sin(x) * y, argnums=(0, 1))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import fwd_and_bwd
+    >>> fwd, bwd = fwd_and_bwd(lambda x, y: jnp.sin(x) * y, argnums=(0, 1))
     >>> out, residuals = fwd(0.0, 2.0)
     >>> print(*bwd(residuals, 1.0))
     2.0 0.0

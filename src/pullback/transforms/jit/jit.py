@@ -243,8 +243,9 @@ class JitFunction(_Function, Generic[P, R]):
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Traced:
         """Trace the function for some arguments (arrays, or objects with ``shape`` and ``dtype``), without running it.
 
-        >>> import pullback.numpy as pnp
-        >>> jit(pnp.sin).trace(1.0).jaxpr
+        >>> import pullback.numpy as jnp
+        >>> from pullback import jit
+        >>> jit(jnp.sin).trace(1.0).jaxpr
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
         """
         try:
@@ -263,8 +264,9 @@ class JitFunction(_Function, Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """Lower the function for some arguments to a StableHLO module.
 
-        >>> import pullback.numpy as pnp
-        >>> "stablehlo.sine" in jit(pnp.sin).lower(1.0).as_text()
+        >>> import pullback.numpy as jnp
+        >>> from pullback import jit
+        >>> "stablehlo.sine" in jit(jnp.sin).lower(1.0).as_text()
         True
         """
         return self.trace(*args, **kwargs).lower()
@@ -361,6 +363,7 @@ def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
 def clear_caches() -> None:
     """Clear all caches of traced and compiled programs in this process, but not the cache on disk.
 
+    >>> from pullback import clear_caches
     >>> clear_caches()
     """
     from pullback.transforms.traces.derived import clear_derived
@@ -465,11 +468,12 @@ def jit(
       ShardingError: a sharding does not fit its array, or is missing (a ValueError).
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
 
-    >>> import pullback.numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
     >>> @jit
     ... def selu(x):
-    ...     return 1.05 * pnp.where(x > 0, x, 1.67 * pnp.exp(x) - 1.67)
-    >>> print(selu(pnp.array([1.0, -1.0])))
+    ...     return 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67)
+    >>> print(selu(jnp.array([1.0, -1.0])))
     [ 1.05       -1.1084...]
     """
     options = {

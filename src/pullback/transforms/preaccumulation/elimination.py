@@ -23,6 +23,7 @@ class Graph:
 
     An edge goes from an operand to a result, which has a larger number.
 
+    >>> from pullback.transforms.preaccumulation.elimination import Graph
     >>> graph = Graph(2)  # the derivative of x * y * 2 by x and y, where x is 3 and y is 5
     >>> product = graph.vertex({0: 5.0, 1: 3.0})
     >>> twice = graph.vertex({product: 2.0})

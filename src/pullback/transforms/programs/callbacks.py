@@ -470,12 +470,12 @@ def pure_callback(
       UnsupportedArgumentError: ``sharding`` is of several devices (a NotImplementedError).
 
     >>> import numpy as np
-    >>> import pullback.numpy as pnp
-    >>> from pullback import ShapeDtypeStruct, jit
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, jit, pure_callback
     >>> @jit
     ... def f(x):
     ...     return 1 + pure_callback(np.tanh, ShapeDtypeStruct(x.shape, x.dtype), x)
-    >>> print(f(pnp.zeros(2)))
+    >>> print(f(jnp.zeros(2)))
     [1. 1.]
     """
     require_function("pure_callback", "callback", callback)
@@ -516,6 +516,7 @@ def io_callback(
         of the class of that error, which is its cause.
 
     >>> from pullback import ShapeDtypeStruct, jit
+    >>> from pullback.experimental import io_callback
     >>> rows = iter([10, 20])
     >>> next_row = jit(lambda: io_callback(lambda: next(rows), ShapeDtypeStruct((), "int32")))
     >>> print(next_row(), next_row())
@@ -580,12 +581,12 @@ def debug_callback(
     Raises:
       ArgumentError: ``callback`` is no function, or both ``ordered`` and ``partitioned`` (a ValueError and TypeError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import grad, jit
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug, grad, jit
     >>> seen = []
     >>> def f(x):
-    ...     debug_callback(seen.append, x)
-    ...     return pnp.sin(x)
+    ...     debug.callback(seen.append, x)
+    ...     return jnp.sin(x)
     >>> print(jit(grad(f))(0.0), seen)
     1.0 [array(0., dtype=float32)]
     """
@@ -649,13 +650,13 @@ def debug_print(
       ArgumentError: the format string refers to a missing argument, or does not refer to an argument; or both
         ``ordered`` and ``partitioned`` are set (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> from pullback import jit
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug, jit
     >>> @jit
     ... def f(x):
-    ...     debug_print("x = {}, y = {y:.2f}", x, y=x.sum())
+    ...     debug.print("x = {}, y = {y:.2f}", x, y=x.sum())
     ...     return x + 1
-    >>> out = f(pnp.arange(3.0))
+    >>> out = f(jnp.arange(3.0))
     x = [0. 1. 2.], y = 3.00
     """
     _check_order("debug.print", ordered, partitioned)
@@ -729,5 +730,6 @@ def effects_barrier() -> None:
 
     It returns immediately: a call of a program with effects returns after they have happened.
 
+    >>> from pullback import effects_barrier
     >>> effects_barrier()
     """

@@ -189,11 +189,11 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
       ShardingError: a sharding does not fit its array, or is no sharding (a ValueError).
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> mesh = pullback.make_mesh((1,), ("i",))
-    >>> rows = pullback.sharding.NamedSharding(mesh, pullback.P("i"))
-    >>> print(pullback.jit(lambda x: with_sharding_constraint(2 * x, rows))(pnp.ones(2)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import P, jit, lax, make_mesh, sharding
+    >>> mesh = make_mesh((1,), ("i",))
+    >>> rows = sharding.NamedSharding(mesh, P("i"))
+    >>> print(jit(lambda x: lax.with_sharding_constraint(2 * x, rows))(jnp.ones(2)))
     [2. 2.]
     """
     leaves, treedef = tree.flatten(x)

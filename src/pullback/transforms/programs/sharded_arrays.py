@@ -143,10 +143,10 @@ def make_array_from_single_device_arrays(
       ShardingError: the sharding does not fit the shape, or there are not as many arrays as devices (a ValueError).
       ShapeError: a shard has another shape than the sharding says, or another dtype than the others (a ValueError).
 
-    >>> import pullback
-    >>> import pullback.numpy as pnp
-    >>> rows = pullback.NamedSharding(pullback.make_mesh((1,), ("i",)), pullback.P("i"))
-    >>> print(make_array_from_single_device_arrays((2,), rows, [pnp.ones(2)]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import NamedSharding, P, make_array_from_single_device_arrays, make_mesh
+    >>> rows = NamedSharding(make_mesh((1,), ("i",)), P("i"))
+    >>> print(make_array_from_single_device_arrays((2,), rows, [jnp.ones(2)]))
     [1. 1.]
     """
     who = "make_array_from_single_device_arrays"
@@ -203,9 +203,9 @@ def make_array_from_callback(
       ShardingError: the sharding does not fit the shape (a ValueError).
       ShapeError: a shard does not have the shape of its index, or differs in dtype from the others (a ValueError).
 
-    >>> import pullback
-    >>> rows = pullback.NamedSharding(pullback.make_mesh((1,), ("i",)), pullback.P("i"))
     >>> import numpy as np
+    >>> from pullback import NamedSharding, P, make_array_from_callback, make_mesh
+    >>> rows = NamedSharding(make_mesh((1,), ("i",)), P("i"))
     >>> print(make_array_from_callback((2,), rows, lambda index: np.arange(2)[index]))
     [0 1]
     """
@@ -250,8 +250,8 @@ def make_array_from_process_local_data(
       ShapeError: the data are not the block of this process, and not the full array (a ValueError).
 
     >>> import numpy as np
-    >>> import pullback
-    >>> rows = pullback.NamedSharding(pullback.make_mesh((1,), ("i",)), pullback.P("i"))
+    >>> from pullback import NamedSharding, P, make_array_from_process_local_data, make_mesh
+    >>> rows = NamedSharding(make_mesh((1,), ("i",)), P("i"))
     >>> print(make_array_from_process_local_data(rows, np.arange(2)))
     [0 1]
     """

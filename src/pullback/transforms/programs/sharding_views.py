@@ -32,8 +32,9 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     Raises:
       ShardingError: the array has another number of axes (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> visualize_array_sharding(pnp.ones(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug
+    >>> debug.visualize_array_sharding(jnp.ones(4))
     ┌────────┐
     │ CPU 0  │
     └────────┘
@@ -66,9 +67,9 @@ def visualize_sharding(
     Raises:
       ShardingError: the shape has another number of axes, or the sharding does not fit it (a ValueError).
 
-    >>> import pullback
-    >>> mesh = pullback.make_mesh((1, 1), ("x", "y"))
-    >>> visualize_sharding((4, 4), pullback.NamedSharding(mesh, pullback.P("x", "y")))
+    >>> from pullback import NamedSharding, P, debug, make_mesh
+    >>> mesh = make_mesh((1, 1), ("x", "y"))
+    >>> debug.visualize_sharding((4, 4), NamedSharding(mesh, P("x", "y")))
     ┌────────┐
     │ CPU 0  │
     └────────┘
@@ -147,8 +148,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
       value: a tree of arrays.
       callback: takes a sharding; it is called for each array.
 
-    >>> import pullback.numpy as pnp
-    >>> inspect_array_sharding(pnp.ones(2), callback=print)
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug
+    >>> debug.inspect_array_sharding(jnp.ones(2), callback=print)
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
     require_function("inspect_array_sharding", "callback", callback)

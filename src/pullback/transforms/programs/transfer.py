@@ -102,8 +102,8 @@ def device_put(
       ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix tree of booleans, or both are True for an
         array (a TypeError and ValueError).
 
-    >>> import pullback
-    >>> device_put([1.0, 2], pullback.devices()[0])
+    >>> from pullback import device_put, devices
+    >>> device_put([1.0, 2], devices()[0])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     leaves, treedef = tree.flatten(x)
@@ -143,8 +143,9 @@ def _flags(name: str, value: Any, x: Any, count: int) -> list[Any]:
 def device_get(x: PyTree) -> PyTree:
     """Convert a tree of arrays to NumPy arrays, after waiting for them; random keys, which NumPy lacks, are unchanged.
 
-    >>> import pullback.numpy as pnp
-    >>> device_get({"a": pnp.ones(2)})
+    >>> import pullback.numpy as jnp
+    >>> from pullback import device_get
+    >>> device_get({"a": jnp.ones(2)})
     {'a': array([1., 1.], dtype=float32)}
     """
 
@@ -162,6 +163,7 @@ def block_until_ready(x: T) -> T:
       AllocationError: the program that computes an array ran out of memory (a MemoryError and RuntimeError).
       ExecutionError: the program failed otherwise (a RuntimeError).
 
+    >>> from pullback import block_until_ready
     >>> block_until_ready(3.0)
     3.0
     """

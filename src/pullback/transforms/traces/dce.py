@@ -44,10 +44,10 @@ def dce_jaxpr(
     Raises:
       JaxprError: the number of flags differs from that of the results or inputs (an AssertionError).
 
-    >>> from pullback.primitives.elementwise import cos, sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> closed = make_jaxpr(lambda x, y: (sin(x), cos(y)))(1.0, 2.0)
-    >>> dce_jaxpr(closed.jaxpr, [False, True])[1]
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.interpreters import partial_eval as pe
+    >>> closed = make_jaxpr(lambda x, y: (lax.sin(x), lax.cos(y)))(1.0, 2.0)
+    >>> pe.dce_jaxpr(closed.jaxpr, [False, True])[1]
     [False, True]
     """
     keep = flags(instantiate, len(jaxpr.invars), "inputs")
@@ -65,9 +65,9 @@ def dce_closed_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """Apply :func:`dce_jaxpr` to a closed jaxpr; drop the values of constants that are not needed.
 
-    >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> dce_closed_jaxpr(make_jaxpr(lambda x, y: (sin(x), y))(1.0, 2.0), [False, True])
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.dce import dce_closed_jaxpr
+    >>> dce_closed_jaxpr(make_jaxpr(lambda x, y: (lax.sin(x), y))(1.0, 2.0), [False, True])
     ({ lambda ; a:f32[]. let  in (a,) }, [False, True])
     """
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, instantiate)

@@ -23,7 +23,8 @@ def cached_by_jaxpr(
 
     The other arguments, the configuration and the named axes are the key.
 
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
+    >>> from pullback import make_jaxpr
+    >>> from pullback.transforms.traces.derived import cached_by_jaxpr
     >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
     >>> closed = make_jaxpr(lambda x: x)(1.0)
     >>> count(closed) is count(closed)

@@ -49,7 +49,8 @@ def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     Programs that hold arrays, or functions as parameters, are returned unchanged.
 
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
+    >>> from pullback import make_jaxpr
+    >>> from pullback.transforms.traces.equal_programs import deduplicated
     >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
     >>> one is other, deduplicated(one) is deduplicated(other)
     (False, True)

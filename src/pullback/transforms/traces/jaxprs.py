@@ -45,9 +45,9 @@ def jvp_jaxpr(
       A jaxpr: takes the inputs, then their nonzero tangents; returns the results, then their nonzero tangents;
       and for each result whether it has a tangent.
 
-    >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> jvp_jaxpr(make_jaxpr(sin)(1.0), [True])
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.jaxprs import jvp_jaxpr
+    >>> jvp_jaxpr(make_jaxpr(lax.sin)(1.0), [True])
     ({ lambda ; a:f32[] b:f32[]. let
         c:f32[] = sin a
         d:f32[] = cos a
@@ -95,10 +95,10 @@ def batch_jaxpr(
     Returns:
       A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
 
-    >>> from pullback.core.types import MappedAxis
-    >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> batch_jaxpr(make_jaxpr(sin)(1.0), MappedAxis(None, 3), [0])
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.extend import MappedAxis
+    >>> from pullback.transforms.traces.jaxprs import batch_jaxpr
+    >>> batch_jaxpr(make_jaxpr(lax.sin)(1.0), MappedAxis(None, 3), [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
     avals = [a.batched(axis, d) for a, d in zip(closed.in_avals, in_dims, strict=True)]
@@ -150,9 +150,9 @@ def linearize_jaxpr(
     Returns:
       Both programs, which results have tangents, and where the residuals are.
 
-    >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> linearize_jaxpr(make_jaxpr(sin)(1.0), [True]).linear
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.jaxprs import linearize_jaxpr
+    >>> linearize_jaxpr(make_jaxpr(lax.sin)(1.0), [True]).linear
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul b a in (c,) }
     """
     both, nonzero_out = jvp_jaxpr(closed, nonzero_tangents, instantiate)
@@ -178,9 +178,9 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
     Raises:
       NotLinearError: the program is not linear in these inputs; the message names the operation (a TypeError).
 
-    >>> from pullback.primitives.elementwise import mul
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> transpose_jaxpr(make_jaxpr(mul)(1.0, 2.0), [False, True])
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.jaxprs import transpose_jaxpr
+    >>> transpose_jaxpr(make_jaxpr(lax.mul)(1.0, 2.0), [False, True])
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
     """
     linear = flags(linear_inputs, len(closed.in_avals), "inputs")

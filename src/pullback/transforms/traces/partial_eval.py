@@ -65,9 +65,9 @@ def partial_eval_jaxpr(
     Raises:
       JaxprError: the number of flags differs from that of the inputs or results (an AssertionError).
 
-    >>> from pullback.primitives.elementwise import mul, sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> split = partial_eval_jaxpr(make_jaxpr(lambda x, y: mul(sin(x), y))(1.0, 2.0), [False, True])
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+    >>> split = partial_eval_jaxpr(make_jaxpr(lambda x, y: lax.mul(lax.sin(x), y))(1.0, 2.0), [False, True])
     >>> split.known
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     >>> split.unknown

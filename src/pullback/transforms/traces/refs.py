@@ -39,8 +39,9 @@ class Ref(RefCell):
     selected elements; a weakly typed number is converted. Reads and writes happen in program order, within compiled
     functions, loops and branches, too.
 
-    >>> import pullback.numpy as pnp
-    >>> ref = new_ref(pnp.zeros(3))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref
+    >>> ref = new_ref(jnp.zeros(3))
     >>> ref[1] += 2.0
     >>> print(ref[...])
     [0. 2. 0.]
@@ -110,6 +111,7 @@ class Ref(RefCell):
     def addupdate(self, x: ArrayLike, idx: Index = ()) -> None:
         """Add ``x`` to the elements at an index; see :func:`addupdate`.
 
+        >>> from pullback import new_ref
         >>> ref = new_ref(1.0)
         >>> ref.addupdate(2.0)
         >>> print(ref[...])
@@ -172,7 +174,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
       OperandError: ``init_val`` is no array or number (a TypeError).
       RefError: another ``memory_space`` (a ValueError).
 
-    >>> from pullback import jit
+    >>> from pullback import jit, new_ref
     >>> count = new_ref(0)
     >>> @jit
     ... def step(x):
@@ -200,8 +202,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
       OperandError: ``ty`` has no shape and dtype (a TypeError).
       RefError: another ``memory_space`` (a ValueError).
 
-    >>> import pullback
-    >>> print(empty_ref(pullback.ShapeDtypeStruct((2,), "float32"))[...])
+    >>> from pullback import ShapeDtypeStruct, empty_ref
+    >>> print(empty_ref(ShapeDtypeStruct((2,), "float32"))[...])
     [0. 0.]
     """
     try:
@@ -445,8 +447,9 @@ def get(ref: Ref, idx: Index = None) -> Array:
       RefError: ``ref`` is no reference, or cannot be used any more (a ValueError).
       RefIndexError: a number out of range, or more indices than axes (a ValueError and IndexError).
 
-    >>> import pullback.numpy as pnp
-    >>> print(get(new_ref(pnp.arange(5)), slice(1, 3)))
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref, ref
+    >>> print(ref.get(new_ref(jnp.arange(5)), slice(1, 3)))
     [1 2]
     """
     check_ref(ref, "ref.get")
@@ -466,10 +469,11 @@ def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
       RefError: ``ref`` is no reference, or cannot be used any more; the shape or dtype differs; or the value belongs to
         a transformation that began after the reference was made (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> ref = new_ref(pnp.zeros(3))
-    >>> set(ref, 1, 10.0)
-    >>> ref
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref, ref
+    >>> x = new_ref(jnp.zeros(3))
+    >>> ref.set(x, 1, 10.0)
+    >>> x
     Ref([ 0., 10.,  0.], dtype=float32)
     """
     swap(ref, idx, value, "ref.set")
@@ -490,9 +494,10 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
     Raises:
       RefError: as from :func:`set` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> ref = new_ref(pnp.arange(4))
-    >>> print(swap(ref, 3, 10), ref[...])
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref, ref
+    >>> x = new_ref(jnp.arange(4))
+    >>> print(ref.swap(x, 3, 10), x[...])
     3 [ 0  1  2 10]
     """
     check_ref(ref, _function_name)
@@ -519,10 +524,11 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
     Raises:
       RefError: as from :func:`set` (a ValueError).
 
-    >>> import pullback.numpy as pnp
-    >>> ref = new_ref(pnp.arange(5))
-    >>> addupdate(ref, 2, 10)
-    >>> print(ref[...])
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref, ref
+    >>> x = new_ref(jnp.arange(5))
+    >>> ref.addupdate(x, 2, 10)
+    >>> print(x[...])
     [ 0  1 12  3  4]
     """
     check_ref(ref, "ref.addupdate")
@@ -576,6 +582,7 @@ def freeze(ref: Ref) -> Array:
     Raises:
       RefError: ``ref`` is no reference, cannot be used any more, or is from outside (a ValueError).
 
+    >>> from pullback import freeze, new_ref
     >>> ref = new_ref(1.0)
     >>> ref[...] = 2.0
     >>> print(freeze(ref))
@@ -587,6 +594,7 @@ def freeze(ref: Ref) -> Array:
 def free_ref(ref: Ref) -> None:
     """End the use of a reference, and release its memory.
 
+    >>> from pullback import free_ref, new_ref
     >>> free_ref(new_ref(1.0))
     """
     _ended(ref, "free_ref", "it was freed")

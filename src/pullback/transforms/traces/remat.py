@@ -165,9 +165,9 @@ def remat_partial_eval(
       instantiate: which results the unknown program returns even if they are known: a flag for all, or for each.
       policy: which values may be residuals; None for none, except inputs.
 
-    >>> from pullback.primitives.elementwise import cos, mul, sin
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> closed = make_jaxpr(lambda x, y: mul(sin(cos(x)), y))(1.0, 2.0)
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.remat import remat_partial_eval
+    >>> closed = make_jaxpr(lambda x, y: lax.mul(lax.sin(lax.cos(x)), y))(1.0, 2.0)
     >>> remat_partial_eval(closed, [False, True], False, None).unknown
     { lambda ; a:f32[] b:f32[]. let
         c:f32[] = cos a

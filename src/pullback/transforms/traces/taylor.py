@@ -546,9 +546,9 @@ def taylor_jaxpr(
       returns the results and their nonzero coefficients in the same way. And which coefficients of each result are
       nonzero.
 
-    >>> from pullback.primitives.elementwise import square
-    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> taylor_jaxpr(make_jaxpr(square)(1.0), 2, ((True, False),))
+    >>> from pullback import lax, make_jaxpr
+    >>> from pullback.transforms.traces.taylor import taylor_jaxpr
+    >>> taylor_jaxpr(make_jaxpr(lax.square)(1.0), 2, ((True, False),))
     ({ lambda ; a:f32[] b:f32[]. let
         c:f32[] = square a
         d:f32[] = sum_of_products[scale=2] a b

@@ -17,6 +17,8 @@ def infer_argnums_and_argnames(
       argnums: positions: a number, several, or None.
       argnames: names: one, several, or None.
 
+    >>> import inspect
+    >>> from pullback.compat.extras._src.api_util import infer_argnums_and_argnames
     >>> infer_argnums_and_argnames(inspect.signature(lambda x, y: x), 1, None)
     ((1,), ('y',))
     """

@@ -14,10 +14,11 @@ update = config.update
 class State:
     """A switch.
 
-    >>> from pullback import numpy as pnp
+    >>> import pullback.numpy as jnp
+    >>> from pullback.compat.extras._src.config import State
     >>> enable_x64 = State("enable_x64")
     >>> with enable_x64(True):
-    ...     print(enable_x64.value, pnp.ones(2).dtype)
+    ...     print(enable_x64.value, jnp.ones(2).dtype)
     True float64
     >>> enable_x64.value
     False

@@ -10,6 +10,7 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     """Return the type of the words of an array of random keys; other types unchanged. Flax (fp8) needs it.
 
     >>> from pullback import random
+    >>> from pullback.compat.extras._src.core import physical_aval
     >>> physical_aval(random.split(random.key(0), 3).aval)
     ShapedArray(u32[3,2])
     """

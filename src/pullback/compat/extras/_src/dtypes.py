@@ -33,6 +33,7 @@ def supports_inf(dtype: Any) -> bool:
     Args:
       dtype: a dtype.
 
+    >>> from pullback.compat.extras._src.dtypes import supports_inf
     >>> supports_inf("float32"), supports_inf("float8_e4m3fn"), supports_inf("int32")
     (True, False, False)
     """
@@ -46,6 +47,8 @@ def supports_inf(dtype: Any) -> bool:
 def short_dtype_name(dtype: Any) -> str:
     """Return the name of a dtype in printed programs.
 
+    >>> import numpy as np
+    >>> from pullback.compat.extras._src.dtypes import short_dtype_name
     >>> short_dtype_name(np.float32)
     'f32'
     """
@@ -55,6 +58,7 @@ def short_dtype_name(dtype: Any) -> str:
 def dtype(x: Any) -> Any:
     """Return the dtype of an array, of a number, or of an object with a dtype.
 
+    >>> from pullback.compat.extras._src.dtypes import dtype
     >>> dtype(1.0)
     dtype('float32')
     """

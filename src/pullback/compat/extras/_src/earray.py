@@ -12,8 +12,8 @@ from pullback.primitives.random.bits import random_wrap
 class EArray(ArrayImpl):
     """An array of random keys, made from its words, for Flax (fp8).
 
-    >>> import numpy as np
     >>> from pullback import random
+    >>> from pullback.compat.extras._src.earray import EArray
     >>> keys = random.split(random.key(0), 3)
     >>> bool((EArray(keys.aval, random.key_data(keys)) == keys).all())
     True

@@ -12,6 +12,8 @@ from pullback.core.types import ShapedArray
 class TypedNdArray(np.ndarray[Any, Any]):
     """A NumPy array with a flag for weak types; Pullback treats it as any other array and never returns one.
 
+    >>> import numpy as np
+    >>> from pullback.compat.extras._src.literals import TypedNdArray
     >>> x = TypedNdArray(np.float32([1, 2]), weak_type=True)
     >>> x.aval, x.weak_type, (x + 1).weak_type
     (ShapedArray(f32[2], weak_type=True), True, False)
@@ -68,6 +70,8 @@ class _Typed:
 class TypedInt(_Typed, int):  # type: ignore[misc]
     """An integer of a dtype.
 
+    >>> import numpy as np
+    >>> from pullback.compat.extras._src.literals import TypedInt
     >>> TypedInt(2, np.dtype("int32")), TypedInt(2, np.dtype("int32")).aval
     (TypedInt(2, dtype=int32), ShapedArray(i32[], weak_type=True))
     """

@@ -17,6 +17,7 @@ def register_exclusion(path: str) -> None:
     Args:
       path: a prefix of the files' paths.
 
+    >>> from pullback.compat.extras._src.traceback_util import _exclude_paths, register_exclusion
     >>> register_exclusion("/opt/library/")
     >>> _exclude_paths.pop()
     '/opt/library/'
@@ -32,6 +33,7 @@ def include_frame(f: FrameType) -> bool:
       f: the frame.
 
     >>> import sys
+    >>> from pullback.compat.extras._src.traceback_util import include_frame
     >>> include_frame(sys._getframe())
     True
     """
@@ -45,6 +47,7 @@ def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
       fun: the function.
       options: are ignored; JAX has them.
 
+    >>> from pullback.compat.extras._src.traceback_util import api_boundary
     >>> api_boundary(lambda x: x + 1)(1)
     2
     """

@@ -21,6 +21,7 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     Raises:
       ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
 
+    >>> from pullback.compat.extras._src.util import safe_zip
     >>> safe_zip([1, 2], "ab")
     [(1, 'a'), (2, 'b')]
     """
@@ -38,6 +39,7 @@ def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
     Raises:
       ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
 
+    >>> from pullback.compat.extras._src.util import foreach
     >>> foreach(print, "ab", [1, 2])
     a 1
     b 2
@@ -49,6 +51,7 @@ def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
 def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the first elements of pairs, and the second elements.
 
+    >>> from pullback.compat.extras._src.util import unzip2
     >>> unzip2([(1, "a"), (2, "b")]), unzip2([])
     (((1, 2), ('a', 'b')), ((), ()))
     """
@@ -59,6 +62,7 @@ def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, 
 def unzip3(xyzs: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """Return the first, the second and the third elements of triples.
 
+    >>> from pullback.compat.extras._src.util import unzip3
     >>> unzip3([(1, "a", 0.5), (2, "b", 1.5)])
     ((1, 2), ('a', 'b'), (0.5, 1.5))
     """
@@ -72,6 +76,7 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
     Raises:
       ArgumentError: there are too few elements (a ValueError and TypeError).
 
+    >>> from pullback.compat.extras._src.util import split_list
     >>> split_list([1, 2, 3, 4], [1, 2])
     [[1], [2, 3], [4]]
     """
@@ -86,6 +91,7 @@ def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], lis
     Raises:
       ValueError: there are more of one than of the other.
 
+    >>> from pullback.compat.extras._src.util import partition_list
     >>> partition_list([False, True, False], [1, 2, 3])
     ([1, 3], [2])
     """
@@ -98,6 +104,7 @@ def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> lis
     Raises:
       ArgumentError: the flags do not fit the lengths of the lists (a ValueError and TypeError).
 
+    >>> from pullback.compat.extras._src.util import merge_lists
     >>> merge_lists([False, True, False], [1, 3], [2])
     [1, 2, 3]
     """
@@ -111,6 +118,7 @@ def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> lis
 def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
     """Concatenate sequences to a list.
 
+    >>> from pullback.compat.extras._src.util import concatenate
     >>> concatenate([[1, 2], (3,)])
     [1, 2, 3]
     """

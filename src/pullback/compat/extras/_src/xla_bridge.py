@@ -18,8 +18,11 @@ _backends = _client._clients
 def backends_are_initialized() -> bool:
     """Whether the runtime of a platform has started.
 
-    >>> import pullback
-    >>> len(pullback.devices()) > 0 and backends_are_initialized()
+    >>> from pullback import jit
+    >>> from pullback.compat.extras._src.xla_bridge import backends_are_initialized
+    >>> print(jit(lambda x: x + 1)(1.0))
+    2.0
+    >>> backends_are_initialized()
     True
     """
     return bool(_client._clients)
@@ -28,6 +31,7 @@ def backends_are_initialized() -> bool:
 def backends() -> dict[str, Any]:
     """Return the runtimes of the platforms in use, by name.
 
+    >>> from pullback.compat.extras._src.xla_bridge import backends
     >>> "cpu" in backends()
     True
     """
@@ -44,6 +48,7 @@ def get_backend(platform: str | None = None) -> Any:
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
 
+    >>> from pullback.compat.extras._src.xla_bridge import get_backend
     >>> get_backend("cpu").platform
     'cpu'
     """

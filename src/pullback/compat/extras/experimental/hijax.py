@@ -4,8 +4,8 @@ An operation on these values is replaced immediately by operations on their arra
 it needs no rules for transformations, and programs contain only operations on arrays. Values of these types cannot be
 arguments of transformed functions; functions may close over them.
 
->>> import pullback
->>> from typing import NamedTuple, Any
+>>> from pullback import grad, jit
+>>> from pullback.compat.extras.experimental.hijax import HiPrimitive
 >>> class Pair:
 ...     def __init__(self, x, y):
 ...         self.x, self.y = x, y
@@ -13,7 +13,7 @@ arguments of transformed functions; functions may close over them.
 ...     def to_lojax(self, pair):
 ...         return pair.x * pair.y
 >>> product_p = Product("product")
->>> print(pullback.jit(pullback.grad(lambda x: product_p.bind(Pair(x, 3 * x))))(2.0))
+>>> print(jit(grad(lambda x: product_p.bind(Pair(x, 3 * x))))(2.0))
 12.0
 """
 
@@ -72,7 +72,8 @@ class aval_property(NamedTuple):
 class EffectTypeSet:
     """A set of classes of effects.
 
-    >>> from pullback.core.inspection import Effect
+    >>> from pullback.compat.extras.experimental.hijax import EffectTypeSet
+    >>> from pullback.extend.core import Effect
     >>> class Prints(Effect):
     ...     pass
     >>> effects = EffectTypeSet()
@@ -119,6 +120,7 @@ def register_hitype(cls: type, typeof: Callable[[Any], AbstractValue]) -> None:
     Raises:
       ArgumentError: ``cls`` is no class, or ``typeof`` no function (a TypeError).
 
+    >>> from pullback.compat.extras.experimental.hijax import HiType, register_hitype, type_of
     >>> class Word(str):
     ...     pass
     >>> register_hitype(Word, lambda x: HiType())
@@ -136,6 +138,7 @@ def type_of(x: Any) -> Any:
     Args:
       x: the value.
 
+    >>> from pullback.compat.extras.experimental.hijax import type_of
     >>> type_of(1.0)
     ShapedArray(f32[], weak_type=True)
     """
@@ -153,6 +156,7 @@ def cur_qdd(x: Any) -> Any:
       ArgumentError: it has no such method (a TypeError).
 
     >>> from types import SimpleNamespace
+    >>> from pullback.compat.extras.experimental.hijax import cur_qdd
     >>> cur_qdd(SimpleNamespace(cur_qdd=lambda: "two arrays"))
     'two arrays'
     """

@@ -10,6 +10,7 @@ from pullback.compat.extras._src.xla_bridge import get_backend as get_backend
 def get_default_device() -> _devices.Device:
     """Return the device on which programs run if no operand is on a device.
 
+    >>> from pullback.compat.extras.extend.backend import get_default_device
     >>> get_default_device().platform
     'cpu'
     """
@@ -20,6 +21,7 @@ def get_default_device() -> _devices.Device:
 def backend_xla_version(platform: str | None = None) -> int | None:
     """Return the version of XLA in the runtime of a platform, None if the runtime does not report it.
 
+    >>> from pullback.compat.extras.extend.backend import backend_xla_version
     >>> isinstance(backend_xla_version(), (int, type(None)))
     True
     """

@@ -58,8 +58,9 @@ def bicgstab(
     Source: H. A. van der Vorst 1992, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG for the solution of
     nonsymmetric linear systems".
 
-    >>> import pullback.numpy as pnp
-    >>> x, info = bicgstab(pnp.array([[4.0, 2.0], [1.0, 3.0]]), pnp.array([6.0, 4.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import bicgstab
+    >>> x, info = bicgstab(jnp.array([[4.0, 2.0], [1.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
     [1. 1.] 0
     """
@@ -147,8 +148,9 @@ def gmres(
     Source: Y. Saad and M. H. Schultz 1986, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
     linear systems"; vectors are made orthogonal twice (L. Giraud, J. Langou and M. Rozloznik 2005).
 
-    >>> import pullback.numpy as pnp
-    >>> x, info = gmres(pnp.array([[4.0, 2.0], [1.0, 3.0]]), pnp.array([6.0, 4.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import gmres
+    >>> x, info = gmres(jnp.array([[4.0, 2.0], [1.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
     [1. 1.] 0
     """

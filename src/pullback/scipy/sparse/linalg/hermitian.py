@@ -66,8 +66,9 @@ def cg(
 
     Source: M. R. Hestenes and E. Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
 
-    >>> import pullback.numpy as pnp
-    >>> x, info = cg(pnp.array([[4.0, 1.0], [1.0, 3.0]]), pnp.array([1.0, 2.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import cg
+    >>> x, info = cg(jnp.array([[4.0, 1.0], [1.0, 3.0]]), jnp.array([1.0, 2.0]))
     >>> print(x.round(4), info)
     [0.0909 0.6364] 0
     """
@@ -133,8 +134,9 @@ def minres(
 
     Source: C. C. Paige and M. A. Saunders 1975, "Solution of sparse indefinite systems of linear equations".
 
-    >>> import pullback.numpy as pnp
-    >>> x, info = minres(pnp.array([[1.0, 2.0], [2.0, 1.0]]), pnp.array([3.0, 0.0]))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import minres
+    >>> x, info = minres(jnp.array([[1.0, 2.0], [2.0, 1.0]]), jnp.array([3.0, 0.0]))
     >>> print(x.round(4), info)
     [-1.  2.] 0
     """

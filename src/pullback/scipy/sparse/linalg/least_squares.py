@@ -76,9 +76,10 @@ def lsqr(
     iterates of C. C. Paige and M. A. Saunders 1982, "LSQR: an algorithm for sparse linear equations and sparse least
     squares"; for their stability A. Bjorck, T. Elfving and Z. Strakos 1998.
 
-    >>> import pullback.numpy as pnp
-    >>> a = pnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> print(lsqr(a, pnp.array([1.0, 2.0, 4.0])).x.round(4))
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import lsqr
+    >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> print(lsqr(a, jnp.array([1.0, 2.0, 4.0])).x.round(4))
     [0.8333 1.5   ]
     """
     multiply, b, start = _operands(A, b, x0)

@@ -9,6 +9,7 @@ from pullback.primitives.elementwise import convert_element_type as _convert
 def promote_dtypes(*args: ArrayLike) -> list[Array]:
     """Promote operands to arrays of their common dtype.
 
+    >>> from pullback.compat.extras._src.numpy.util import promote_dtypes
     >>> [x.dtype.name for x in promote_dtypes(1, 2.0)]
     ['float32', 'float32']
     """
@@ -18,6 +19,7 @@ def promote_dtypes(*args: ArrayLike) -> list[Array]:
 def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
     """Promote operands to arrays of a common real or complex floating dtype.
 
+    >>> from pullback.compat.extras._src.numpy.util import promote_dtypes_inexact
     >>> [x.dtype.name for x in promote_dtypes_inexact(1, 2)]
     ['float32', 'float32']
     """
@@ -27,6 +29,7 @@ def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
 def promote_dtypes_complex(*args: ArrayLike) -> list[Array]:
     """Promote operands to arrays of a common complex dtype.
 
+    >>> from pullback.compat.extras._src.numpy.util import promote_dtypes_complex
     >>> [x.dtype.name for x in promote_dtypes_complex(1, 2.0)]
     ['complex64', 'complex64']
     """

@@ -14,6 +14,8 @@ class AbstractRef(AbstractValue):
       inner_aval: the type of the array in it.
 
     >>> import numpy as np
+    >>> from pullback.compat.extras._src.state.types import AbstractRef
+    >>> from pullback.extend import ShapedArray
     >>> ref = AbstractRef(ShapedArray((3,), np.dtype("float32")))
     >>> ref, ref.shape, ref.inner_aval
     (Ref{f32[3]}, (3,), ShapedArray(f32[3]))

@@ -41,6 +41,7 @@ def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, process_idx: int |
     Raises:
       ArgumentError: the path is not absolute (a ValueError).
 
+    >>> from pullback.compat.extras.experimental.array_serialization.serialization import get_tensorstore_spec
     >>> get_tensorstore_spec("/folder/weights")["kvstore"]
     {'driver': 'file', 'path': '/folder/weights'}
     """

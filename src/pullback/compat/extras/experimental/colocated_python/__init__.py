@@ -31,8 +31,9 @@ def colocated_cpu_devices(devices: Any) -> Any:
     Raises:
       ArgumentError: they are devices of several processes, or more than there are CPU devices (a ValueError).
 
-    >>> import pullback
-    >>> colocated_cpu_devices(pullback.devices("cpu")[:1])
+    >>> from pullback import devices
+    >>> from pullback.compat.extras.experimental.colocated_python import colocated_cpu_devices
+    >>> colocated_cpu_devices(devices("cpu")[:1])
     [CpuDevice(id=0)]
     """
     if isinstance(devices, Mesh):
@@ -99,6 +100,7 @@ def colocated_python(fun: Callable[..., Any]) -> Any:
     Raises:
       TracerArrayConversionError: when it is called with traced values (a TypeError).
 
+    >>> from pullback.compat.extras.experimental.colocated_python import colocated_python
     >>> print(colocated_python(lambda x: x + 1)(1.0))
     2.0
     """
@@ -111,6 +113,7 @@ def colocated_python_class(cls: C) -> C:
     Args:
       cls: the class.
 
+    >>> from pullback.compat.extras.experimental.colocated_python import colocated_python_class
     >>> @colocated_python_class
     ... class Counter:
     ...     pass
