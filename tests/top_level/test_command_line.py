@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pullback.__main__ import main, script
 from pullback.core.command_name import command_name
 from pullback.core.config import override
 from pullback.errors import BackendError
+from tests.helpers import ROOT
 
 MODEL = """\
 import beside_random
@@ -36,13 +38,25 @@ def script_of(*arguments: str, folder: Path, text: str = "") -> subprocess.Compl
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, cwd=folder, input=text)
 
 
+def installed() -> metadata.Distribution:
+    """The installed distribution; the test is skipped where there is none, or that of another source tree."""
+    try:
+        found = metadata.distribution("pullback")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    origin = json.loads(found.read_text("direct_url.json") or "{}").get("url")
+    if origin not in (None, ROOT.as_uri()):
+        pytest.skip(f"what is installed comes from {origin}")
+    return found
+
+
 def test_the_console_script_is_the_one_of_the_distribution() -> None:
-    (entry,) = metadata.entry_points(group="console_scripts", name="pullback")
+    (entry,) = installed().entry_points.select(group="console_scripts", name="pullback")
     assert entry.load() is script
 
 
 def test_the_version_of_the_distribution_is_that_of_the_package() -> None:
-    assert metadata.version("pullback") == pullback.__version__
+    assert installed().version == pullback.__version__
 
 
 def test_the_console_script_finds_modules_here_and_has_its_own_name(tmp_path: Path) -> None:
