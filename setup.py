@@ -11,7 +11,8 @@ from setuptools import Extension, setup
 LOOPS = "src/pullback/backends/host/loops"
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products", "foreign", "runner")]
 QUICK = "src/pullback/transforms/jit/quick"
-OPTIONS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3"]
+# Without debugging information, whose paths would make wheels differ that are built in different folders.
+OPTIONS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3", "-g0"]
 
 modules = [Extension("pullback.transforms.jit.quick", [f"{QUICK}.c"], optional=True, extra_compile_args=OPTIONS)]
 if sys.platform != "win32":  # the loops need the threads of POSIX

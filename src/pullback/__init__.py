@@ -50,7 +50,7 @@ from pullback.transforms.traces.refs import free_ref as free_ref
 from pullback.transforms.traces.refs import freeze as freeze
 from pullback.transforms.traces.refs import new_ref as new_ref
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 _face(

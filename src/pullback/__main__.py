@@ -1,12 +1,15 @@
-"""``python -m pullback``: a command that shows programs, and two that start them.
+"""``python -m pullback``, and the console script ``pullback``: commands that show programs, start them, and report.
 
 python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,jit --as jaxpr|hlo|svg|dot
 python -m pullback launch --processes 4 program.py ARGUMENTS
 python -m pullback run program.py ARGUMENTS
+python -m pullback info
+python -m pullback cache
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -33,6 +36,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pullback import commands
 
     return commands.main(given)
+
+
+def script() -> int:
+    """Run the command of the console script ``pullback``, and return its exit status.
+
+    Modules are looked for in the current directory first, as under ``python -m pullback``.
+    """
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()  # instead of the directory of the script
+    return main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands of ``python -m pullback`` that show programs, and the one that starts several processes."""
+"""The commands of ``python -m pullback``, except ``run``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 import pullback
 from pullback import launch, show
+from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.source import hide_internal_frames
 
-_NAME = "python -m pullback"
 _HELP = """\
 Show the program that a function becomes, without running it.
 
@@ -29,23 +29,38 @@ Transformations are applied from left to right: grad,jit shows jit(grad(FUNCTION
 tangents and cotangents that they need as further inputs.
 
 examples:
-  python -m pullback show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
-  python -m pullback show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
-  python -m pullback show model:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
+  NAME show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
+  NAME show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
+  NAME show model.py:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=_NAME, description="Look at programs, and start them.")
+    name = command_name()
+    parser = argparse.ArgumentParser(prog=name, description="Look at programs, start them, and report on Pullback.")
     parser.add_argument("--version", action="version", version=f"pullback {pullback.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_show(commands, name)
+    _add_launch(commands, name)
+    commands.add_parser("run", help="run a program written for JAX, with jax served by Pullback", add_help=False)
+    about = "print the versions of Python and of the libraries, the devices and the machine, for bug reports"
+    commands.add_parser("info", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    about = "print where compiled programs are kept, how many there are, and their size; or remove them"
+    command = commands.add_parser("cache", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    command.add_argument("--clear", action="store_true", help="remove all compiled programs from the cache")
+    return parser
+
+
+def _add_show(commands: Any, name: str) -> None:
     command = commands.add_parser(
         "show",
         help="show the program that a function becomes",
         description=_HELP,
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES.replace("NAME", name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or package.model:Net.apply")
+    command.add_argument(
+        "function", metavar="MODULE:FUNCTION", help="such as model:loss, package.model:Net.apply or model.py:loss"
+    )
     command.add_argument("--args", default="", metavar="ARGUMENTS", help="the arguments, by their types; see above")
     command.add_argument("--static", default="", metavar="POSITIONS", help="arguments to pass as they are, such as 1,2")
     command.add_argument(
@@ -62,22 +77,19 @@ def _parser() -> argparse.ArgumentParser:
         help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
     )
     command.add_argument("--output", metavar="FILE", help="where to write it; by default to standard output")
-    _add_launch(commands)
-    commands.add_parser("run", help="run a program written for JAX, with jax served by Pullback", add_help=False)
-    return parser
 
 
-def _add_launch(commands: Any) -> None:
+def _add_launch(commands: Any, name: str) -> None:
     command = commands.add_parser(
         "launch",
         help="start several processes of a program on this machine",
-        usage=f"{_NAME} launch --processes N [--devices N] [--port N] [--grace SECONDS] PROGRAM ...",
+        usage=f"{name} launch -n N [--devices N] [--port N] [--grace SECONDS] PROGRAM ...",
         description="Start several processes of a Python program on this machine. Each calls "
         "pullback.distributed.initialize() first. Lines of output begin with the number of the process. The exit "
         "status is that of the first process that failed, or 0.",
     )
-    command.add_argument("--processes", type=int, required=True, metavar="N", help="how many processes")
-    command.add_argument("--devices", type=int, metavar="N", help="into how many devices each divides the processor")
+    command.add_argument("-n", "--processes", type=int, required=True, metavar="N", help="how many processes")
+    command.add_argument("--devices", type=int, metavar="N", help="into how many devices each divides the CPU")
     command.add_argument(
         "--port", type=int, metavar="N", help="where process 0 listens; by default a port that is free"
     )
@@ -101,14 +113,16 @@ def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     given = list(arguments)
     at = 1
     while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":
-        at += 1 if "=" in given[at] or given[at] in ("-h", "--help", "--") else 2
-        if given[at - 1] == "--":
+        option = given[at]
+        alone = "=" in option or option in ("-h", "--help", "--") or (option[:2] == "-n" and len(option) > 2)
+        at += 1 if alone else 2
+        if option == "--":
             break
     return (given[:at], given[at:]) if given[:1] == ["launch"] else (given, [])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command; without one, print the help.
 
     Args:
       argv: its name and options; by default ``sys.argv``.
@@ -128,29 +142,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     own, program = _divided(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     options = parser.parse_args(own)
-    if options.command is None:
-        parser.print_help(sys.stderr)
-        return 2
     try:
         if options.command == "launch":
             if not 0 <= options.grace < math.inf:
                 raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
             return launch.launch(program, options.processes, options.devices, options.port, options.grace)
-        subject = show.subject(options.function, options.args, options.static, options.transform)
-        text = subject.text(options.form)
-        _write(text if text.endswith("\n") else text + "\n", options.output)
+        _write(_report(parser, options), getattr(options, "output", None))
     except show.TracingError as failure:
         error = failure.error
         hide_internal_frames(error)
         traceback.print_exception(error)
         return 1
     except (ArgumentError, BackendError, RendererError, OSError) as error:
-        print(f"{_NAME} {options.command}: {error}", file=sys.stderr)
+        print(f"{command_name()} {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
 
 
+def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    """Return the text that a command prints."""
+    if options.command == "show":
+        return show.subject(options.function, options.args, options.static, options.transform).text(options.form)
+    if options.command == "info":
+        return str(pullback.print_environment_info(return_string=True))
+    if options.command == "cache":
+        return _cache(options.clear)
+    return parser.format_help()
+
+
+def _cache(clear: bool) -> str:
+    """Return a report on the cache of compiled programs on disk; ``clear`` says whether to empty it first."""
+    from pullback.backends.compiler import disk_cache
+
+    directory = disk_cache.cache_directory()
+    if directory is None:
+        return "directory: none, because the cache is off (PULLBACK_ENABLE_COMPILATION_CACHE) or there is no home"
+    removed = [f"removed: {disk_cache.clear()}"] if clear else []
+    programs, size = disk_cache.usage()
+    return "\n".join([f"directory: {directory}", *removed, f"programs: {programs}", f"size: {size} bytes"])
+
+
 def _write(text: str, path: str | None) -> None:
+    text = text if text.endswith("\n") else f"{text}\n"
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

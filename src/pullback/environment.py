@@ -27,14 +27,21 @@ def print_environment_info(return_string: bool = False) -> str | None:
     pullback
     """
     rows = [*[(name, _version(name)) for name in _LIBRARIES], ("python", sys.version.replace("\n", " "))]
-    names = [str(device) for device in devices()]
-    rows.append(("devices", f"{len(names)} in {process_count()} process(es): {', '.join(names[:8])}"))
-    rows += [("process_index", str(process_index())), ("platform", machine.platform())]
+    rows += [("devices", _devices()), ("process_index", str(process_index())), ("platform", machine.platform())]
     text = "\n".join(f"{name}: {value}" for name, value in rows)
     if flag("print_environment_info", "return_string", return_string):
         return text
     print(text)
     return None
+
+
+def _devices() -> str:
+    """Describe the devices, or say why there are none: what is wrong with the compiler belongs into the report."""
+    try:
+        names = [str(device) for device in devices()]
+        return f"{len(names)} in {process_count()} process(es): {', '.join(names[:8])}"
+    except BackendError as error:
+        return f"none: {error}"
 
 
 def _version(name: str) -> str:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any
 
+from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError
 from pullback.core.locks import lock
 
@@ -258,4 +259,4 @@ def _end(started: list[_Process]) -> None:
 
 def _say(text: str) -> None:
     with _writing, contextlib.suppress(OSError, ValueError):
-        print(f"python -m pullback launch: {text}", file=sys.stderr, flush=True)
+        print(f"{command_name()} launch: {text}", file=sys.stderr, flush=True)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import importlib.util
 import inspect
+import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -259,7 +262,7 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
     """Return the function, arguments and transformations that the command line describes.
 
     Args:
-      function: ``MODULE:FUNCTION``; the function may be an attribute of an attribute.
+      function: ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``; the function may be an attribute of an attribute.
       arguments: its arguments; see :func:`parse_arguments`.
       static: the positions of static arguments, separated by commas.
       transform: names of transformations, separated by commas, in the order of their application.
@@ -284,7 +287,7 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
         _check_argument(i, value, i in fixed)
     inputs = input_names(fun, [None if i in fixed else x for i, x in enumerate(values)])
     dynamic = [x for i, x in enumerate(values) if i not in fixed]
-    found = Subject(_given(fun, values, fixed), dynamic, inputs, function.partition(":")[2])
+    found = Subject(_given(fun, values, fixed), dynamic, inputs, function.rpartition(":")[2])
     for i, name in enumerate(names):
         transform_by = _WITH_FURTHER_INPUTS.get(name, _plainly)
         try:
@@ -296,15 +299,17 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
 
 def _function(text: str) -> Function:
     """Import and return the function that ``text`` names as MODULE:FUNCTION; raise ArgumentError if this fails."""
-    module, colon, path = text.partition(":")
-    if not (module and colon and path):
-        raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss, got {text!r}")
-    if module.endswith(".py"):
-        raise ArgumentError(f"expected the name of a module, without .py and with dots for slashes, got {module!r}")
+    module, _, path = text.rpartition(":")  # the path of a file may have a colon too, as C:\model.py
+    if not (module and path):
+        raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss or model.py:loss, got {text!r}")
+    is_file = module.endswith(".py")
+    if is_file and not os.path.isfile(module):
+        raise ArgumentError(f"there is no file {module!r} here, in {os.getcwd()}")
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = _file_as_module(module) if is_file else importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        raise ArgumentError(f"the module {module!r} cannot be imported: {_explained(error, module)}") from error
+        kind = "file" if is_file else "module"
+        raise ArgumentError(f"the {kind} {module!r} cannot be imported: {_explained(error, module)}") from error
     for name in path.split("."):
         try:
             found = getattr(found, name)
@@ -318,6 +323,20 @@ def _function(text: str) -> Function:
     return found  # type: ignore[no-any-return]
 
 
+def _file_as_module(path: str) -> ModuleType:
+    """Import a Python file, whose folder comes first where modules are looked for, as under ``python``."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    name = os.path.basename(path).removesuffix(".py")
+    while name in sys.modules:  # a file may be called random.py, and the module random stays
+        name = f"_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def _explained(error: BaseException, module: str) -> str:
     """Return an explanation of why the import of ``module`` failed.
 
@@ -326,8 +345,12 @@ def _explained(error: BaseException, module: str) -> str:
     message = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
-    steps = [step for step in traceback.extract_tb(error.__traceback__) if not step.filename.startswith("<frozen ")]
-    return f"{message} (line {steps[-1].lineno} of {steps[-1].filename})" if steps[1:] else message
+    steps = [
+        step
+        for step in traceback.extract_tb(error.__traceback__)
+        if not step.filename.startswith("<frozen ") and step.filename not in (__file__, importlib.__file__)
+    ]
+    return f"{message} (line {steps[-1].lineno} of {steps[-1].filename})" if steps else message
 
 
 def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:

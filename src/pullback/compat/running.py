@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from types import ModuleType, TracebackType
 
 from pullback.compat.serving import install, missing_names
+from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError, CompatError
 
-USAGE = """\
+_USAGE = """\
 usage: python -m pullback run [--report] PROGRAM [ARGUMENTS]
        python -m pullback run [--report] -m MODULE [ARGUMENTS]
        python -m pullback run [--report] -c CODE [ARGUMENTS]
@@ -20,10 +21,16 @@ usage: python -m pullback run [--report] PROGRAM [ARGUMENTS]
 Run a program written for JAX on Pullback: in it, `import jax` gives Pullback's modules.
 
   PROGRAM     the path of a Python file, or of a folder or archive with a __main__.py
+  -           read the program from standard input
   -m MODULE   a module, such as pytest or IPython
   -c CODE     the program itself
   --report    print at the end which names of JAX were asked for that Pullback does not have
 """
+
+
+def _usage() -> str:
+    """Return the help, in which the command has the name by which it was called."""
+    return _USAGE.replace("python -m pullback", command_name())
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -48,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     given = list(arguments)
     if given[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(USAGE)
+        sys.stdout.write(_usage())
         return 0
     report = given[:1] == ["--report"]
     start, own = _program(given[report:])
@@ -72,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except (ArgumentError, CompatError) as error:
-        print(f"python -m pullback run: {error}", file=sys.stderr)
+        print(f"{command_name()} run: {error}", file=sys.stderr)
         return 2
 
 
@@ -91,26 +98,29 @@ def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:
     option = given[0] if given else ""
     if option in ("-m", "-c"):
         if len(given) < 2:
-            raise ArgumentError(f"{option} needs a {'module' if option == '-m' else 'program'} after it\n{USAGE}")
+            raise ArgumentError(f"{option} needs a {'module' if option == '-m' else 'program'} after it\n{_usage()}")
         sys.path[0] = os.getcwd() if option == "-m" else ""
         if option == "-m":
             return lambda: runpy.run_module(given[1], run_name="__main__", alter_sys=True), [given[1], *given[2:]]
-        return lambda: _run_code(given[1]), ["-c", *given[2:]]
+        return lambda: _run_code(given[1], "<string>"), ["-c", *given[2:]]
+    if option == "-":
+        sys.path[0] = ""
+        return lambda: _run_code(sys.stdin.buffer.read(), "<stdin>"), list(given)
     if not option or option.startswith("-"):
-        raise ArgumentError(f"there is no program to run{', but ' + option if option else ''}\n{USAGE}")
+        raise ArgumentError(f"there is no program to run{', but ' + option if option else ''}\n{_usage()}")
     if not os.path.exists(option):
-        raise ArgumentError(f"there is no program {option!r} here, in {os.getcwd()}\n{USAGE}")
+        raise ArgumentError(f"there is no program {option!r} here, in {os.getcwd()}")
     if os.path.isfile(option):
         sys.path[0] = os.path.dirname(os.path.abspath(option))
     return lambda: runpy.run_path(option, run_name="__main__"), list(given)
 
 
-def _run_code(code: str) -> None:
+def _run_code(code: str | bytes, source: str) -> None:
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     before, sys.modules["__main__"] = sys.modules["__main__"], main
     try:
-        exec(compile(code, "<string>", "exec"), main.__dict__)
+        exec(compile(code, source, "exec"), main.__dict__)
     finally:
         sys.modules["__main__"] = before
 

@@ -61,18 +61,36 @@ _clients: dict[str, Any] = {}
 _c_apis: dict[str, Any] = {}
 """The loaded PJRT plug-ins, by platform."""
 
+RELEASES = ((0, 10, 2), (0, 13))
+"""The oldest release of ``jaxlib`` that is tested, and the first that is not; pyproject.toml has the same bounds."""
+
 
 @functools.cache
 def library() -> Any:
-    """Import ``jaxlib``, and return its modules ``xla_client`` and ``_jax`` in a :class:`_Library`."""
+    """Import ``jaxlib``, and return its modules ``xla_client`` and ``_jax`` in a :class:`_Library`.
+
+    Raises:
+      BackendError: ``jaxlib`` is not installed, or its release is not one of ``RELEASES``.
+    """
     ending.prepare()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # silences its messages about devices on stderr
     try:
+        _check_release(imported("jaxlib.version").__version__)
         xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
     except ImportError as error:
         raise BackendError(f"compilation needs jaxlib, which is not installed or does not load: {error}") from error
     runtime.memory_needed.append(jax.collect_garbage)
     return _Library(xla_client, jax)
+
+
+def _check_release(version: str) -> None:
+    """Raise a BackendError unless ``version`` of ``jaxlib`` is one of ``RELEASES``."""
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))  # of 0.12.0.1, or of 0.13.0.dev20260101
+    oldest, limit = RELEASES
+    if not oldest <= numbers < limit:
+        wanted = f"jaxlib>={'.'.join(map(str, oldest))},<{'.'.join(map(str, limit))}"
+        age = "old" if numbers < oldest else "new"
+        raise BackendError(f"jaxlib {version} is too {age} for this release of Pullback: pip install '{wanted}'")
 
 
 class _Library:

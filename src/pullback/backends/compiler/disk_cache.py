@@ -106,6 +106,24 @@ def clear() -> int:
     return removed
 
 
+def usage() -> tuple[int, int]:
+    """The number of compiled programs in the cache directory, and their size in bytes.
+
+    >>> import tempfile
+    >>> from pullback.core.config import override
+    >>> with tempfile.TemporaryDirectory() as directory, override("compilation_cache_dir", directory):
+    ...     usage()
+    (0, 0)
+    """
+    directory = cache_directory()
+    if directory is None or not _accepted(directory):
+        return 0, 0
+    with contextlib.suppress(FileNotFoundError):
+        sizes = [found.st_size for _, temporary, found in _files(directory) if not temporary]
+        return len(sizes), sum(sizes)
+    return 0, 0
+
+
 def load_or_compile(
     text: str, device: Device, overrides: Sequence[tuple[str, Any]], compile: Callable[[], Any]
 ) -> tuple[Any, str]:
