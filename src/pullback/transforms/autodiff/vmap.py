@@ -57,7 +57,8 @@ def vmap(
         shards the mapped axis; by default the compiler decides.
       sum_match: whether a mapped result whose entry in ``out_axes`` is None is summed over its mapped axis, instead of
         raising an error.
-      chunk_size: the number of examples to compute at a time, which bounds memory use; by default all.
+      chunk_size: the number of examples to compute at a time; by default all. It bounds the memory of eager code. Under
+        ``jit`` the program contains each chunk, and the compiler may compute several at a time: use ``lax.map``.
 
     Returns:
       A function of the same arguments, with a further axis in those that are mapped.
