@@ -12,6 +12,7 @@ ACCURACY_ARGS ?=
 FUZZ_ARGS ?= --minutes 10 --seed 0
 SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
+DOCS_ARGS ?=
 PINS_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
@@ -27,7 +28,7 @@ PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules pins accuracy array-api \
-    ecosystem ecosystem-quick ecosystem-record clean
+    ecosystem ecosystem-quick ecosystem-record docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -135,7 +136,7 @@ lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of 
 	.venv/bin/mypy
 	.venv/bin/basedpyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports --no-cache
-	.venv/bin/python .ci/check_sizes.py src benchmarks ecosystem examples
+	.venv/bin/python .ci/check_sizes.py src benchmarks docs ecosystem examples
 
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
 	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
@@ -166,10 +167,16 @@ ecosystem-quick: .venv-ecosystem-quick/quick.stamp ## the same, of optax, equino
 ecosystem-record: .venv-ecosystem-jax/jax.stamp ## record what the programs print under the real JAX
 	.venv-ecosystem-jax/bin/python ecosystem/record.py $(ECOSYSTEM_ARGS)
 
+# Warnings are errors, and so are links to nothing. What pages and examples printed is kept in build/docs, until they or
+# the library change. After a failure all pages are read again: Sphinx warns of a page only when it reads it.
+docs: .venv-docs/docs.stamp ## build the site, build/docs/html: pages are executed, the reference is generated
+	.venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --nitpicky --jobs 2 --doctree-dir build/docs/doctrees \
+	    docs build/docs/html $(DOCS_ARGS) || { rm -rf build/docs/doctrees; exit 1; }
+
 clean: ## remove environments, caches and build products
-	rm -rf .venv .venv-* build dist src/*.egg-info .coverage .coverage.* htmlcov
+	rm -rf .venv .venv-* build dist docs/reference docs/examples src/*.egg-info .coverage .coverage.* htmlcov
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests examples benchmarks ecosystem -name __pycache__ -prune -exec rm -rf {} +
+	find src tests examples benchmarks docs ecosystem -name __pycache__ -prune -exec rm -rf {} +
 
 # An environment without pip of its own: the interpreter's pip fills it, which is quicker, and works where
 # the interpreter comes without ensurepip. The package itself, which is built here, is the one thing without a hash.
@@ -187,6 +194,11 @@ clean: ## remove environments, caches and build products
 
 .venv-array-api/array-api.stamp: requirements/array-api.txt .venv-array-api/runtime.stamp
 	$(PIP_INSTALL) -r requirements/array-api.txt
+	$(PIP_CHECK)
+	@touch $@
+
+.venv-docs/docs.stamp: requirements/docs.txt .venv-docs/runtime.stamp
+	$(PIP_INSTALL) -r requirements/docs.txt
 	$(PIP_CHECK)
 	@touch $@
 

@@ -60,6 +60,7 @@ LOCKS = [
     Lock("requirements/dev"),
     Lock("requirements/bench", torch_apart=True),
     Lock("requirements/array-api"),
+    Lock("requirements/docs"),
     Lock("requirements/pins", on_runtime=False),
     Lock("ecosystem/requirements", without_jax=True),
     Lock("ecosystem/requirements-quick", without_jax=True),

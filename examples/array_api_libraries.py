@@ -11,7 +11,7 @@ import os
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 import pullback
-import pullback.numpy as pnp
+import pullback.numpy as jnp
 
 
 def extra() -> None:
@@ -20,16 +20,16 @@ def extra() -> None:
     except ImportError:
         print("array-api-extra is not installed")
         return
-    x = pnp.array([[1.0, 2.0, 4.0], [3.0, 5.0, 1.0]])
+    x = jnp.array([[1.0, 2.0, 4.0], [3.0, 5.0, 1.0]])
     print("array_api_extra.cov:", xpx.cov(x).tolist())
     print("  its gradient:", pullback.grad(lambda x: xpx.cov(x)[0, 1])(x).tolist())
-    print("array_api_extra.kron:", xpx.kron(x[:1], pnp.ones((1, 2))).tolist())
+    print("array_api_extra.kron:", xpx.kron(x[:1], jnp.ones((1, 2))).tolist())
 
 
 def scipy_functions() -> None:
     from scipy import integrate, special, stats
 
-    x = pnp.array([0.5, 1.0, 2.5])
+    x = jnp.array([0.5, 1.0, 2.5])
     print("scipy.stats.gmean:", stats.gmean(x), type(stats.gmean(x)).__name__)
     print("  its gradient:", pullback.grad(stats.gmean)(x).tolist())
     print("scipy.special.softmax:", special.softmax(x).tolist())
@@ -44,7 +44,7 @@ def scikit_learn() -> None:
     except ImportError:
         print("scikit-learn is not installed")
         return
-    x = pnp.array([[1.0, -1.0], [2.0, 3.0], [0.0, 7.0]])
+    x = jnp.array([[1.0, -1.0], [2.0, 3.0], [0.0, 7.0]])
     with sklearn.config_context(array_api_dispatch=True):
         found = decomposition.PCA(1, svd_solver="full").fit(x)
         print("sklearn PCA:", type(found.components_).__name__, found.explained_variance_.tolist())

@@ -102,7 +102,7 @@ pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 @pytest.fixture
 def _elsewhere(monkeypatch: Any) -> None:
-    """Programs are written as they are for graphics processors."""
+    """Programs are written as they are for GPUs."""
     real = programs.emit_module
     monkeypatch.setattr(
         programs, "emit_module", lambda closed, name, platform, *rest: real(closed, name, "cuda", *rest)

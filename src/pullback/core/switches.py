@@ -10,7 +10,7 @@ from typing import Any
 
 _COMPILER = "is advice for XLA's passes and caches that Pullback does not pass on; `compiler_options` of `jit` does"
 _DUMPS = "is about the texts of programs that JAX writes to files; `jit(f).lower(...).as_text()` returns them"
-_GPU = "chooses among kernels for graphics processors or TPUs"
+_GPU = "chooses among kernels for GPUs or TPUs"
 _HOSTS = "is about how JAX starts and connects processes; see `docs/processes.md`"
 _INTERNAL = "chooses between two ways in JAX's own code, which return the same"
 _EXPORT = "is about programs that JAX exports"

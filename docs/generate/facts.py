@@ -1,0 +1,111 @@
+"""Facts for the reference that come from the library and from measurements: rules of operations, and errors in ulps."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback import make_jaxpr
+from pullback.core.trace import Primitive
+
+from . import names
+
+ACCURACY = Path(__file__).parents[1] / "accuracy.md"
+ROW = re.compile(r"\| (?:`([^`]+)`)? *\| ([\w ]+) \| (\w+) \| ([^|]*) \| ([^|]*) \|")
+
+
+class Measured(NamedTuple):
+    """A row of the table of errors: what was measured, for which dtype, and the largest errors in ulps."""
+
+    variant: str
+    what: str
+    dtype: str
+    eager: str
+    compiled: str
+
+
+@functools.cache
+def accuracy() -> dict[str, list[Measured]]:
+    """Return the rows of ``docs/accuracy.md``, by the full name under which the function is described."""
+    found: dict[str, list[Measured]] = {}
+    function = variant = ""
+    for line in ACCURACY.read_text(encoding="utf-8").splitlines():
+        row = ROW.match(line)
+        if row is None or row[3] == "dtype":
+            continue
+        if row[1]:
+            function, _, variant = row[1].partition(" (")
+        name = names.public_names().get(f"pullback.{function}")
+        if name is not None:
+            measured = Measured(variant.rstrip(")"), row[2], row[3], _largest(row[4]), _largest(row[5]))
+            found.setdefault(name.main, []).append(measured)
+    return found
+
+
+def _largest(cell: str) -> str:
+    """Return the largest error in a cell, which has the 99th percentile in parentheses."""
+    return cell.split(" (")[0].strip(" †")
+
+
+def _operands(function: Any) -> int:
+    """Return how many positional parameters without a default a function has."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def _traced(function: Any) -> Primitive | None:
+    """Return the operation that a function of scalars is, if its program has one equation."""
+    operands = [np.float32(0.5)] * _operands(function)
+    try:
+        equations = make_jaxpr(function)(*operands).jaxpr.eqns
+    except Exception:  # it takes other operands, or none
+        return None
+    return equations[0].primitive if len(equations) == 1 and operands else None
+
+
+@functools.cache
+def operations() -> dict[str, Primitive]:
+    """Return the operation of each public function that is one, by the full name of the function."""
+    there = names.public_names()
+    found: dict[str, Primitive] = {}
+    for full, name in there.items():
+        if name.kind != "function" or name.second:
+            continue
+        declared = there.get(f"{full}_p")
+        measured = full in accuracy() and name.module in ("pullback.numpy", "pullback.lax", "pullback.scipy.special")
+        operation = declared.value if declared is not None else _traced(name.value) if measured else None
+        if operation is not None:
+            found[full] = operation
+    return found
+
+
+def _rule(operation: Primitive, *kinds: str) -> str:
+    if any(getattr(operation, f"{kind}_rule", None) is not None for kind in kinds):
+        return "a rule of its own"
+    return "the rules of its decomposition" if operation.decomposition_rule is not None else "none"
+
+
+def rules(operation: Primitive) -> list[tuple[str, str]]:
+    """Return what transforms an operation: pairs of a transformation and the kind of rule."""
+    found = [("Derivative", _rule(operation, "jvp", "tangent", "directional"))]
+    if operation.linear_in is not None or operation.transpose_rule is not None:
+        found.append(("Transpose", _rule(operation, "transpose")))
+    return [*found, ("Batching", _rule(operation, "batch"))]
+
+
+def measured(full: str) -> list[Measured]:
+    """Return the measured errors of a function, or those of another function that is the same operation."""
+    if full in accuracy():
+        return accuracy()[full]
+    operation = operations().get(full)
+    same = [other for other, o in operations().items() if o is operation and other in accuracy()]
+    return accuracy()[same[0]] if operation is not None and same else []
