@@ -174,7 +174,7 @@ docs: .venv-docs/docs.stamp ## build the site, build/docs/html: pages are execut
 	    docs build/docs/html $(DOCS_ARGS) || { rm -rf build/docs/doctrees; exit 1; }
 
 clean: ## remove environments, caches and build products
-	rm -rf .venv .venv-* build dist docs/reference docs/examples src/*.egg-info .coverage .coverage.* htmlcov
+	rm -rf .venv .venv-* build dist docs/reference docs/programs src/*.egg-info .coverage .coverage.* htmlcov
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests examples benchmarks docs ecosystem -name __pycache__ -prune -exec rm -rf {} +
 

@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 INDEX = "index"
 SECTIONS = ("get_started", "learn", "how_to", "examples", "reference", "internals")
-GENERATED = ("examples", "reference")
+GENERATED = ("programs", "reference")
 """The folders that the build writes."""
 HIDDEN = (*GENERATED, "_static", "_templates", "internals")
 """Folders in which the build writes, or which have no pages."""
@@ -35,6 +35,7 @@ PLACES = {
         "data_types", "named_axes", "references", "sparse", "meshes", "processes", "compile_time", "glossary",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "switches"),
+    "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
         *ROOT_PAGES.values(), "decisions/README", "rules", "accuracy", "names", "ecosystem", "array_api",
     ),
@@ -164,7 +165,7 @@ def _on_site(path: str) -> str:
     if path == "README.md":
         return f"{INDEX}.md"
     if path.startswith("examples/") and path.endswith(".py"):
-        return f"{path.removesuffix('.py')}.md"
+        return f"programs/{posixpath.basename(path).removesuffix('.py')}.md"
     if path.startswith("docs/"):
         inside = path.removeprefix("docs/")
         return f"{inside}/README.md" if (DOCS / inside / "README.md").exists() else inside

@@ -55,8 +55,8 @@ def write_gallery(kept: Path) -> None:
     """Run the examples, and write their pages and pictures."""
     results = gallery.run_all(kept)
     texts = {f"{program.stem}.md": gallery.page(program, result) for program, result in results.items()}
-    _write_all(contents.DOCS / "examples", texts | {"index.md": gallery.index(results)})
-    pictures = contents.DOCS / "examples" / "_pictures"
+    _write_all(contents.DOCS / "programs", texts | {"index.md": gallery.index(results)})
+    pictures = contents.DOCS / "programs" / "_pictures"
     pictures.mkdir(exist_ok=True)
     for program, result in results.items():
         if result.picture:

@@ -1,4 +1,4 @@
-"""The gallery: the programs of ``examples/``, each with what it prints, its picture and its time.
+"""The pages of the programs of ``examples/``, each with what it prints, its picture and its time.
 
 A program runs as its users run it. What it printed is kept until the program or the library changes.
 """
@@ -126,8 +126,8 @@ def page(program: Path, result: Result) -> str:
 
 def index(results: dict[Path, Result]) -> str:
     """Return the text of the first page: a card for each program."""
-    lines = ["# Examples", "", "Complete programs, which check their own results. Each page shows what the program "
-             "prints and draws.", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]  # fmt: skip
+    lines = ["# Longer programs", "", "The scripts of `examples/`, which check their own results. Each page shows what "
+             "the script prints and draws.", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]  # fmt: skip
     for program, result in results.items():
         title, _ = described(program)
         lines += [f":::{{grid-item-card}} {heading(program)}", f":link: {program.stem}",

@@ -23,7 +23,7 @@ import pytest
 from pullback.core.config import config
 from tests.helpers import ROOT
 
-FOLDERS = ("get_started", "learn", "how_to")
+FOLDERS = ("get_started", "learn", "how_to", "examples")
 PAGES = [page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).rglob("*.md"))]
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"(:[^\n]*\n)*(---\n.*?^---\n)?", re.MULTILINE | re.DOTALL)

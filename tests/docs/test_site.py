@@ -217,6 +217,7 @@ def test_links_are_those_of_the_site() -> None:
     assert contents.for_site("rules", text) == shown
     assert "[d](https://example.org/LICENSE)" in contents.for_site("rules", text, "https://example.org")
     assert contents.for_site("internals/architecture", "[x](docs/names.md)") == "[x](../names.md)"
+    assert contents.for_site("examples/a", "[x](../../examples/rnn.py)") == "[x](../programs/rnn.md)"
     assert contents.for_site("decisions/README", "[x](001-a.md), [y](../../ARCHITECTURE.md)") == (
         "[x](001-a.md), [y](../internals/architecture.md)"
     )
@@ -231,9 +232,11 @@ def test_a_page_that_no_table_lists_gets_one() -> None:
     text = "# Learn\n\n```{toctree}\n:maxdepth: 1\n\na\n```\n"
     assert contents.listed(text, "learn/index", among) == ["learn/a"]
     assert contents.with_contents("learn/index", text, among).endswith("\n/learn/b\n/taylor\n```\n")
-    alone = contents.with_contents("index", "# Title\n", ["index", "learn/a", "taylor"])
+    alone = contents.with_contents("index", "# Title\n", ["index", "learn/a", "taylor", "examples/index"])
     assert "\n/learn/a\n/taylor\n/examples/index\n/reference/index\n" in alone, "without the index of a folder"
     assert contents.with_contents("learn/a", "# A\n", among) == "# A\n"
+    examples = contents.with_contents("examples/index", "# Examples\n", ["examples/index", "examples/a"])
+    assert examples.endswith("\n/examples/a\n/programs/index\n```\n")
 
 
 # The gallery ---------------------------------------------------------------------------------------------------------
