@@ -9,6 +9,7 @@ import sys
 def command_name() -> str:
     """Return how this process was started: ``pullback``, the console script, or ``python -m pullback``.
 
+    >>> from pullback.core.command_name import command_name
     >>> command_name()
     'python -m pullback'
     """

@@ -110,9 +110,10 @@ def usage() -> tuple[int, int]:
     """The number of compiled programs in the cache directory, and their size in bytes.
 
     >>> import tempfile
+    >>> from pullback.backends.compiler import disk_cache
     >>> from pullback.core.config import override
     >>> with tempfile.TemporaryDirectory() as directory, override("compilation_cache_dir", directory):
-    ...     usage()
+    ...     disk_cache.usage()
     (0, 0)
     """
     directory = cache_directory()
