@@ -352,6 +352,29 @@ def loops(x: Any) -> Any:
     return inner, outer, lax.while_loop(shown, lambda c: (c[0] // 3 + inner, c[1] + 1), (x, 0))
 
 
+MATRIX = np.ones((64, 64), np.float32)
+STEPS = {
+    "computes a large array": (lambda x: jnp.sin(x), np.ones(1 << 14, np.float32), True),
+    "computes a smaller one": (lambda x: jnp.sin(x), np.ones((1 << 14) - 1, np.float32), False),
+    "reads a large array": (lambda x: x + jnp.ones(1 << 18).at[0].set(x).sum(), np.float32(1), True),
+    "multiplies matrices": (lambda x: x @ MATRIX, MATRIX, True),
+    "multiplies smaller ones": (lambda x: x @ x, np.ones((63, 63), np.float32), False),
+    "keeps a row in a large array": (
+        lambda x: lax.dynamic_update_slice(x, 2 * lax.dynamic_slice(x, (0, 0), (1, 4096)), (1, 0)),
+        np.ones((64, 4096), np.float32),
+        False,
+    ),
+    "computes it in a branch": (lambda x: lax.cond(x[0] > 2, jnp.sin, jnp.cos, x), np.ones(1 << 14, np.float32), True),
+}
+
+
+@pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
+@pytest.mark.parametrize(("step", "x", "asks"), STEPS.values(), ids=STEPS)
+def test_loops_that_do_much_work_in_a_step_ask(step: Any, x: Any, asks: bool) -> None:
+    loop = jit(lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (step(c[0]), c[1] + 1), (x, 0)))
+    assert ("pullback_goes_on" in loop.lower(x).as_text()) == asks
+
+
 @pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
 @pytest.mark.parametrize("first", [1, 5, 64])
 def test_loops_that_ask_compute_the_same(monkeypatch: pytest.MonkeyPatch, first: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 import time
@@ -19,10 +20,10 @@ from pullback.backends.host import own
 KINDS = {"Python": beside.Runner} | ({} if own.loops is None else {"C": own.loops.Runner})
 
 
-@pytest.fixture(params=[(kind, looks) for kind in KINDS for looks in (0.0, 1e-3)], ids=str)
+@pytest.fixture(params=[(kind, spin) for kind in KINDS for spin in (0.0, 1e-3)], ids=str)
 def runner(request: pytest.FixtureRequest) -> Iterator[Any]:
-    kind, looks = request.param
-    made = KINDS[kind](looks, looks)
+    kind, spin = request.param
+    made = KINDS[kind](spin, spin, 0.2)
     thread = threading.Thread(target=made.serve, daemon=True)
     thread.start()
     yield made
@@ -44,7 +45,7 @@ def test_results_and_errors_are_those_of_the_call(runner: Any) -> None:
     assert runner.call(lambda _: threading.get_ident(), None) != threading.get_ident()
 
 
-def test_a_call_may_take_longer_than_its_caller_looks_for_its_end(runner: Any) -> None:
+def test_a_call_may_take_longer_than_its_caller_spins(runner: Any) -> None:
     for seconds in (0.01, 0.3):
         assert runner.call(lambda s: (time.sleep(s), s)[1], seconds) == seconds
         time.sleep(0.01)  # the thread sleeps
@@ -104,9 +105,19 @@ def test_a_signal_handler_that_raises_nothing_only_takes_time(runner: Any) -> No
         signal.signal(signal.SIGALRM, before)
 
 
+def test_a_signal_that_comes_with_the_end_of_the_call(runner: Any) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            runner.call(lambda _: _thread.interrupt_main(), None)  # it wakes nobody
+        assert runner.wait(10)  # whether the outcome is forgotten or not
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
 def test_wrong_calls_of_a_runner_are_refused() -> None:
-    made = own.loops.Runner(0.0, 0.0)
+    made = own.loops.Runner(0.0, 0.0, 0.2)
     with pytest.raises(RuntimeError, match="a thread that is free"):
         made.call(len)
     made.leave()
@@ -115,4 +126,4 @@ def test_wrong_calls_of_a_runner_are_refused() -> None:
     with pytest.raises(TypeError):
         made.wait("long")
     with pytest.raises(TypeError):
-        own.loops.Runner("0", 0.0)
+        own.loops.Runner("0", 0.0, 0.2)

@@ -1,8 +1,8 @@
 """Programs that may not end, as a loop of an unknown number of steps: they run beside the main thread.
 
 The runtime may run a program on the thread that starts it, in C++, where no signal handler of Python runs: Ctrl-C would
-have no effect before the program's end. So another thread runs such a program to its end, while the main thread waits
-where handlers run. Other threads have no signal handlers, and run programs themselves.
+have no effect before the program's end. So another thread runs such a program to its end (``host/runner.h``), while the
+main thread waits where handlers run. Other threads have no signal handlers, and run programs themselves.
 
 If a handler raises, as Ctrl-C does, nobody gets the results any more, and the program is told to stop. Its large loops
 ask from time to time whether they are to go on (``host/foreign.h``); its Python functions are not called any more.
@@ -28,11 +28,11 @@ from pullback.core import source
 from pullback.core.errors import ExecutionError, LeftRunningWarning
 from pullback.core.locks import renewed
 
-LOOKS = 2e-3, 2e-4
-"""For how many seconds the caller looks for the end of a program, and the thread for the next one, before they sleep.
+SPIN = 2e-3, 2e-4
+"""For how many seconds the caller spins until the end of a program, and the thread until the next one, before they sleep.
 
-To wake them takes 20 to 50 us, which is then little: a fortieth of the longest program that is looked for. On a single
-core they sleep at once."""
+To wake them takes 20 to 50 us, a fortieth of the longest program for which the caller spins. On a single core they
+sleep at once."""
 SECONDS = 0.2
 """After how long handlers run in any case: some interrupts, as those of debuggers, do not wake a thread that waits."""
 TO_STOP = 1.0
@@ -95,7 +95,7 @@ class _Threads:
         with suppress(IndexError):
             return self.idle.pop()
         _prepare()
-        runner = new_runner(*(LOOKS if cores() > 1 else (0.0, 0.0)))
+        runner = new_runner(*(SPIN if cores() > 1 else (0.0, 0.0)), SECONDS)
         thread = threading.Thread(target=runner.serve, name="pullback-loops", daemon=True)
         try:
             with large_heaps_for_new_threads():
@@ -203,15 +203,12 @@ class Program:
         if runner is None:
             return self._run(buffers)
         try:
-            out = runner.call(self._run, buffers)
-        except BaseException:
-            if runner.runs:  # a signal handler raised it
+            return runner.call(self._run, buffers)
+        finally:
+            if runner.runs:  # a signal handler raised an exception
                 self._leave(runner)
             else:
                 _threads.idle.append(runner)
-            raise
-        _threads.idle.append(runner)
-        return out
 
     def _leave(self, runner: Any) -> None:
         """Stop the program that a thread runs, or leave it running."""

@@ -1,18 +1,17 @@
 /* A thread that makes calls for another one, which waits where signal handlers run.
 
-   Both look for each other for a while before they sleep: to wake a thread takes 20 to 50 us, where the call may take
-   5. Each gives Python's lock back before it calls the other, who would have to sleep for it otherwise. */
+   Both spin for a while before they sleep: to wake a thread takes 20 to 50 us, where the call may take 5. Each gives Python's lock back before it calls the other, who would have to sleep for it otherwise. */
 
 typedef struct {
     PyObject_HEAD
     PyThread_type_lock asked, ended; /* held, until the other thread releases them */
     PyObject *function, *argument, *result, *error;
-    double caller_looks, thread_looks; /* seconds */
+    double caller_spins, thread_spins, sleeps; /* seconds; the caller looks for signals after each sleep */
     int runs, leaving; /* under Python's lock */
 } Runner;
 
 /* Take a lock within so many seconds, without sleeping; other threads may have the core meanwhile. */
-static int found(PyThread_type_lock lock, double seconds) {
+static int spin_for(PyThread_type_lock lock, double seconds) {
     double end = seconds > 0 ? seconds_now() + seconds : 0;
     for (int i = 1;; i++) {
         if (PyThread_acquire_lock(lock, NOWAIT_LOCK)) return 1;
@@ -26,12 +25,13 @@ static int found(PyThread_type_lock lock, double seconds) {
 }
 
 static PyObject *runner_new(PyTypeObject *type, PyObject *args, PyObject *unused) {
-    double caller_looks, thread_looks;
-    if (!PyArg_ParseTuple(args, "dd", &caller_looks, &thread_looks)) return NULL;
+    double caller_spins, thread_spins, sleeps;
+    if (!PyArg_ParseTuple(args, "ddd", &caller_spins, &thread_spins, &sleeps)) return NULL;
     Runner *self = (Runner *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
-    self->caller_looks = caller_looks;
-    self->thread_looks = thread_looks;
+    self->caller_spins = caller_spins;
+    self->thread_spins = thread_spins;
+    self->sleeps = sleeps;
     self->asked = PyThread_allocate_lock();
     self->ended = PyThread_allocate_lock();
     if (self->asked == NULL || self->ended == NULL) {
@@ -98,12 +98,12 @@ static PyObject *runner_call(Runner *self, PyObject *const *args, Py_ssize_t cou
     int has_ended;
     Py_BEGIN_ALLOW_THREADS
     PyThread_release_lock(self->asked);
-    has_ended = found(self->ended, self->caller_looks);
+    has_ended = spin_for(self->ended, self->caller_spins);
     Py_END_ALLOW_THREADS
     while (!has_ended) {
         PyLockStatus status;
         Py_BEGIN_ALLOW_THREADS
-        status = PyThread_acquire_lock_timed(self->ended, 200000, 1);
+        status = PyThread_acquire_lock_timed(self->ended, (PY_TIMEOUT_T)(1e6 * self->sleeps), 1);
         Py_END_ALLOW_THREADS
         has_ended = status == PY_LOCK_ACQUIRED;
         if (PyErr_CheckSignals() < 0) {
@@ -119,7 +119,7 @@ PyDoc_STRVAR(runner_serve_doc, "serve($self, /)\n--\n\nMake the calls, in the th
 static PyObject *runner_serve(Runner *self, PyObject *unused) {
     for (;;) {
         Py_BEGIN_ALLOW_THREADS
-        if (!found(self->asked, self->thread_looks)) PyThread_acquire_lock(self->asked, WAIT_LOCK);
+        if (!spin_for(self->asked, self->thread_spins)) PyThread_acquire_lock(self->asked, WAIT_LOCK);
         Py_END_ALLOW_THREADS
         PyObject *function = self->function, *argument = self->argument;
         self->function = self->argument = NULL;
@@ -188,7 +188,7 @@ static PyGetSetDef RUNNER_ATTRIBUTES[] = {
 static PyTypeObject RUNNER = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "pullback.backends.host.loops.Runner",
-    .tp_doc = "Makes calls on the thread that serves it. A caller, and the thread, look for each other for so many seconds.",
+    .tp_doc = "Makes calls on the thread that serves it. The arguments: for how many seconds a caller spins, the thread spins, and a caller sleeps at most between looks for signals.",
     .tp_basicsize = sizeof(Runner),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = runner_new,
