@@ -29,7 +29,7 @@ from pullback.core.errors import ExecutionError, LeftRunningWarning
 from pullback.core.locks import renewed
 
 SPIN = 2e-3, 2e-4
-"""For how many seconds the caller spins until the end of a program, and the thread until the next one, before they sleep.
+"""For how many seconds the caller spins until a program ends, and the thread until the next one, before they sleep.
 
 To wake them takes 20 to 50 us, a fortieth of the longest program for which the caller spins. On a single core they
 sleep at once."""
