@@ -79,6 +79,7 @@ _face(
         ".transforms.programs.transfer": "block_until_ready copy_to_host_async device_get device_put",
         ".drawing": "visualize",
         ".environment": "live_arrays print_environment_info",
+        ".numpy.dynamic_slices": "ds",
         ".spmd.smap": "smap",
         ".transforms.checkpoint.checkpoint": "checkpoint remat=checkpoint",
         ".transforms.checkpoint.checkpoint_policies": "checkpoint_policies",

@@ -84,6 +84,7 @@ from pullback.core.dtypes import float0 as float0
 from pullback.drawing import visualize as visualize
 from pullback.environment import live_arrays as live_arrays
 from pullback.environment import print_environment_info as print_environment_info
+from pullback.numpy.dynamic_slices import ds as ds
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
 from pullback.spmd.smap import smap as smap
@@ -142,17 +143,18 @@ __all__ = [
     "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
     "debug_nans", "default_backend", "default_device", "default_matmul_precision", "default_prng_impl",
     "derivatives", "device_count", "device_get", "device_put", "devices", "disable_jit", "disable_x64",
-    "distributed", "dlpack", "dtypes", "effects_barrier", "empty_ref", "enable_checks", "enable_custom_prng",
-    "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries", "experimental",
-    "explain_cache_misses", "explicit_x64_dtypes", "export", "extend", "ffi", "flatten_util", "float0",
-    "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "image", "interpreters", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "live_arrays", "local_device_count",
-    "local_devices", "log_compiles", "make_array_from_callback", "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "masked_zeros", "monitoring", "named_call",
-    "named_scope", "new_ref", "nn", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops",
-    "pmap", "print_environment_info", "process_count", "process_index", "process_indices", "profiler",
-    "pure_callback", "random", "ref", "remat", "reshard", "scipy", "set_mesh", "shard_map", "sharding", "smap",
-    "stages", "test_util", "threefry_partitionable", "tiered", "transfer_guard",
-    "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
-    "tree_util", "typeof", "typing", "value_and_grad", "visualize", "vjp", "vmap",
+    "distributed", "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries",
+    "experimental", "explain_cache_misses", "explicit_x64_dtypes", "export", "extend", "ffi", "flatten_util",
+    "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "image", "interpreters", "jacfwd",
+    "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "live_arrays",
+    "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
+    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
+    "masked_zeros", "monitoring", "named_call", "named_scope", "new_ref", "nn", "no_tracing", "numpy",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
+    "process_index", "process_indices", "profiler", "pure_callback", "random", "ref", "remat", "reshard", "scipy",
+    "set_mesh", "shard_map", "sharding", "smap", "stages", "test_util", "threefry_partitionable", "tiered",
+    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device", "tree", "tree_util", "typeof", "typing", "value_and_grad", "visualize",
+    "vjp", "vmap",
 ]

@@ -6,7 +6,7 @@ _face(
     globals(),
     {
         "pullback.transforms.programs.breakpoints": "breakpoint=debug_breakpoint",
-        "pullback.transforms.programs.callbacks": "callback=debug_callback print=debug_print",
+        "pullback.transforms.programs.callbacks": "callback=debug_callback log=debug_log print=debug_print",
         "pullback.transforms.programs.sharding_views": (
             "inspect_array_sharding visualize_array_sharding visualize_sharding"
         ),

@@ -257,6 +257,7 @@ SPECIAL = [
             ("erf", -2, 2, {}),
             ("erfc", -2, 2, {}),
             ("erfinv", -0.9, 0.9, {}),
+            ("erfcinv", 0.1, 1.9, {}),
             ("ndtr", -2, 2, {}),
             ("log_ndtr", -4, 4, {"tolerance": 4}),
             ("gammaln", 0.5, 4, {"tolerance": 4}),

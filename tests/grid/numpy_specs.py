@@ -43,6 +43,19 @@ def _in_linalg(module: Any, *xs: Any, name: str, options: dict[str, Any]) -> Any
     return getattr(module.linalg, name)(*xs, **options)
 
 
+def _top_two(module: Any, x: Any, axis: int, mode: str) -> Any:
+    """The two largest or smallest elements along an axis."""
+    if module is not np:
+        return module.top_k(x, 2, axis=axis, mode=mode)[0]
+    ordered = np.sort(x, axis) if mode == "smallest" else np.flip(np.sort(x, axis), axis)
+    return np.take(ordered, [0, 1], axis)
+
+
+def _bound(module: Any, x: Any, i: int) -> Any:
+    """The smallest or the largest element along the last axis."""
+    return module.minmax(x, axis=-1)[i] if module is not np else (np.max if i else np.min)(x, -1)
+
+
 def _replaced(module: Any, x: Any, values: Any, name: str) -> Any:
     """What NumPy does in place, in a copy."""
     where = np.array([2, 0])
@@ -348,6 +361,12 @@ SORTING = [
         call=lambda m, x: m.sort(x[m.argpartition(x, 2)]) if m is np else m.sort(m.partition(x, 2)),
         derivative="",
     ),
+    *[
+        fn("top_k", R(3, 4), dtypes="fi", label=f"{mode},{axis}", call=partial(_top_two, axis=axis, mode=mode))
+        for axis in (0, 1)
+        for mode in ("largest", "smallest")
+    ],
+    *[fn("minmax", R(3, 4), dtypes="fi", label=f"{i}", call=partial(_bound, i=i)) for i in (0, 1)],
     fn("sort_complex", R(4), dtypes="F", derivative=""),
     *[fn("searchsorted", R(4, sort=True), R(2, 3), side=side, derivative="") for side in ("left", "right")],
     fn("isin", R(3), R(4), derivative=""),

@@ -303,6 +303,7 @@ ELEMENTWISE = [
     *unary(ew.cbrt_p, np.cbrt, FLOAT),
     *unary(ew.logistic_p, lambda x: 1 / (1 + np.exp(-x)), ugly=False),
     *unary(ew.square_p, np.square, NUMBER),
+    *unary(ew.one_minus_square_p, lambda x: (1 + x) * (1 - x), NUMBER),
     *unary(ew.sin_p, np.sin),
     *unary(ew.cos_p, np.cos),
     *unary(ew.tan_p, np.tan, lo=-1, hi=1),

@@ -35,6 +35,7 @@ ELEMENTWISE: list[tuple[str, tuple[Any, ...], Callable[..., Any]]] = [
     ("sinh", (X,), np.sinh), ("cosh", (X,), np.cosh), ("tanh", (Z,), np.tanh), ("asinh", (X,), np.arcsinh),
     ("acosh", (abs(X) + 1,), np.arccosh), ("atanh", (UNIT,), np.arctanh), ("abs", (Z,), np.abs),
     ("real", (Z,), np.real), ("imag", (Z,), np.imag), ("conj", (Z,), np.conj), ("square", (N,), np.square),
+    ("one_minus_square", (N,), lambda n: 1 - n * n), ("log2", (abs(X),), np.log2),
     ("conj", (X,), lambda x: x.astype(np.complex64)), ("reciprocal", (X,), np.reciprocal),
     ("is_finite", (X,), np.isfinite), ("erf", (X,), scipy.special.erf), ("erfc", (X,), scipy.special.erfc),
     ("erf_inv", (UNIT,), scipy.special.erfinv), ("lgamma", (abs(X),), scipy.special.gammaln),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback
+import pullback.numpy as jnp
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, OperandError, ShapeError
@@ -438,3 +439,16 @@ def test_bincount_and_digitize() -> None:
                 bins.digitize(array(POINT), array(own), right), np.digitize(POINT.astype("float32"), own, right)
             )
     assert_numbers(bins.digitize(array(edges), array(edges), right=True), [0, 1, 2])
+
+
+def test_minmax_is_both_with_bounds_for_each() -> None:
+    x = jnp.array([[2, 5, 1, 6], [3, -7, -2, 4]])
+    assert [y.tolist() for y in jnp.minmax(x)] == [-7, 6]
+    assert [y.tolist() for y in jnp.minmax(x, axis=0, keepdims=True)] == [[[2, -7, -2, 4]], [[3, 5, 1, 6]]]
+    assert [y.tolist() for y in jnp.minmax(x, initial=(-9, 9))] == [-9, 9]
+    assert [y.tolist() for y in jnp.minmax(jnp.zeros(0), initial=3)] == [3.0, 3.0]
+    assert [y.tolist() for y in jnp.minmax(x, where=x > 0, initial=(9, -9))] == [1, 6]
+    with pytest.raises(ValueError, match="minmax: initial must be a number or a pair of numbers, got 3"):
+        jnp.minmax(x, initial=(1, 2, 3))
+    with pytest.raises(ValueError, match="where needs initial"):
+        jnp.minmax(x, where=True)

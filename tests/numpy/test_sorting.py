@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback
+import pullback.numpy as jnp
+from pullback import grad, jit
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, OperandError, ShapeError
@@ -227,3 +229,41 @@ def test_sets_of_a_given_size() -> None:
         sorting.isin(f, g, method="magic")
     same(sorting.isin(array([NAN, 1]), array([NAN, 1])), [False, True])
     same(sorting.isin(array([[1, 2]]), array([])), [[False, False]])
+
+
+# The largest and the smallest elements -------------------------------------------------------------------------------
+
+
+def test_top_k_has_the_figures_of_jax() -> None:
+    x = jnp.array([jnp.nan, 1.0, 2.0, 0.0, -0.0])
+    values, positions = jnp.top_k(x, 3)
+    assert positions.tolist() == [0, 2, 1]
+    assert np.isnan(values[0])
+    assert positions.dtype == np.int32
+    values, positions = jnp.top_k(x, 2, mode="smallest")
+    assert values.tolist() == [0.0, 0.0]
+    assert sorted(positions.tolist()) == [3, 4]
+    assert jnp.top_k(jnp.array([3, 250], "uint8"), 1, mode="smallest")[0].tolist() == [3]
+    assert jnp.top_k(jnp.array([1, 1, 0, 0]), 2, mode="smallest")[1].tolist() == [2, 3]  # the first of equal ones
+    assert jnp.top_k(jnp.array([True, False]), 1, mode="smallest")[0].tolist() == [False]
+    grid = jnp.arange(24).reshape(4, 6)
+    assert jnp.top_k(grid, 1, axis=0)[1].tolist() == [[3] * 6]
+    assert jit(lambda x: jnp.top_k(x, 2, mode="smallest"))(grid)[0].tolist() == grid[:, :2].tolist()
+    assert grad(lambda x: jnp.top_k(x, 2, mode="smallest")[0].sum())(jnp.array([3.0, 1.0, 2.0])).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.top_k(jnp.array([1j]), 1), TypeError, "top_k takes real numbers or booleans, got c64"),
+        (lambda: jnp.top_k(jnp.array([1j]), 1), ValueError, "top_k"),
+        (lambda: jnp.top_k(jnp.arange(3), 4), ValueError, r"k must be from 0 to 3, the size of axis 0 .* got 4"),
+        (lambda: jnp.top_k(jnp.arange(3), -1), ValueError, "got -1"),
+        (lambda: jnp.top_k(jnp.arange(3), 1, mode="least"), ValueError, "mode must be 'largest' or 'smallest'"),
+        (lambda: jnp.top_k(jnp.arange(3), 1, axis=1), ValueError, "axis"),
+        (lambda: jit(jnp.top_k)(jnp.arange(3), 1), TypeError, "k"),
+    ],
+)
+def test_top_k_says_what_it_refuses(call: Any, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

@@ -21,6 +21,6 @@ _face(
             "minimum_supported_calling_convention_version"
         ),
         ".structures": "register_namedtuple_serialization register_pytree_node_serialization",
-        ".symbolic": "is_symbolic_dim symbolic_args_specs symbolic_shape",
+        ".symbolic": "is_symbolic_dim symbolic_args_specs symbolic_dim_bounds symbolic_shape",
     },
 )

@@ -12,11 +12,12 @@ from pullback.export.structures import register_namedtuple_serialization as regi
 from pullback.export.structures import register_pytree_node_serialization as register_pytree_node_serialization
 from pullback.export.symbolic import is_symbolic_dim as is_symbolic_dim
 from pullback.export.symbolic import symbolic_args_specs as symbolic_args_specs
+from pullback.export.symbolic import symbolic_dim_bounds as symbolic_dim_bounds
 from pullback.export.symbolic import symbolic_shape as symbolic_shape
 
 __all__ = [
     "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export",
     "is_symbolic_dim", "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
-    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds", "symbolic_shape",
 ]

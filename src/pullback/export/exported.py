@@ -327,7 +327,7 @@ def export(
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         try:
-            return _exported(trace(*args, **kwargs), selected or (default_export_platform(),), checks)
+            return exported_of(trace(*args, **kwargs), selected or (default_export_platform(),), checks)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -361,7 +361,8 @@ def _platforms(platforms: Any) -> tuple[str, ...]:
     return found
 
 
-def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
+def exported_of(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...] = ()) -> Exported:
+    """Export a traced function; see :func:`export`."""
     if traced.refs is not None:
         raise UnsupportedExportError(
             f"export of {traced.fun_name}: it uses references, which only this process has: take their contents as "
@@ -456,7 +457,7 @@ def _export_vjp(
     if any((*in_shardings, *out_shardings)):  # cotangents are sharded like their primals
         shardings = (*in_shardings, *out_shardings), in_shardings
     sharded = jit(fun_vjp, in_shardings=shardings[0], out_shardings=shardings[1])
-    return _exported(sharded.trace(*structs), platforms, checks)
+    return exported_of(sharded.trace(*structs), platforms, checks)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:

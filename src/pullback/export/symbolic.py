@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.dims import Size, SymbolicScope, is_symbolic, parse_size
-from pullback.core.errors import ArgumentError
+from pullback.core.dims import Size, SymbolicScope, bounds, is_symbolic, parse_size
+from pullback.core.errors import ArgumentError, DtypeError
 from pullback.primitives import sizes as sizes  # registers the conversion of sizes to arrays
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import abstractify
@@ -24,6 +26,36 @@ def is_symbolic_dim(p: object) -> bool:
     (True, False)
     """
     return is_symbolic(p)
+
+
+def symbolic_dim_bounds(dimension: Size) -> tuple[float, float]:
+    """Return bounds of a size: numbers between which all its values lie, these numbers included.
+
+    The bounds follow from those of the names, from 1 to 2**31 - 1 (programs compute with sizes in 32 bits), and from
+    the constraints of their scope. Closer ones may hold.
+
+    Args:
+      dimension: an integer, or a size of :func:`symbolic_shape`.
+
+    Returns:
+      The lower and the upper bound: ints, or infinite floats where none is known. JAX has no upper bound of a name, and
+      returns ``inf`` for it.
+
+    Raises:
+      DtypeError: ``dimension`` is no size (a TypeError).
+
+    >>> from pullback import export
+    >>> n, m = export.symbolic_shape("2*b + 1, min(b, 7)", constraints=["b <= 100"])
+    >>> export.symbolic_dim_bounds(n), export.symbolic_dim_bounds(m)
+    ((3, 201), (1, 7))
+    """
+    if not is_symbolic(dimension):
+        try:
+            dimension = operator.index(dimension)
+        except TypeError as error:
+            raise DtypeError(f"symbolic_dim_bounds takes an integer or a symbolic size, got {dimension!r}") from error
+    low, high = (int(x) if math.isfinite(x) else x for x in bounds(dimension))
+    return low, high
 
 
 def symbolic_shape(

@@ -31,12 +31,13 @@ _face(
         ),
         ".contraction": "DotDimensionNumbers batch_matmul dot dot_general scaled_dot",
         ".convolution": (
-            "conv conv_dimension_numbers conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
+            "ConvGeneralDilatedDimensionNumbers=ConvDimensionNumbersLike conv conv_dimension_numbers "
+            "conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
             "conv_transpose conv_with_general_padding"
         ),
         ".elementwise": (
             "AccuracyMode RoundingMethod Tolerance bitcast_convert_type clamp conj convert_element_type integer_pow "
-            "pow reciprocal reduce_precision round select select_n"
+            "log2 polynomial pow reciprocal reduce_precision round select select_n"
         ),
         ".fourier": "fft",
         ".indexing": (
@@ -57,6 +58,7 @@ _face(
         ),
         ".special": "betainc igamma igamma_grad_a igammac random_gamma_grad zeta",
         ".windows": "reduce reduce_window",
+        "pullback.core.annotations": "PrecisionLike",
         "pullback.primitives.arrays.indexing": "dynamic_slice_p dynamic_update_slice_p gather_p",
         "pullback.primitives.arrays.scatter": "scatter_add_p scatter_max_p scatter_min_p scatter_mul_p scatter_p",
         "pullback.primitives.arrays.shapes": "broadcast_in_dim_p reshape_p squeeze_p transpose_p",

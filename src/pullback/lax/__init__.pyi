@@ -18,6 +18,7 @@ from pullback.control.scan_primitive import scan_p as scan_p
 from pullback.control.solves import custom_linear_solve as custom_linear_solve
 from pullback.control.solves import custom_root as custom_root
 from pullback.control.while_primitive import while_p as while_p
+from pullback.core.annotations import PrecisionLike as PrecisionLike
 from pullback.lax import linalg as linalg
 from pullback.lax.bit_generator import rng_bit_generator as rng_bit_generator
 from pullback.lax.collectives import all_gather as all_gather
@@ -40,6 +41,7 @@ from pullback.lax.contraction import batch_matmul as batch_matmul
 from pullback.lax.contraction import dot as dot
 from pullback.lax.contraction import dot_general as dot_general
 from pullback.lax.contraction import scaled_dot as scaled_dot
+from pullback.lax.convolution import ConvDimensionNumbersLike as ConvGeneralDilatedDimensionNumbers
 from pullback.lax.convolution import conv as conv
 from pullback.lax.convolution import conv_dimension_numbers as conv_dimension_numbers
 from pullback.lax.convolution import conv_general_dilated as conv_general_dilated
@@ -56,6 +58,8 @@ from pullback.lax.elementwise import clamp as clamp
 from pullback.lax.elementwise import conj as conj
 from pullback.lax.elementwise import convert_element_type as convert_element_type
 from pullback.lax.elementwise import integer_pow as integer_pow
+from pullback.lax.elementwise import log2 as log2
+from pullback.lax.elementwise import polynomial as polynomial
 from pullback.lax.elementwise import pow as pow
 from pullback.lax.elementwise import reciprocal as reciprocal
 from pullback.lax.elementwise import reduce_precision as reduce_precision
@@ -307,6 +311,8 @@ neg_p: Primitive
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array: ...
 nextafter_p: Primitive
 not_p: Primitive
+def one_minus_square(x: ArrayLike) -> Array: ...
+one_minus_square_p: Primitive
 or_p: Primitive
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array: ...
 polygamma_p: Primitive
@@ -343,21 +349,22 @@ tanh_p: Primitive
 xor_p: Primitive
 
 __all__ = [
-    "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers",
-    "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RaggedDotDimensionNumbers",
-    "RandomAlgorithm", "RoundingMethod", "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p", "acos", "acos_p",
-    "acosh", "acosh_p", "add", "add_p", "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p",
-    "approx_max_k", "approx_min_k", "argmax", "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh",
-    "asinh_p", "associative_scan", "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index",
-    "axis_index_p", "axis_size", "batch_matmul", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p",
-    "betainc", "betainc_p", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-    "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
-    "broadcast_to_rank", "broadcasted_iota", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz",
-    "clz_p", "collapse", "complex", "complex_p", "composite", "concatenate", "concatenate_p", "cond", "cond_p",
-    "conj", "conj_p", "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
-    "conv_general_dilated_p", "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
-    "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p", "cumlogsumexp",
-    "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p",
+    "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "DotAlgorithm",
+    "DotAlgorithmPreset", "DotDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode",
+    "Precision", "PrecisionLike", "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod",
+    "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p",
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p", "approx_max_k", "approx_min_k", "argmax",
+    "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index", "axis_index_p", "axis_size", "batch_matmul",
+    "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "betainc_p", "bitcast_convert_type",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
+    "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "broadcasted_iota", "cbrt",
+    "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p", "collapse", "complex", "complex_p",
+    "composite", "concatenate", "concatenate_p", "cond", "cond_p", "conj", "conj_p", "conv",
+    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p",
+    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding", "convert_element_type",
+    "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p", "cumlogsumexp", "cumlogsumexp_p",
+    "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p",
     "custom_linear_solve", "custom_root", "digamma", "digamma_p", "div", "div_p", "dot", "dot_general",
     "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
@@ -366,24 +373,24 @@ __all__ = [
     "floor", "floor_p", "fori_loop", "full", "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p",
     "igamma", "igamma_grad_a", "igamma_p", "igammac", "igammac_p", "imag", "imag_p", "index_in_dim", "index_take",
     "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p", "le", "le_p", "lgamma",
-    "lgamma_p", "linalg", "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "lt", "lt_p", "map",
-    "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter",
-    "nextafter_p", "not_p", "optimization_barrier", "or_p", "pad", "pad_p", "padtype_to_pads", "pbroadcast",
-    "pcast", "platform_dependent", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "polygamma", "polygamma_p",
-    "population_count", "population_count_p", "pow", "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum",
-    "psum_p", "psum_scatter", "pswapaxes", "pvary", "ragged_dot", "ragged_dot_general", "random_gamma_grad",
-    "real", "real_p", "reciprocal", "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p",
-    "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_precision", "reduce_precision_p",
-    "reduce_prod", "reduce_prod_p", "reduce_scatter_p", "reduce_sum", "reduce_sum_p", "reduce_window",
-    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "reduce_xor", "reduce_xor_p", "rem",
-    "rem_p", "reshape", "reshape_p", "rev", "rev_p", "rng_bit_generator", "rng_bit_generator_p", "round",
-    "round_p", "rsqrt", "rsqrt_p", "scaled_dot", "scan", "scan_p", "scatter", "scatter_add", "scatter_add_p",
-    "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul",
-    "scatter_mul_p", "scatter_p", "scatter_sub", "select", "select_n", "select_n_p", "shift_left", "shift_left_p",
-    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "sign",
-    "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice", "slice_in_dim", "slice_p", "sort", "sort_key_val",
-    "sort_p", "split", "sqrt", "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stage",
-    "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile",
-    "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "while_loop", "while_p",
-    "with_sharding_constraint", "xor_p", "zeros_like_array", "zeta", "zeta_p",
+    "lgamma_p", "linalg", "log", "log1p", "log1p_p", "log2", "log_p", "logistic", "logistic_p", "lt", "lt_p",
+    "map", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p",
+    "nextafter", "nextafter_p", "not_p", "one_minus_square", "one_minus_square_p", "optimization_barrier", "or_p",
+    "pad", "pad_p", "padtype_to_pads", "pbroadcast", "pcast", "platform_dependent", "pmax", "pmax_p", "pmean",
+    "pmin", "pmin_p", "polygamma", "polygamma_p", "polynomial", "population_count", "population_count_p", "pow",
+    "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "pvary",
+    "ragged_dot", "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal", "reduce",
+    "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or",
+    "reduce_or_p", "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_scatter_p",
+    "reduce_sum", "reduce_sum_p", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
+    "reduce_window_sum_p", "reduce_xor", "reduce_xor_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p",
+    "rng_bit_generator", "rng_bit_generator_p", "round", "round_p", "rsqrt", "rsqrt_p", "scaled_dot", "scan",
+    "scan_p", "scatter", "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p",
+    "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "select",
+    "select_n", "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
+    "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice",
+    "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split", "sqrt", "sqrt_p", "square", "square_p",
+    "squeeze", "squeeze_p", "stack", "stage", "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan",
+    "tan_p", "tanh", "tanh_p", "tile", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "while_loop",
+    "while_p", "with_sharding_constraint", "xor_p", "zeros_like_array", "zeta", "zeta_p",
 ]

@@ -7,6 +7,7 @@ evaluation rule in every trace, which raises for operands that do not fit, and r
 from __future__ import annotations
 
 import enum
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,11 +22,12 @@ from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
+from pullback.numpy.ufuncs import over
 from pullback.numpy.views import view
 from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
-from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype, known_int
+from pullback.primitives.checks import FLOAT, INEXACT, REAL_NUMBER, check_dtype, known_int
 from pullback.primitives.declare import PUBLIC, Public
 from pullback.primitives.operands import array_operand, bind, operands
 from pullback.primitives.special import bessel as bessel
@@ -136,11 +138,15 @@ def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
     name = function.__name__
 
     def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
-        if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
-            raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
+        _check_accuracy(name, accuracy)
         return function(x)
 
     return describe(called, name, _with_arguments(function, _OF_ACCURACY))
+
+
+def _check_accuracy(name: str, accuracy: Any) -> None:
+    if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
+        raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
 
 
 # Operations on elements --------------------------------------------------------------------------------------------
@@ -200,6 +206,57 @@ def reciprocal(x: ArrayLike) -> Array:
     0.25
     """
     return bind(ops.div_p, 1, array_operand("reciprocal", x))
+
+
+def log2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
+    """Compute the logarithm to base 2 of each element.
+
+    Args:
+      x: an array of floats or complex numbers.
+      accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      DtypeError: ``x`` has another dtype (a TypeError).
+
+    >>> from pullback import lax
+    >>> print(lax.log2(8.0))
+    3.0
+    """
+    _check_accuracy("log2", accuracy)
+    x = array_operand("log2", x)
+    check_dtype("log2", INEXACT, x.dtype)
+    return over(ops.log_p.bind(x), math.log(2))
+
+
+def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
+    """Evaluate the polynomial ``coeffs[0] + coeffs[1] * x + coeffs[2] * x**2 + ...`` by Horner's rule.
+
+    Args:
+      x: an array of numbers.
+      coeffs: the coefficients, that of the lowest power first: numbers, or arrays that broadcast against ``x`` and have
+        as many axes, or none.
+      unroll: without effect: all steps are written out.
+
+    Returns:
+      An array of the dtype of ``x``, of the common shape; zeros if there are no coefficients.
+
+    Raises:
+      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+
+    >>> from pullback import lax
+    >>> print(lax.polynomial(3.0, [1.0, 5.0, 2.0]))
+    34.0
+    """
+    x = array_operand("polynomial", x)
+    terms = [ops.convert_element_type(array_operand("polynomial", c), x.dtype) for c in coeffs]
+    same_rank("polynomial", [typeof(a).shape for a in (x, *terms)])
+    out = shapes.zeros_like(x)
+    for term in reversed(terms):
+        out = ops.add(ops.mul(out, x), term) if term is not terms[-1] else ops.add(out, term)
+    return out
 
 
 def conj(x: ArrayLike) -> Array:

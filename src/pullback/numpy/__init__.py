@@ -54,8 +54,8 @@ _NAMES: dict[str, str | list[str]] = {
     ".printing": ("array_repr array_str get_printoptions printoptions set_printoptions "),
     ".reductions": (
         "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max mean min "
-        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum "
-        "var "
+        "minmax nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp "
+        "std sum var "
     ),
     ".scalar_types": (
         "bfloat16 bool bool_ can_cast cdouble complex128 complex64 complex_ csingle double dtype e euler_gamma "
@@ -65,7 +65,7 @@ _NAMES: dict[str, str | list[str]] = {
     ),
     ".sorting": (
         "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "
-        "union1d unique unique_all unique_counts unique_inverse unique_values "
+        "top_k union1d unique unique_all unique_counts unique_inverse unique_values "
     ),
     ".statistics": (
         "average corrcoef cov diff ediff1d gradient median nanmedian nanpercentile nanquantile percentile quantile "

@@ -231,6 +231,7 @@ from pullback.numpy.reductions import cumulative_sum as cumulative_sum
 from pullback.numpy.reductions import max as max
 from pullback.numpy.reductions import mean as mean
 from pullback.numpy.reductions import min as min
+from pullback.numpy.reductions import minmax as minmax
 from pullback.numpy.reductions import nanargmax as nanargmax
 from pullback.numpy.reductions import nanargmin as nanargmin
 from pullback.numpy.reductions import nancumprod as nancumprod
@@ -309,6 +310,7 @@ from pullback.numpy.sorting import setdiff1d as setdiff1d
 from pullback.numpy.sorting import setxor1d as setxor1d
 from pullback.numpy.sorting import sort as sort
 from pullback.numpy.sorting import sort_complex as sort_complex
+from pullback.numpy.sorting import top_k as top_k
 from pullback.numpy.sorting import union1d as union1d
 from pullback.numpy.sorting import unique as unique
 from pullback.numpy.sorting import unique_all as unique_all
@@ -387,6 +389,7 @@ from pullback.numpy.ufuncs import modf as modf
 from pullback.numpy.ufuncs import multiply as multiply
 from pullback.numpy.ufuncs import negative as negative
 from pullback.numpy.ufuncs import nextafter as nextafter
+from pullback.numpy.ufuncs import over as over
 from pullback.numpy.ufuncs import positive as positive
 from pullback.numpy.ufuncs import pow as pow
 from pullback.numpy.ufuncs import power as power
@@ -447,10 +450,10 @@ __all__ = [
     "lexsort", "linalg", "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
     "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
     "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min", "minimum",
-    "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "minmax", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
     "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number",
-    "object_", "ogrid", "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile",
+    "object_", "ogrid", "ones", "ones_like", "outer", "over", "packbits", "pad", "partition", "percentile",
     "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint",
     "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp",
     "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel", "ravel_multi_index", "real",
@@ -458,8 +461,8 @@ __all__ = [
     "rollaxis", "roots", "rot90", "round", "row_stack", "s_", "save", "savez", "searchsorted", "select",
     "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
     "single", "sinh", "size", "sort", "sort_complex", "spacing", "split", "sqrt", "square", "squeeze", "stack",
-    "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
+    "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k",
+    "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
     "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc", "uint", "uint16", "uint2", "uint32",
     "uint4", "uint64", "uint8", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values", "unpackbits", "unravel_index", "unsignedinteger", "unstack", "unwrap", "vander", "var",

@@ -1,7 +1,7 @@
 """Lowering of index expressions, by NumPy's rules, to a slice, a gather or a scatter.
 
 An expression is first parsed to *entries*: ``None`` for a new axis, ``Ellipsis`` for an ellipsis, and for each axis of
-the array an int, a ``range`` (for a slice), or an array of integers.
+the array an int, a ``range`` (for a slice), a ``Slice`` whose start is an array, or an array of integers.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pullback.core.errors import (
 from pullback.core.trace import Tracer, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import listed
+from pullback.numpy.dynamic_slices import Slice
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -85,6 +86,8 @@ def _classify(item: Any, index: Any) -> Any:
         raise _not_an_index(item, index)
     if isinstance(item, CommittedArray) and dtypes.is_integer(item.dtype):
         return item
+    if type(item) is Slice:
+        return item.static() or item
     if isinstance(item, (list, tuple)):
         return _classify(_array_of(item, index), index)
     value = item._value if isinstance(item, ArrayImpl) else item
@@ -327,6 +330,9 @@ class Lowered(NamedTuple):
     unique: bool
 
 
+_BLOCKS = frozenset((range, Slice))
+
+
 def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
     """Lower the entries of an index to a gather from an array of the shape ``shape``.
 
@@ -339,7 +345,7 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
       shape: the shape of the array.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
-    advanced = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) is range)]
+    advanced = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) in _BLOCKS)]
     adjacent = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
     block = _broadcast([() if type(entries[k]) is int else entries[k].shape for k in advanced])
     full: list[int] = []  # the axes of the result
@@ -359,12 +365,21 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
         if e is None:
             new.append(len(full))
             full.append(1)
-        elif type(e) is not range:
+        elif type(e) not in _BLOCKS:
             if adjacent and k == advanced[0]:
                 end = len(batch) + len(block)
                 full += block
                 batch += block
             vectors.append((axis, _from_the_end(e, axis, shape, wrap), end))
+        elif type(e) is Slice:
+            start = _from_the_end(e.start, axis, shape, wrap)
+            if e.stride == 1:
+                windows[axis] = len(full)
+                vectors.append((axis, start, 0))
+            else:
+                batch.append(e.size)
+                vectors.append((axis, ops.add(start, start.dtype.type(e.stride) * np.arange(e.size)), len(batch)))
+            full.append(e.size)
         elif e.step == 1 or len(e) == 1:
             windows[axis] = len(full)
             if len(e) != shape[axis]:

@@ -252,6 +252,36 @@ amax = max
 amin = min
 
 
+def minmax(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None, where: ArrayLike | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the smallest and the largest element along some axes.
+
+    Args:
+      a, axis, out, keepdims, where: as in :func:`max`.
+      initial: an upper bound of the smallest element and a lower bound of the largest one: a pair, or one number for
+        both; required if there may be no elements to compare.
+
+    Returns:
+      Two arrays of the dtype of ``a``, without these axes.
+
+    Raises:
+      ShapeError: there are no elements to compare and no ``initial`` (a ValueError).
+      ArgumentError: ``where`` is passed without ``initial``, or ``initial`` has another number of elements than two (a
+        ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> print(*jnp.minmax(jnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
+    [1. 3.] [5. 4.]
+    """
+    pair = initial if isinstance(initial, tuple) else (initial, initial)
+    if len(pair) != 2:
+        raise ArgumentError(f"minmax: initial must be a number or a pair of numbers, got {len(pair)} of them")
+    low, high = pair
+    return min(a, axis, out, keepdims, low, where), max(a, axis, out, keepdims, high, where)
+
+
 def _extreme(
     name: str, primitive: Primitive, combine: Primitive, largest: bool, a: Any, axis: Any, out: Any, keepdims: bool,
     initial: Any, where: Any,

@@ -15,7 +15,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeValueError, ShapeError
 from pullback.numpy.logic import equal
 from pullback.numpy.promotion import axis_index, named, number_operand, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
@@ -23,12 +23,13 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays import sorting as prims
 from pullback.primitives.arrays.slicing import concatenate, iota, rev, slice_in_dim
-from pullback.primitives.checks import check_positions
+from pullback.primitives.checks import check_positions, known_int
 from pullback.primitives.elementwise import convert_element_type
 
 __all__ = [
     "argpartition", "argsort", "intersect1d", "isin", "lexsort", "partition", "searchsorted", "setdiff1d", "setxor1d",
-    "sort", "sort_complex", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "sort", "sort_complex", "top_k", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
@@ -171,6 +172,48 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x, axis = _along("argpartition", a, axis)
     axis_index(kth, x.shape[axis], "argpartition: kth")
     return prims.argsort([x], axis, dtypes.default_int())[-1]
+
+
+def top_k(
+    a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Array, Array]:
+    """Return the ``k`` largest or smallest elements along an axis, and their positions.
+
+    Args:
+      a: an array of real numbers or booleans.
+      k: the number of elements, from 0 to the size of the axis; static.
+      axis: the axis.
+      mode: ``"largest"``, where NaN counts as the largest, or ``"smallest"``, where NaN comes last too.
+      sorted: without effect: the elements are always in order, the largest or the smallest first.
+
+    Returns:
+      The elements, in the dtype of ``a``, and their int32 positions; both have ``k`` elements along the axis. Of equal
+      elements the first come first.
+
+    Raises:
+      ShapeError: ``k`` or the axis is out of range (a ValueError).
+      ArgumentError: ``mode`` is another word (a ValueError).
+      DtypeError: complex numbers (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> values, positions = jnp.top_k(jnp.array([3, 1, 2]), 2, mode="smallest")
+    >>> print(values, positions)
+    [1 2] [1 2]
+    """
+    x, axis = _along("top_k", a, axis)
+    k, size = known_int("top_k", "k", k), x.shape[axis]
+    flag("top_k", "sorted", sorted)
+    if mode not in ("largest", "smallest"):
+        raise ArgumentError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    if dtypes.is_complex(x.dtype):
+        raise DtypeValueError(f"top_k takes real numbers or booleans, got {dtypes.short_name(x.dtype)}")
+    if not 0 <= k <= size:
+        raise ShapeError(f"top_k: k must be from 0 to {size}, the size of axis {axis} of shape {x.shape}, got {k}")
+    if mode == "largest":
+        values, positions = prims.top_k_p.bind(x, k=k, axis=axis)
+        return values, positions
+    values, positions = prims.argsort([x], axis, _INT32)
+    return slice_in_dim(values, 0, k, axis), slice_in_dim(positions, 0, k, axis)
 
 
 def sort_complex(a: ArrayLike) -> Array:

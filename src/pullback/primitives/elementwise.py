@@ -314,6 +314,12 @@ square_p = elementwise(
     hlo=lambda hlo, x: hlo.elementwise("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
+one_minus_square_p = elementwise(
+    "one_minus_square", doc=("``1 - x * x``, accurate near 1 and -1.", "3.0", "-8.0"),
+    of=NUMBER, host=lambda x: np.multiply(x + x.dtype.type(1), x.dtype.type(1) - x),
+    hlo=lambda hlo, x: hlo.inline(lambda x: mul(add(x, 1), sub(1, x)), x),
+    jvp=lambda t, x, ans: mul(t, mul(-2, x)),  # that of the product would cancel near zero
+)  # fmt: skip
 
 
 def _materialized_value(series: Series) -> Series:

@@ -170,12 +170,12 @@ KEYED = {
 def test_the_key_changes_with(what: str, plain: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("text", b"first") == "compiled"
     assert ask("text", b"first") == "loaded"
-    disk_cache._environment.cache_clear()
+    disk_cache.environment.cache_clear()
     try:
         text = KEYED[what](monkeypatch.setattr) or "text"
         assert ask(text, b"second") == "compiled"
     finally:
-        disk_cache._environment.cache_clear()
+        disk_cache.environment.cache_clear()
 
 
 def test_the_key_changes_with_options_and_devices() -> None:

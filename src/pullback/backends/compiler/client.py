@@ -43,6 +43,7 @@ from pullback.backends.processes.descriptors import not_inherited
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
+    ArgumentError,
     BackendError,
     CompilationError,
     DistributedError,
@@ -316,8 +317,28 @@ def client(platform: str = "cpu") -> Any:
                     register(GOES_ON, own.loops.loops_go_on(True), "cpu", api_version=1)
                     register(TAKEN, own.loops.taking(), "cpu", api_version=1)
             else:
-                _clients[platform] = _plugin_client(platform)
+                _clients[platform] = _factories[platform]() if platform in _factories else _plugin_client(platform)
         return _clients[platform]
+
+
+_factories: dict[str, Callable[[], Any]] = {}
+"""Functions that make the clients of the platforms that users have registered."""
+
+
+def register_platform(name: str, factory: Callable[[], Any]) -> None:
+    """Register a platform whose client ``factory`` makes, when the platform is first used.
+
+    Raises:
+      ArgumentError: there is such a platform already (a TypeError and a ValueError).
+    """
+    if name in ("cpu", *PLUGINS, *_clients):
+        raise ArgumentError(f"there is a platform {name!r} already: choose another name")
+    _factories[name] = factory
+
+
+def clients() -> dict[str, Any]:
+    """Return the clients that were made so far, by platform."""
+    return dict(_clients)
 
 
 def count(platform: str) -> int:
@@ -1080,14 +1101,18 @@ def mlir(name: str) -> Any:
     return imported(f"jaxlib.mlir.{name}")
 
 
+def mlir_registry() -> Any:
+    """Return the MLIR dialects that come with ``jaxlib``, an ``ir.DialectRegistry``."""
+    registry = mlir("ir").DialectRegistry()
+    mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
+
+
 @functools.cache
 def mlir_context() -> Any:
     """The MLIR context that parses and builds programs."""
-    ir = mlir("ir")
-    context = ir.Context()
-    registry = ir.DialectRegistry()
-    mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
-    context.append_dialect_registry(registry)
+    context = mlir("ir").Context()
+    context.append_dialect_registry(mlir_registry())
     for dialect in ("_stablehlo", "_chlo", "_sdy"):
         mlir(f"_mlir_libs.{dialect}").register_dialect(context)
     context.load_all_available_dialects()

@@ -206,7 +206,7 @@ def _key(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> byt
     # XLA divides loops among the CPU cores that it may use when it compiles.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     settings = (cores, backend().options_as_bytes(overrides))
-    digest = hashlib.sha256(_environment(device))
+    digest = hashlib.sha256(environment(device))
     digest.update(hashlib.sha256(repr(settings).encode()).digest())
     return hashlib.sha256(text.encode()).digest()[:_HALF] + digest.digest()[:_HALF]
 
@@ -215,7 +215,7 @@ _HALF = 16
 
 
 @functools.cache
-def _environment(device: Device) -> bytes:
+def environment(device: Device) -> bytes:
     """A digest of the compiler, the device and the machine.
 
     It depends on the device, because a compiled program runs only on the device for which it was compiled.

@@ -294,3 +294,108 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
             return func(*args, **kwargs)
 
     return call
+
+
+# Servers and memory --------------------------------------------------------------------------------------------------
+
+_server: Any = None
+
+
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Start a server from which TensorBoard can request profiles of this process.
+
+    The server listens on all addresses of the machine, and has no password: use it behind a firewall.
+
+    Args:
+      port: the number of a free port.
+      requires_backend: whether to make the client of the default platform first.
+
+    Returns:
+      The server, an object of ``jaxlib``. It stops with :func:`stop_server`, or with the process.
+
+    Raises:
+      ProfilerError: a server is running (a RuntimeError).
+    """
+    global _server
+    with _lock:
+        if _server is not None:
+            raise ProfilerError("a profiler server is running: call profiler.stop_server() first")
+        if requires_backend:
+            client.client(default_device().platform)
+        _server = client.profiler().start_server(port)
+        return _server
+
+
+def stop_server() -> None:
+    """Stop the server that :func:`start_server` has started.
+
+    Raises:
+      ProfilerError: no server is running (a RuntimeError).
+    """
+    global _server
+    with _lock:
+        if _server is None:
+            raise ProfilerError("no profiler server is running")
+        _server = None
+
+
+def register_subprocess(pid: int, port: int) -> Callable[[], None]:
+    """Include a subprocess in the profiles of this process.
+
+    Args:
+      pid: the number of the subprocess, in which :func:`start_server` was called.
+      port: the port of its server.
+
+    Returns:
+      A function that excludes the subprocess again.
+
+    Raises:
+      ProfilerError: it is this process, or it is registered already (a RuntimeError).
+    """
+    try:
+        return client.profiler().register_subprocess(pid, port)  # type: ignore[no-any-return]
+    except RuntimeError as error:
+        raise ProfilerError(f"register_subprocess: {error}") from None
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """Take a profile of the memory of a platform's devices: the arrays there and the compiled programs.
+
+    Eager arrays on the CPU are NumPy's, and not in it.
+
+    Args:
+      backend: the name of the platform; by default that of the default device.
+
+    Returns:
+      A profile in the format of pprof, a protocol buffer.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+
+    >>> from pullback import profiler
+    >>> len(profiler.device_memory_profile()) > 0
+    True
+    """
+    return client.client(backend or default_device().platform).heap_profile()  # type: ignore[no-any-return]
+
+
+def save_device_memory_profile(filename: str | os.PathLike[str], backend: str | None = None) -> None:
+    """Write the profile of :func:`device_memory_profile` to a file.
+
+    Args:
+      filename: the file, which is replaced if it exists.
+      backend: the name of the platform; by default that of the default device.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+      OSError: the file cannot be written.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pullback import profiler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.save_device_memory_profile(Path(folder, "memory.prof"))
+    ...     Path(folder, "memory.prof").stat().st_size > 0
+    True
+    """
+    Path(filename).write_bytes(device_memory_profile(backend))

@@ -265,6 +265,11 @@ def _lock_of(key: Any) -> Any:
         return _compiling.setdefault(key, threading.RLock())
 
 
+def _key(lowered: Lowered, text: str, selected: Sequence[tuple[str, Any]]) -> tuple[Any, ...]:
+    """Return the key of a program in memory: a digest of its text, the compiler's options, the device, the meshes."""
+    return hashlib.sha256(text.encode()).digest(), tuple(selected), lowered.device, tuple(lowered.module.meshes)
+
+
 def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
     """Whether an equal executable is in memory or on disk. A program that calls Python functions is never cached."""
     from pullback.backends.compiler import disk_cache
@@ -273,8 +278,7 @@ def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
         return False
     text = lowered.module.text(scopes=True)
     selected = options.selected(lowered.device.platform, text, overrides)
-    key = (hashlib.sha256(text.encode()).digest(), tuple(selected), lowered.device, tuple(lowered.module.meshes))
-    return key in _executables or disk_cache.has(text, lowered.device, selected)
+    return _key(lowered, text, selected) in _executables or disk_cache.has(text, lowered.device, selected)
 
 
 def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:
@@ -301,13 +305,12 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         if config.log_compiles:
             _log("compiled", lowered, start, "it calls Python functions, so that it is not cached")
         return made
-    digest = hashlib.sha256(text.encode()).digest()
+    key = _key(lowered, text, selected)
     if not (isinstance(device, Device) or device.is_local):
         from pullback.backends.processes import distributed  # with asyncio, whose import takes 40 ms
 
         of = sorted({d.process_index for d in device.devices})
-        distributed.agree(lowered.module.name, hashlib.sha256(digest + repr(device.id).encode()).digest(), of)
-    key = (digest, tuple(selected), device, tuple(lowered.module.meshes))
+        distributed.agree(lowered.module.name, hashlib.sha256(key[0] + repr(device.id).encode()).digest(), of)
     found = _executables.get(key)
     if found is not None:
         return found
@@ -320,6 +323,34 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
             found = _executables[key] = made_of(loaded)
             if config.log_compiles:
                 _log(where, lowered, start, missing)
+    return found
+
+
+def compiled_bytes(lowered: Lowered) -> bytes:
+    """Compile a program without Python functions, and serialise its executable.
+
+    It is compiled in any case: the runtime writes executables incompletely that it has read itself.
+    """
+    text = lowered.module.text(scopes=True)
+    loaded = backend().compile_text(text, lowered.device, options.selected(lowered.device.platform, text))
+    return backend().serialize(loaded, lowered.device)
+
+
+def adopt(lowered: Lowered, data: bytes) -> Executable:
+    """Load the executable of a program that another process has serialised; return it.
+
+    As long as the executable is referred to, ``lowered.compile()`` finds it.
+
+    Args:
+      lowered: the program, without Python functions, for one device.
+      data: bytes of the backend's ``serialize``.
+    """
+    text = lowered.module.text(scopes=True)
+    key = _key(lowered, text, options.selected(lowered.device.platform, text))
+    found = _executables.get(key)
+    if found is None:
+        loaded = backend().deserialize(data, lowered.device)
+        found = _executables[key] = backend().executable(loaded, lowered.device, lowered.closed.out_avals)
     return found
 
 

@@ -14,6 +14,7 @@ from pullback.scipy.special.bessel import yv as yv
 from pullback.scipy.special.error_functions import dawsn as dawsn
 from pullback.scipy.special.error_functions import erf as erf
 from pullback.scipy.special.error_functions import erfc as erfc
+from pullback.scipy.special.error_functions import erfcinv as erfcinv
 from pullback.scipy.special.error_functions import erfcx as erfcx
 from pullback.scipy.special.error_functions import erfinv as erfinv
 from pullback.scipy.special.error_functions import fresnel as fresnel
@@ -64,9 +65,9 @@ from pullback.scipy.special.spherical import sph_harm_y as sph_harm_y
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma",
-    "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "exprel", "factorial", "fresnel",
-    "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv",
-    "jn", "jv", "kl_div", "kv", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
+    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "exprel", "factorial",
+    "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
+    "i1e", "iv", "jn", "jv", "kl_div", "kv", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
     "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici", "softmax",
     "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "yv", "zeta",
 ]

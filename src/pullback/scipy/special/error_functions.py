@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pullback.core import dtypes
@@ -57,6 +59,29 @@ def erfinv(x: ArrayLike) -> Array:
     0.4769
     """
     return ops.erf_inv_p.bind(real_operand("erfinv", x))
+
+
+def erfcinv(y: ArrayLike) -> Array:
+    """Return the inverse of :func:`erfc`, with right digits where ``y`` is near 0 too.
+
+    It is ``-ndtri(y / 2) / sqrt(2)``, by the quantile of the standard normal distribution (DLMF 7.17).
+
+    Args:
+      y: an array of real numbers from 0 to 2; integers are converted.
+
+    Returns:
+      An array of floats of the shape of ``y``: ``inf`` at 0, ``-inf`` at 2, NaN outside.
+
+    Raises:
+      OperandError: no array of numbers (a TypeError).
+      DtypeError: complex numbers (a TypeError).
+
+    >>> from pullback.scipy import special
+    >>> print(f"{special.erfcinv(0.5):.4f} {special.erfcinv(1e-30):.4f}")
+    0.4769 8.1486
+    """
+    half = ops.mul(real_operand("erfcinv", y), 0.5)
+    return ops.sub(0, ops.mul(strong(primitives.ndtri_p.bind(half)), math.sqrt(0.5)))  # 0 at 1, not -0
 
 
 def ndtr(x: ArrayLike) -> Array:

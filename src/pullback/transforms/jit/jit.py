@@ -360,6 +360,10 @@ def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
     return tuple([AbstractRef(a) if i in refs else a for i, a in enumerate(avals)])
 
 
+cleared_too: list[Callable[[], Any]] = []
+"""Functions that :func:`clear_caches` calls as well, to clear caches of libraries."""
+
+
 def clear_caches() -> None:
     """Clear all caches of traced and compiled programs in this process, but not the cache on disk.
 
@@ -371,6 +375,8 @@ def clear_caches() -> None:
     for cache in all_caches.living():
         cache.clear()
     clear_derived()
+    for clear in cleared_too:
+        clear()
 
 
 class JitDecorator(Protocol):

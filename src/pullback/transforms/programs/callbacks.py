@@ -686,6 +686,37 @@ def debug_print(
     return None
 
 
+@overload
+def debug_log(
+    fmt: str, *args: PyTree, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
+    **kwargs: PyTree,
+) -> None: ...  # fmt: skip
+@overload
+def debug_log(
+    fmt: None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
+    **kwargs: PyTree,
+) -> Callable[..., None]: ...  # fmt: skip
+@api_boundary
+def debug_log(fmt: str | None = None, *args: PyTree, **kwargs: PyTree) -> Any:
+    """Log values to the logger ``pullback``, at level ``INFO``, when they are known: :func:`debug_print` to a log.
+
+    Args:
+      fmt, args, kwargs: as in :func:`debug_print`.
+
+    Raises:
+      ArgumentError: as :func:`debug_print` does (a ValueError).
+
+    >>> import logging, sys
+    >>> logger = logging.getLogger("pullback")
+    >>> logger.addHandler(logging.StreamHandler(sys.stdout)); logger.setLevel("INFO")
+    >>> from pullback import debug, jit
+    >>> out = jit(lambda x: (debug.log("x = {}", x), x + 1)[1])(2.0)
+    x = 2.0
+    >>> del logger.handlers[:]; logger.setLevel("NOTSET")
+    """
+    return debug_print(fmt, *args, _use_logging=True, **kwargs)
+
+
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
     """Raise unless a format string refers to all arguments, and to no others.
 
