@@ -60,7 +60,7 @@ _face(
             "Device default_backend device_count devices local_device_count local_devices process_count process_index "
             "process_indices"
         ),
-        ".backends.devices.meshes": "make_mesh set_mesh",
+        ".backends.devices.meshes": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
         ".backends.devices.shardings": "NamedSharding P=PartitionSpec",
         ".core.array": "Array",
         ".core.config": (
@@ -78,7 +78,7 @@ _face(
         ),
         ".transforms.programs.transfer": "block_until_ready copy_to_host_async device_get device_put",
         ".drawing": "visualize",
-        ".environment": "live_arrays print_environment_info",
+        ".environment": "array_garbage_collection_guard live_arrays print_environment_info",
         ".numpy.dynamic_slices": "ds",
         ".spmd.smap": "smap",
         ".transforms.checkpoint.checkpoint": "checkpoint remat=checkpoint",
@@ -86,12 +86,13 @@ _face(
         ".transforms.custom.closure": "closure_convert custom_gradient",
         ".transforms.custom.custom_rules": "custom_jvp custom_vjp",
         ".transforms.debugging.compile_time": "ensure_compile_time_eval",
+        ".transforms.jit.compiler_hints": "CompilerEffortLevel Inline",
         ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
     },
     # Modules are lazy too, for a short import time, except ``numpy``.
     modules="ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes "
-    "errors example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy "
-    "ops profiler random ref scipy sharding stages test_util tree tree_util typing",
+    "errors example_libraries experimental export extend ffi flatten_util image interpreters lax memory monitoring nn "
+    "numpy ops profiler random ref scipy sharding stages test_util tree tree_util typing",
     otherwise=_start.not_there,
 )
 _start.set_up()

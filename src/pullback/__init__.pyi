@@ -21,6 +21,7 @@ from pullback import flatten_util as flatten_util
 from pullback import image as image
 from pullback import interpreters as interpreters
 from pullback import lax as lax
+from pullback import memory as memory
 from pullback import monitoring as monitoring
 from pullback import nn as nn
 from pullback import numpy as numpy
@@ -44,8 +45,11 @@ from pullback.backends.devices.devices import local_devices as local_devices
 from pullback.backends.devices.devices import process_count as process_count
 from pullback.backends.devices.devices import process_index as process_index
 from pullback.backends.devices.devices import process_indices as process_indices
+from pullback.backends.devices.meshes import get_abstract_mesh as get_abstract_mesh
+from pullback.backends.devices.meshes import get_mesh as get_mesh
 from pullback.backends.devices.meshes import make_mesh as make_mesh
 from pullback.backends.devices.meshes import set_mesh as set_mesh
+from pullback.backends.devices.meshes import use_abstract_mesh as use_abstract_mesh
 from pullback.backends.devices.shardings import NamedSharding as NamedSharding
 from pullback.backends.devices.shardings import PartitionSpec as P
 from pullback.core.array import Array as Array
@@ -82,6 +86,7 @@ from pullback.core.config import transfer_guard_device_to_host as transfer_guard
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.drawing import visualize as visualize
+from pullback.environment import array_garbage_collection_guard as array_garbage_collection_guard
 from pullback.environment import live_arrays as live_arrays
 from pullback.environment import print_environment_info as print_environment_info
 from pullback.numpy.dynamic_slices import ds as ds
@@ -113,6 +118,8 @@ from pullback.transforms.custom.custom_rules import custom_vjp as custom_vjp
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from pullback.transforms.debugging.named_scope import named_call as named_call
 from pullback.transforms.debugging.named_scope import named_scope as named_scope
+from pullback.transforms.jit.compiler_hints import CompilerEffortLevel as CompilerEffortLevel
+from pullback.transforms.jit.compiler_hints import Inline as Inline
 from pullback.transforms.jit.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
 from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
@@ -136,25 +143,25 @@ from pullback.transforms.traces.refs import new_ref as new_ref
 __version__: str
 
 __all__ = [
-    "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad", "ad_checkpoint",
-    "api_util", "block_until_ready", "check_custom_rules", "check_indices", "check_static_indices",
-    "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies", "clear_caches",
-    "closure_convert", "compile_progress", "config", "copy_to_host_async", "custom_batching",
-    "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse",
-    "debug_nans", "default_backend", "default_device", "default_matmul_precision", "default_prng_impl",
-    "derivatives", "device_count", "device_get", "device_put", "devices", "disable_jit", "disable_x64",
-    "distributed", "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
-    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries",
-    "experimental", "explain_cache_misses", "explicit_x64_dtypes", "export", "extend", "ffi", "flatten_util",
-    "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "image", "interpreters", "jacfwd",
-    "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "live_arrays",
-    "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
-    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
-    "masked_zeros", "monitoring", "named_call", "named_scope", "new_ref", "nn", "no_tracing", "numpy",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
-    "process_index", "process_indices", "profiler", "pure_callback", "random", "ref", "remat", "reshard", "scipy",
-    "set_mesh", "shard_map", "sharding", "smap", "stages", "test_util", "threefry_partitionable", "tiered",
-    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_host_to_device", "tree", "tree_util", "typeof", "typing", "value_and_grad", "visualize",
-    "vjp", "vmap",
+    "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
+    "ad", "ad_checkpoint", "api_util", "array_garbage_collection_guard", "block_until_ready",
+    "check_custom_rules", "check_indices", "check_static_indices", "check_tracer_leaks", "checking_leaks",
+    "checkpoint", "checkpoint_policies", "clear_caches", "closure_convert", "compile_progress", "config",
+    "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp",
+    "debug", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "default_matmul_precision", "default_prng_impl", "derivatives", "device_count", "device_get", "device_put",
+    "devices", "disable_jit", "disable_x64", "distributed", "dlpack", "ds", "dtypes", "effects_barrier",
+    "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
+    "eval_shape", "example_libraries", "experimental", "explain_cache_misses", "explicit_x64_dtypes", "export",
+    "extend", "ffi", "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "get_abstract_mesh",
+    "get_mesh", "grad", "hessian", "image", "interpreters", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices", "log_compiles",
+    "make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays",
+    "make_jaxpr", "make_mesh", "masked_zeros", "memory", "monitoring", "named_call", "named_scope", "new_ref",
+    "nn", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap",
+    "print_environment_info", "process_count", "process_index", "process_indices", "profiler", "pure_callback",
+    "random", "ref", "remat", "reshard", "scipy", "set_mesh", "shard_map", "sharding", "smap", "stages",
+    "test_util", "threefry_partitionable", "tiered", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util", "typeof", "typing",
+    "use_abstract_mesh", "value_and_grad", "visualize", "vjp", "vmap",
 ]

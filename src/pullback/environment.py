@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import platform as machine
 import sys
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pullback.backends.devices.devices import devices, process_count, process_index
 from pullback.core.arguments import flag, quote
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import BackendError
+from pullback.core.config import override
+from pullback.core.errors import ArgumentError, BackendError
 
 _LIBRARIES = ("pullback", "jaxlib", "numpy", "scipy", "ml_dtypes", "optree", "opt_einsum")
 
@@ -49,6 +51,27 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
+
+
+def array_garbage_collection_guard(new_val: str | None) -> AbstractContextManager[None]:
+    """Return a context for the switch ``array_garbage_collection_guard``, which has no effect.
+
+    In JAX it looks for arrays on devices that wait for Python's garbage collector. Arrays here hold no references to
+    other objects of Python's, so none of them is in a cycle of its own.
+
+    Args:
+      new_val: ``"allow"``, ``"log"``, ``"fatal"`` or None.
+
+    Raises:
+      ArgumentError: another value (a ValueError).
+
+    >>> from pullback import array_garbage_collection_guard
+    >>> with array_garbage_collection_guard("log"):
+    ...     pass
+    """
+    if new_val not in (None, "allow", "log", "fatal"):
+        raise ArgumentError(f"array_garbage_collection_guard must be 'allow', 'log' or 'fatal', got {quote(new_val)}")
+    return override("array_garbage_collection_guard", new_val)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

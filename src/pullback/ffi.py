@@ -24,10 +24,14 @@ from pullback.control.foreign_calls import (
 )
 from pullback.core.errors import ForeignCallError
 from pullback.core.faces import face
+from pullback.lax.tokens import AbstractToken
+
+abstract_token = AbstractToken()
+"""The type of a token among the operands and results of foreign functions in JAX; :func:`ffi_call` takes none."""
 
 __all__ = [
-    "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
-    "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
+    "abstract_token", "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]  # fmt: skip
 face(globals())
 

@@ -1,7 +1,7 @@
 """Lists the parameters of JAX's documented functions.
 
-``python -m tests.public.documented_parameters`` prints them, by a Python that has JAX. ``documented_parameters.txt`` is
-what it printed for JAX 0.10.2; ``test_documented_names`` reads both lists.
+``make names`` writes them to ``documented_parameters.txt``, by a Python that has JAX 0.12 or later, and prints which of the
+names in ``documented_names.txt`` that JAX has no more; ``test_documented_names`` reads both lists.
 """
 
 from __future__ import annotations
@@ -41,12 +41,30 @@ def parameters(function: Any) -> list[str]:
     return [p.name for p in signature.parameters.values() if p.kind in NAMED]
 
 
-def _print_all() -> None:
-    print("# Parameters of documented functions of JAX 0.10.2 that can be given by name; see documented_parameters.py.")
+def _found(module: str, name: str) -> Any:
+    """What JAX has under a name of a module; ``MISSING`` if it has nothing."""
+    try:
+        return getattr(import_module(module), name, MISSING)
+    except ImportError:
+        return MISSING
+
+
+MISSING = object()
+
+
+def _write_all() -> None:
+    import jax
+
+    version = jax.__version__
+    out = [
+        f"# Parameters of documented functions of JAX {version} that can be given by name; see documented_parameters.py."
+    ]
     for module, names in documented():
         found = {}
         for name in names:
-            function = getattr(import_module(module), name, None)
+            function = _found(module, name)
+            if function is MISSING:
+                print(f"JAX {version} has no {module}.{name}")
             not_made = isinstance(function, EnumType) or (isinstance(function, type) and module in INTERNAL)
             made_by_users = callable(function) and not not_made
             given = parameters(function) if made_by_users else []
@@ -54,10 +72,11 @@ def _print_all() -> None:
                 found[name] = given
         if found:
             words = " ".join(f"{name}({','.join(given)})" for name, given in found.items())
-            print(f"\n{module}")
-            print(textwrap.fill(words, 118, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
-                                break_on_hyphens=False))  # fmt: skip
+            out += ["", module]
+            out.append(textwrap.fill(words, 118, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
+                                     break_on_hyphens=False))  # fmt: skip
+    (HERE / "documented_parameters.txt").write_text("\n".join(out) + "\n")
 
 
 if __name__ == "__main__":
-    _print_all()
+    _write_all()

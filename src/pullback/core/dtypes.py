@@ -90,7 +90,7 @@ unsafe_rbg_key_dtype: DType = cast(DType, KeyDtype("urbg", 4))
 KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
 """The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
 VOID = np.dtype(np.void).num  # of NumPy's structured dtypes, of which some are of keys
-_shown = {np.dtype(dtype): dtype for dtype in KEY_DTYPES.values()}
+SHOWN = {np.dtype(dtype): dtype for dtype in KEY_DTYPES.values()}
 
 
 def is_dtype(x: Any) -> TypeGuard[DType]:
@@ -100,7 +100,7 @@ def is_dtype(x: Any) -> TypeGuard[DType]:
 
 def shown(dtype: DType) -> DType:
     """Return the dtype to show to users: the ``KeyDtype`` for the structured dtype of random keys; others unchanged."""
-    return _shown.get(dtype, dtype)
+    return SHOWN.get(dtype, dtype)
 
 
 _SMALL_INTEGERS = ("int2", "uint2", "int4", "uint4")

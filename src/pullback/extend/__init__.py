@@ -80,4 +80,4 @@ __all__ = [
     "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Trait", "Value",
     "core", "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
 ]  # fmt: skip
-face(globals(), modules="core linear_util source_info_util")
+face(globals(), modules="backend core linear_util lowering mlir random source_info_util xla")

@@ -1,5 +1,7 @@
 """Functions wrapped by transformations, for libraries that write their own transformations."""
 
+from collections.abc import Callable as Callable
+
 from pullback.core.faces import face as _face
 
 _face(

@@ -1,5 +1,6 @@
 # Made by `make stubs` from the module itself, for type checkers and editors.
 
+from collections.abc import Callable as Callable
 from pullback.core.errors import StoreException as StoreException
 from pullback.transforms.functions.linear_util import Store as Store
 from pullback.transforms.functions.linear_util import WrappedFun as WrappedFun
@@ -13,6 +14,6 @@ from pullback.transforms.functions.linear_util import transformation_with_aux2 a
 from pullback.transforms.functions.linear_util import wrap_init as wrap_init
 
 __all__ = [
-    "Store", "StoreException", "WrappedFun", "annotate", "cache", "merge_linear_aux", "transformation",
-    "transformation2", "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+    "Callable", "Store", "StoreException", "WrappedFun", "annotate", "cache", "merge_linear_aux",
+    "transformation", "transformation2", "transformation_with_aux", "transformation_with_aux2", "wrap_init",
 ]

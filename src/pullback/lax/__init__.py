@@ -46,6 +46,9 @@ _face(
             "scatter_mul scatter_sub"
         ),
         ".precision": "DotAlgorithm DotAlgorithmPreset Precision",
+        ".ragged_exchange": "ragged_all_to_all",
+        ".stateful_numbers": "rng_uniform",
+        ".tokens": "after_all create_token precv psend",
         ".ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general",
         ".reductions": (
             "approx_max_k approx_min_k argmax argmin cumlogsumexp cummax cummin cumprod cumsum reduce_and reduce_max "

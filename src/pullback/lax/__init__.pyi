@@ -88,6 +88,7 @@ from pullback.lax.precision import Precision as Precision
 from pullback.lax.ragged import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
 from pullback.lax.ragged import ragged_dot as ragged_dot
 from pullback.lax.ragged import ragged_dot_general as ragged_dot_general
+from pullback.lax.ragged_exchange import ragged_all_to_all as ragged_all_to_all
 from pullback.lax.reductions import approx_max_k as approx_max_k
 from pullback.lax.reductions import approx_min_k as approx_min_k
 from pullback.lax.reductions import argmax as argmax
@@ -140,6 +141,11 @@ from pullback.lax.special import igamma_grad_a as igamma_grad_a
 from pullback.lax.special import igammac as igammac
 from pullback.lax.special import random_gamma_grad as random_gamma_grad
 from pullback.lax.special import zeta as zeta
+from pullback.lax.stateful_numbers import rng_uniform as rng_uniform
+from pullback.lax.tokens import after_all as after_all
+from pullback.lax.tokens import create_token as create_token
+from pullback.lax.tokens import precv as precv
+from pullback.lax.tokens import psend as psend
 from pullback.lax.windows import reduce as reduce
 from pullback.lax.windows import reduce_window as reduce_window
 from pullback.primitives.arrays.indexing import dynamic_slice_p as dynamic_slice_p
@@ -353,21 +359,21 @@ __all__ = [
     "DotAlgorithmPreset", "DotDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode",
     "Precision", "PrecisionLike", "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod",
     "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p",
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p", "approx_max_k", "approx_min_k", "argmax",
-    "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
-    "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index", "axis_index_p", "axis_size", "batch_matmul",
-    "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "betainc_p", "bitcast_convert_type",
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
-    "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "broadcasted_iota", "cbrt",
-    "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p", "collapse", "complex", "complex_p",
-    "composite", "concatenate", "concatenate_p", "cond", "cond_p", "conj", "conj_p", "conv",
-    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p",
-    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding", "convert_element_type",
-    "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p", "cumlogsumexp", "cumlogsumexp_p",
-    "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p",
-    "custom_linear_solve", "custom_root", "digamma", "digamma_p", "div", "div_p", "dot", "dot_general",
-    "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
-    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+    "after_all", "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p", "approx_max_k",
+    "approx_min_k", "argmax", "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh", "asinh_p",
+    "associative_scan", "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index", "axis_index_p",
+    "axis_size", "batch_matmul", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc",
+    "betainc_p", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
+    "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
+    "broadcasted_iota", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p", "collapse",
+    "complex", "complex_p", "composite", "concatenate", "concatenate_p", "cond", "cond_p", "conj", "conj_p",
+    "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
+    "conv_general_dilated_p", "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
+    "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p", "create_token",
+    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p",
+    "cumsum", "cumsum_p", "custom_linear_solve", "custom_root", "digamma", "digamma_p", "div", "div_p", "dot",
+    "dot_general", "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+    "dynamic_slice_p", "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
     "dynamic_update_slice_p", "empty", "eq", "eq_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p",
     "exp", "exp2", "exp2_p", "exp_p", "expand_dims", "expm1", "expm1_p", "exprel", "exprel_p", "fft", "fft_p",
     "floor", "floor_p", "fori_loop", "full", "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p",
@@ -378,19 +384,20 @@ __all__ = [
     "nextafter", "nextafter_p", "not_p", "one_minus_square", "one_minus_square_p", "optimization_barrier", "or_p",
     "pad", "pad_p", "padtype_to_pads", "pbroadcast", "pcast", "platform_dependent", "pmax", "pmax_p", "pmean",
     "pmin", "pmin_p", "polygamma", "polygamma_p", "polynomial", "population_count", "population_count_p", "pow",
-    "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "pvary",
-    "ragged_dot", "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal", "reduce",
-    "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or",
-    "reduce_or_p", "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_scatter_p",
-    "reduce_sum", "reduce_sum_p", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
-    "reduce_window_sum_p", "reduce_xor", "reduce_xor_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p",
-    "rng_bit_generator", "rng_bit_generator_p", "round", "round_p", "rsqrt", "rsqrt_p", "scaled_dot", "scan",
-    "scan_p", "scatter", "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p",
-    "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "select",
-    "select_n", "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
-    "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice",
-    "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split", "sqrt", "sqrt_p", "square", "square_p",
-    "squeeze", "squeeze_p", "stack", "stage", "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan",
-    "tan_p", "tanh", "tanh_p", "tile", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "while_loop",
-    "while_p", "with_sharding_constraint", "xor_p", "zeros_like_array", "zeta", "zeta_p",
+    "pow_p", "ppermute", "ppermute_p", "precv", "psend", "pshuffle", "psum", "psum_p", "psum_scatter",
+    "pswapaxes", "pvary", "ragged_all_to_all", "ragged_dot", "ragged_dot_general", "random_gamma_grad", "real",
+    "real_p", "reciprocal", "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min",
+    "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_precision", "reduce_precision_p", "reduce_prod",
+    "reduce_prod_p", "reduce_scatter_p", "reduce_sum", "reduce_sum_p", "reduce_window", "reduce_window_max_p",
+    "reduce_window_min_p", "reduce_window_sum_p", "reduce_xor", "reduce_xor_p", "rem", "rem_p", "reshape",
+    "reshape_p", "rev", "rev_p", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "round", "round_p",
+    "rsqrt", "rsqrt_p", "scaled_dot", "scan", "scan_p", "scatter", "scatter_add", "scatter_add_p",
+    "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul",
+    "scatter_mul_p", "scatter_p", "scatter_sub", "select", "select_n", "select_n_p", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "sign",
+    "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice", "slice_in_dim", "slice_p", "sort", "sort_key_val",
+    "sort_p", "split", "sqrt", "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stage",
+    "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile",
+    "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "while_loop", "while_p",
+    "with_sharding_constraint", "xor_p", "zeros_like_array", "zeta", "zeta_p",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -496,9 +497,18 @@ def _with_self(function: Any) -> Any:
     return method
 
 
+_OF_THE_TYPE = {
+    "shape": "The size of each axis: a tuple of ints.", "dtype": "The type of an element.",
+    "ndim": "The number of axes.", "size": "The number of elements.",
+}  # fmt: skip
+"""Attributes that each kind of array has in its own way; ``Array`` documents them."""
+
+
 def attach() -> None:
     """Add the methods, properties and operators to ``Array`` and ``ArrayImpl``."""
     operators.attach()
+    for name, doc in _OF_THE_TYPE.items():
+        setattr(Array, name, property(operator.attrgetter(f"aval.{name}"), doc=doc))
     for group, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
         for name, attribute in vars(group).items():
             if callable(attribute) or isinstance(attribute, property):

@@ -75,6 +75,7 @@ complex64, complex128 = map(_scalar_type, ("complex64", "complex128"))
 float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz = map(
     _scalar_type, ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz")
 )
+float6_e2m3fn, float6_e3m2fn = map(_scalar_type, ("float6_e2m3fn", "float6_e3m2fn"))
 float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn = map(
     _scalar_type, ("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 )

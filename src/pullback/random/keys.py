@@ -24,13 +24,21 @@ from pullback.core.array import (
     scalar_array,
 )
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, IntegerRangeError, OperandError, PullbackError
+from pullback.core.errors import (
+    ArgumentError,
+    IntegerRangeError,
+    OperandError,
+    PullbackError,
+    UnsupportedArgumentError,
+)
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import made
 from pullback.primitives.random.bits import (
+    Algorithm,
     BlockKey,
+    OwnKey,
     Words,
     random_clone,
     random_fold_in,
@@ -269,6 +277,8 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
             f"{name} takes one key, got an array of keys of shape {shape}; use vmap to do it with each of them"
         )
     words = random_unwrap(keys) if typed else keys
+    if generator in ALGORITHMS:
+        return OwnKey(words, False, ALGORITHMS[generator])
     return words_at(words) if generator == _DEFAULT else BlockKey(words, generator == "unsafe_rbg")
 
 
@@ -278,7 +288,16 @@ def scalar_words(key: Words) -> tuple[Any, ...]:
 
 
 def generator_of(key: Words) -> Generator:
-    """Return the generator that a key belongs to, with the layout of its random bits."""
+    """Return the generator that a key belongs to, with the layout of its random bits.
+
+    Raises:
+      UnsupportedArgumentError: a user has defined the generator (a NotImplementedError).
+    """
+    if isinstance(key, OwnKey):
+        raise UnsupportedArgumentError(
+            f"keys of the generator {key.algorithm.name!r}, which define_prng_impl has made, cannot draw numbers by "
+            "rejection, such as gamma and poisson: use random.key(seed) for these"
+        )
     name = ("unsafe_rbg" if key.unsafe else "rbg") if isinstance(key, BlockKey) else _DEFAULT
     return Generator(name, config.threefry_partitionable)
 
@@ -309,6 +328,30 @@ def _checked(name: str, keys: Any, kind: Any = None) -> Any:
             got = f"an array of shape {array.shape} and dtype {array.dtype}"
             raise OperandError(f"{name}: {expected}, got {got}")
     raise OperandError(f"{name}: {expected}, got {keys!r} of type {type(keys).__name__}")
+
+
+ALGORITHMS: dict[str, Algorithm] = {}
+"""The generators that users have defined, by name."""
+
+
+def define(algorithm: Algorithm, field: str, words: int) -> Any:
+    """Register a random generator; return the dtype of its keys.
+
+    Args:
+      algorithm: the generator.
+      field: the short name that printed programs show.
+      words: the number of words of a key, 2 or 4.
+
+    Raises:
+      ArgumentError: there is a generator of that name or short name (a ValueError).
+    """
+    dtype: Any = dtypes.KeyDtype(field, words)
+    if algorithm.name in dtypes.KEY_DTYPES or np.dtype(dtype) in dtypes.SHOWN:
+        raise ArgumentError(f"there is a random generator {algorithm.name!r} or {dtype} already: choose other names")
+    ALGORITHMS[algorithm.name] = algorithm
+    dtypes.KEY_DTYPES[algorithm.name] = dtypes.SHOWN[np.dtype(dtype)] = dtype
+    _NAMES[dtype] = algorithm.name
+    return dtype
 
 
 _DEFAULT = "threefry2x32"
@@ -373,6 +416,8 @@ def _seeded(name: str, seed: Any, kind: Any) -> Any:
 
     A key of Threefry has two words. Keys of other generators have the same two words twice.
     """
+    if _NAMES[kind] in ALGORITHMS:
+        return ALGORITHMS[_NAMES[kind]].seed(_scalar(name, "the seed", seed))
     words = _default_seeded(name, seed)
     return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import weakref
@@ -123,6 +124,20 @@ class Device:
 
     def __reduce__(self) -> Any:
         return device, (self.platform, self.id)
+
+
+class Space(enum.Enum):
+    """A kind of memory. ``device_put`` takes one as the destination; each device has one memory, which is all of them.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import device_put, memory
+    >>> print(device_put(jnp.ones(2), memory.Space.Host))
+    [1. 1.]
+    """
+
+    Device = 1
+    Host = 2
+    Any = 3
 
 
 _devices: dict[tuple[str, int], Device] = {}

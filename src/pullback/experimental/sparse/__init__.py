@@ -27,4 +27,5 @@ _face(
             "bcoo_rev bcoo_slice bcoo_squeeze bcoo_transpose"
         ),
     },
+    modules="linalg",
 )

@@ -2,6 +2,7 @@
 
 from pullback.core.errors import SparseEfficiencyError as SparseEfficiencyError
 from pullback.core.errors import SparseEfficiencyWarning as SparseEfficiencyWarning
+from pullback.experimental.sparse import linalg as linalg
 from pullback.experimental.sparse.compressed import bcsr_broadcast_in_dim as bcsr_broadcast_in_dim
 from pullback.experimental.sparse.compressed import bcsr_concatenate as bcsr_concatenate
 from pullback.experimental.sparse.compressed import bcsr_dot_general as bcsr_dot_general
@@ -63,5 +64,5 @@ __all__ = [
     "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense",
     "bcsr_sum_duplicates", "bcsr_todense", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense",
     "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense", "empty", "eye", "grad", "jacfwd", "jacobian",
-    "jacrev", "random_bcoo", "sparsify", "todense", "value_and_grad",
+    "jacrev", "linalg", "random_bcoo", "sparsify", "todense", "value_and_grad",
 ]

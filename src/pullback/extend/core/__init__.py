@@ -17,6 +17,7 @@ from pullback.core import check_jaxpr as check_jaxpr
 from pullback.core import dtypes as _dtypes
 from pullback.core import inspection as _inspection
 from pullback.core import jaxpr_as_fun as jaxpr_as_fun
+from pullback.core.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from pullback.core.errors import JaxprError as JaxprTypeError
 from pullback.core.faces import face
 from pullback.core.inspection import Effect as Effect
@@ -32,6 +33,8 @@ from pullback.core.inspection import take_current_trace as take_current_trace
 from pullback.core.inspection import unmapped_aval as unmapped_aval
 from pullback.core.inspection import valid_jaxtype as valid_jaxtype
 from pullback.core.jaxpr_info import DebugInfo as DebugInfo
+from pullback.lax.tokens import AbstractToken as AbstractToken
+from pullback.lax.tokens import Token as Token
 from pullback.transforms.traces.batch import BatchTrace as _BatchTrace
 from pullback.transforms.traces.stage import StageTrace as _StageTrace
 
@@ -127,12 +130,44 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 
 __all__ = [
-    "AbstractValue", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "Jaxpr", "JaxprEqn", "JaxprTypeError",
-    "Literal", "Primitive", "TraceTag", "Var", "array_types", "check_jaxpr", "concrete_or_error", "find_top_trace",
-    "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn",
-    "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace",
-    "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
-    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+    "AbstractToken",
+    "AbstractValue",
+    "ClosedJaxpr",
+    "DebugInfo",
+    "DropVar",
+    "Effect",
+    "Effects",
+    "InconclusiveDimensionOperation",
+    "Jaxpr",
+    "JaxprEqn",
+    "JaxprTypeError",
+    "Literal",
+    "Primitive",
+    "Token",
+    "TraceTag",
+    "Var",
+    "array_types",
+    "check_jaxpr",
+    "concrete_or_error",
+    "find_top_trace",
+    "gensym",
+    "get_opaque_trace_state",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
 ]  # fmt: skip
 
 face(globals(), modules="primitives")  # lazy, since it imports every family of operations

@@ -13,10 +13,10 @@ the 64-bit counter i alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,31 @@ class BlockKey:
 
     words: Any
     unsafe: bool
+
+
+class Algorithm(NamedTuple):
+    """A random generator that a user has defined, by functions of the words of a key, uint32 of shape (2,) or (4,).
+
+    Attributes:
+      name: its name, for ``random.key(seed, impl=name)``.
+      seed: ``seed(number) -> words``.
+      split: ``split(words, shape) -> words`` of shape ``shape + (n,)``.
+      random_bits: ``random_bits(words, bit_width, shape)`` returns unsigned integers.
+      fold_in: ``fold_in(words, number) -> words``.
+    """
+
+    name: str
+    seed: Callable[[Any], Any]
+    split: Callable[[Any, Shape], Any]
+    random_bits: Callable[[Any, int, Shape], Any]
+    fold_in: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKey(BlockKey):
+    """A key of a generator that a user has defined."""
+
+    algorithm: Algorithm
 
 
 Words = tuple[Any, Any] | BlockKey
@@ -346,11 +371,13 @@ def random_seed(seed: Any) -> Any:
 
 def key_from(key: Words, words: Any) -> Words:
     """Make a key for drawing, of the same generator as ``key``, from its words, of shape (n,)."""
-    return BlockKey(words, key.unsafe) if isinstance(key, BlockKey) else words_at(words)
+    return replace(key, words=words) if isinstance(key, BlockKey) else words_at(words)
 
 
 def random_split(key: Words, shape: Shape) -> Any:
     """Split ``key``: return the words of new keys, in an array of shape ``shape + (n,)``, with n words for each key."""
+    if isinstance(key, OwnKey):
+        return key.algorithm.split(key.words, shape)
     if isinstance(key, BlockKey):
         if key.unsafe:
             count = math.prod(shape)
@@ -390,13 +417,15 @@ def subkeys(key: Words, count: int) -> list[Words]:
     words = random_split(key, (count,))
     if isinstance(key, BlockKey):
         return [
-            BlockKey(shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, 0), (0,)), key.unsafe) for i in range(count)
+            replace(key, words=shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, 0), (0,))) for i in range(count)
         ]
     return [words_at(words, i) for i in range(count)]
 
 
 def random_fold_in(key: Words, data: Any) -> Any:
     """Return the words, of shape (n,), of a new key that is derived from ``key`` and the uint32 number ``data``."""
+    if isinstance(key, OwnKey):
+        return key.algorithm.fold_in(key.words, data)
     if isinstance(key, BlockKey):
         if key.unsafe:
             seeded = BlockKey(slicing.concatenate([random_seed(data)] * 2, 0), True)
@@ -449,6 +478,8 @@ def _threefry_bits(key: tuple[Any, Any], bit_width: int, shape: Shape, size: int
 
 def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
     """Draw an array of random unsigned integers of ``bit_width`` bits by XLA's generator."""
+    if isinstance(key, OwnKey):
+        return key.algorithm.random_bits(key.words, bit_width, shape)
     dtype = np.dtype(f"u{bit_width // 8}")
     return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
 

@@ -31,6 +31,7 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
+from pullback.transforms.jit.compiler_hints import Inline
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
@@ -395,7 +396,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    inline: bool = False,
+    inline: bool | Inline = False,
     device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
@@ -413,7 +414,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    inline: bool = False,
+    inline: bool | Inline = False,
     device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
@@ -431,7 +432,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    inline: bool = False,
+    inline: bool | Inline = False,
     device: DeviceLike = None,
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
@@ -449,7 +450,7 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory the results may take; they cannot be used afterwards.
       keep_unused: whether the program also takes arguments that ``fun`` does not use.
       inline: whether, within another traced function, the equations of ``fun`` are inlined instead of being one
-        equation.
+        equation; or an :class:`Inline`.
       device: the device to run on, or the name of a platform; by default the device of the arguments.
       backend: the name of the platform to run on: JAX's name for ``device``.
       compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; only for a function that
@@ -500,7 +501,7 @@ _PLAIN = Options(((), ()), ((), ()), False, False, None)
 
 def _options(
     fun: Any, *, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
-    keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any, in_shardings: Any,
+    keep_unused: bool, inline: Any, device: Any, backend: Any, compiler_options: Any, in_shardings: Any,
     out_shardings: Any, tiered: Any,
 ) -> Options:  # fmt: skip
     """Check the options of :func:`jit`, and return them as an ``Options`` object."""
@@ -519,7 +520,8 @@ def _options(
     ]
     if tiered not in (None, *TIERS):
         raise ArgumentError(f"jit of {name_of(fun)}: tiered must be None or one of {TIERS}, got {tiered!r}")
-    inline, keep_unused = flag("jit", "inline", inline), flag("jit", "keep_unused", keep_unused)
+    inline = inline is Inline.JAX_EARLY if isinstance(inline, Inline) else flag("jit", "inline", inline)
+    keep_unused = flag("jit", "keep_unused", keep_unused)
     return Options(
         static, donated, inline, keep_unused, backend if device is None else device,
         _compiler_options(compiler_options), *placements, tiered=tiered,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_at, from_buffer
-from pullback.backends.devices.devices import Device
+from pullback.backends.devices.devices import Device, Space
 from pullback.backends.devices.layouts import Format, without_layout
 from pullback.backends.devices.meshes import Mesh, current_mesh, needed_mesh
 from pullback.backends.devices.shardings import (
@@ -170,7 +170,7 @@ def destination(x: Any, who: str) -> Any:
 
 def is_placement(x: Any) -> bool:
     """Whether ``x`` is a single placement, not a tree of placements."""
-    return x is None or isinstance(x, (Device, Sharding, PartitionSpec, Format, str))
+    return x is None or isinstance(x, (Device, Sharding, PartitionSpec, Format, Space, str))
 
 
 @api_boundary

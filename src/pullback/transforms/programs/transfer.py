@@ -10,7 +10,7 @@ import numpy as np
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_of
-from pullback.backends.devices.devices import Device, default_device, device
+from pullback.backends.devices.devices import Device, Space, default_device, device
 from pullback.backends.devices.shardings import NamedSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
@@ -43,6 +43,8 @@ def device_of(x: Any) -> Any:
 
 def _destination(placement: Any) -> Any:
     """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform."""
+    if isinstance(placement, Space):
+        return None
     if isinstance(placement, str):
         return device("cuda" if placement == "gpu" else placement, 0)
     return destination(placement, "device_put")
@@ -84,8 +86,8 @@ def device_put(
     Args:
       x: a tree of arrays, numbers or NumPy arrays.
       device: one of ``devices()``, a sharding, a ``Format``, a ``PartitionSpec`` for the mesh that
-        ``set_mesh`` has set, the name of a platform, or a prefix tree of ``x`` with these as leaves. None leaves
-        arrays on their device, or moves them from the host to the default device, without committing them.
+        ``set_mesh`` has set, the name of a platform, a ``memory.Space``, or a prefix tree of ``x`` with these as
+        leaves. None leaves arrays on their device, or moves them from the host to the default device, uncommitted.
       src: ignored; an array knows its placement.
       donate: whether the memory of ``x`` may be reused; or a prefix tree of ``x`` of booleans.
       may_alias: False for results that remain valid if arrays of ``x`` are donated or deleted; or a prefix tree of
