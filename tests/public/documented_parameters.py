@@ -1,7 +1,7 @@
 """Lists the parameters of JAX's documented functions.
 
-``make names`` writes them to ``documented_parameters.txt``, by a Python that has JAX 0.12 or later, and prints which of the
-names in ``documented_names.txt`` that JAX has no more; ``test_documented_names`` reads both lists.
+``make names`` writes them to ``documented_parameters.txt``, by a Python that has JAX, and prints which of the names in
+``documented_names.txt`` JAX lacks; ``test_documented_names`` reads both lists.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def _write_all() -> None:
     import jax
 
     version = jax.__version__
-    out = [
-        f"# Parameters of documented functions of JAX {version} that can be given by name; see documented_parameters.py."
-    ]
+    out = [f"# Parameters of functions of JAX {version} that can be given by name; see documented_parameters.py."]
     for module, names in documented():
         found = {}
         for name in names:

@@ -59,9 +59,10 @@ _NAMES: dict[str, str | list[str]] = {
     ),
     ".scalar_types": (
         "bfloat16 bool bool_ can_cast cdouble complex128 complex64 complex_ csingle double dtype e euler_gamma "
-        "float16 float32 float4_e2m1fn float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
-        "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ inf int16 int2 int32 int4 int64 int8 int_ "
-        "isscalar iterable nan ndarray ndim newaxis pi shape single size uint uint16 uint2 uint32 uint4 uint64 uint8 "
+        "float16 float32 float4_e2m1fn float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
+        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ inf int16 int2 int32 int4 "
+        "int64 int8 int_ isscalar iterable nan ndarray ndim newaxis pi shape single size uint uint16 uint2 uint32 "
+        "uint4 uint64 uint8 "
     ),
     ".sorting": (
         "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import pullback
+from pullback.sharding import AbstractMesh, AxisType
 
 
 def test_memories_of_a_device() -> None:
@@ -38,3 +39,13 @@ def test_programs_look_at_devices_once_a_second_one_is_in_use():
     """A program that was compiled, and called, before that takes arrays that are on the other device."""
     environment = {**os.environ, "PULLBACK_NUM_CPU_DEVICES": "2"}
     subprocess.run([sys.executable, "-c", SECOND_DEVICE], env=environment, check=True)
+
+
+def test_a_mesh_with_other_types_of_axes() -> None:
+    mesh = AbstractMesh((2, 3), ("x", "y"))
+    changed = mesh.update_axis_types({"y": AxisType.Explicit})
+    assert changed.axis_types == (AxisType.Auto, AxisType.Explicit)
+    assert changed.shape == mesh.shape
+    assert mesh.abstract_device is None
+    with pytest.raises(ValueError, match="there is no axis 'z' among"):
+        mesh.update_axis_types({"z": AxisType.Auto})

@@ -6,7 +6,7 @@ import enum
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,21 @@ class _AnyMesh:
     def empty(self) -> bool:
         """Whether the mesh has no axes, like the result of ``get_mesh`` where no mesh is set."""
         return not self.axis_names
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Any:
+        """Return a copy of the mesh with other types of some axes.
+
+        Args:
+          name_to_type: the new types, by the names of the axes.
+
+        Raises:
+          MeshError: the mesh has no such axis (a TypeError and ValueError).
+        """
+        unknown = [name for name in name_to_type if name not in self.axis_names]
+        if unknown:
+            raise MeshError(f"update_axis_types: there is no axis {unknown[0]!r} among {self.axis_names}")
+        types = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(name_to_type.get(name, kind) for name, kind in types))
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
         return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
@@ -130,6 +145,9 @@ class AbstractMesh(_AnyMesh):
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh itself."""
         return self
+
+    abstract_device = None
+    """The kind of the devices, which a mesh without devices does not say."""
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
         """A copy of the mesh with other sizes, names or types; None keeps what the mesh has."""

@@ -133,6 +133,16 @@ class Traced:
         return tree.unflatten(self.in_tree, list(map(ArgInfo, self.in_avals, self.call.donated_leaves())))
 
     @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The indices of the donated leaves of the arguments."""
+        return tuple([i for i, donated in enumerate(self.call.donated_leaves()) if donated])
+
+    @property
+    def effects(self) -> Any:
+        """The effects of the program, such as calls of Python functions."""
+        return self.jaxpr.effects
+
+    @property
     def in_avals(self) -> list[ShapedArray]:
         """The types of the arguments' leaves."""
         avals = self.jaxpr.in_avals
@@ -281,7 +291,7 @@ class Lowered:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The indices of the donated leaves of the arguments."""
-        return tuple([i for i, donated in enumerate(self.traced.call.donated_leaves()) if donated])
+        return self.traced.donate_argnums
 
     def compiler_ir(self, dialect: str | None = None) -> str:
         """Return the program as text; the text for ``"hlo"`` has the method ``as_hlo_text``."""
@@ -420,6 +430,10 @@ class Compiled:
             for i in self.lowered.donated:  # a program must not take a donated buffer twice
                 position = i if used is None else used.index(i)
                 buffers[position] = backend().copied(buffers[position])
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program on arguments; the same as calling the object."""
+        return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

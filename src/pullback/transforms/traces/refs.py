@@ -102,6 +102,11 @@ class Ref(RefCell):
         """The address of the elements in host memory. It is valid until the next write, which may move them."""
         return int(content_of(self).unsafe_buffer_pointer())
 
+    @property
+    def at(self) -> RefAt:
+        """Views: ``ref.at[index]`` reads and writes the elements at an index, as a reference of its own."""
+        return RefAt(self)
+
     def __getitem__(self, idx: Index) -> Array:
         return get(self, idx)
 
@@ -684,3 +689,90 @@ class WithRefs:
             refs.append(ref)
         outs = self.run(*args)
         return [*outs, *(ref.content for ref in refs)]
+
+
+# Views ---------------------------------------------------------------------------------------------------------------
+
+
+class RefAt:
+    """The attribute ``at`` of a reference or a view, which takes an index and returns a :class:`RefView`."""
+
+    __slots__ = ("_target",)
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getitem__(self, idx: Index) -> RefView:
+        return RefView(self._target, idx)
+
+
+class RefView:
+    """The elements of a reference at an index, as a reference of their own: reads and writes are those of the whole.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import new_ref
+    >>> ref = new_ref(jnp.zeros(4))
+    >>> view = ref.at[1:3]
+    >>> view[0] = 5.0
+    >>> view.at[1][...] += 7.0
+    >>> print(ref[...], view.shape)
+    [0. 5. 7. 0.] (2,)
+    """
+
+    __slots__ = ("_index", "ref")
+
+    def __init__(self, ref: Any, index: Index) -> None:
+        self.ref = ref
+        self._index = index
+
+    @property
+    def at(self) -> RefAt:
+        """Views of these elements, by an index among them."""
+        return RefAt(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        return self.ref[self._index].shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an element."""
+        return self.ref.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    def __getitem__(self, idx: Index) -> Array:
+        elements = self.ref[self._index]
+        return elements if _selects_all(idx) else elements[idx]  # type: ignore[no-any-return]
+
+    def __setitem__(self, idx: Index, x: ArrayLike) -> None:
+        if _selects_all(idx):
+            self.ref[self._index] = x
+        else:
+            self.ref[self._index] = self.ref[self._index].at[idx].set(x, mode="clip")
+
+    def get(self) -> Array:
+        """Return the elements."""
+        return self[...]
+
+    def set(self, value: ArrayLike) -> None:
+        """Replace the elements by those of an array of their shape."""
+        self[...] = value
+
+    def swap(self, value: ArrayLike) -> Array:
+        """Replace the elements by those of an array of their shape, and return the old ones."""
+        before = self[...]
+        self[...] = value
+        return before
+
+    def __repr__(self) -> str:
+        return f"{self.ref!r}.at[{self._index!r}]"
