@@ -740,7 +740,7 @@ def test_a_view_reads_and_writes_some_elements(transform) -> None:
     ref = new_ref(pnp.zeros((3, 4)))
     view = ref.at[1:, 1]
 
-    def change(x) -> Any:
+    def change(x):
         view[...] = x
         view[0] = 7.0
         view.at[1][...] += 1.0
