@@ -36,13 +36,13 @@ from pullback.compat.extras._src import core as private_core
 from pullback.compat.extras._src.numpy import util as private_numpy
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
-from pullback.compat.extras.extend import backend as served_backend
 from pullback.compat.extras.interpreters import batching as served_batching
 from pullback.compat.extras.interpreters import xla as served_xla
 from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.core.array import operand_types
 from pullback.core.runtime import runtime
+from pullback.extend import backend as served_backend
 from pullback.extend import source_info_util as public_source_info
 from pullback.transforms.autodiff.vmap import vmappable
 
