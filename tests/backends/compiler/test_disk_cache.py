@@ -43,7 +43,7 @@ def plain(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Programs are bytes here, and nothing is compiled; what the compiler's reader would have been given."""
     given: list[bytes] = []
     monkeypatch.setattr(client, "serialize", lambda loaded, device: loaded)
-    monkeypatch.setattr(client, "deserialize", lambda data, device: given.append(data) or data)
+    monkeypatch.setattr(client, "deserialize", lambda data, device, callbacks: given.append(data) or data)
     return given
 
 
@@ -115,6 +115,74 @@ def test_found_by_the_next_process(tmp_path: Path) -> None:
     assert "loaded jit_step" in words
     assert "compiled jit_step" not in words
     assert again == figures
+
+
+CALLS_PYTHON = """
+import logging, sys
+import numpy as np
+import pullback, pullback.numpy as jnp
+from pullback import ShapeDtypeStruct, debug, jit, pure_callback
+from pullback.experimental import io_callback
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+pullback.config.update("log_compiles", True)
+
+def program(compute, word):
+    def called(x):
+        y = pure_callback(compute, x, x)
+        debug.print(word + " {}", y[0])
+        io_callback(lambda v: print(word, "once", v), None, y[0], ordered=True)
+        return y + 1
+    return jit(called)
+
+def failing(x):
+    return pure_callback(lambda x: {}[word], x, x)
+
+print(program(np.sign, "first")(jnp.ones(3))[0])
+print(program(np.negative, "again")(jnp.ones(3))[0])
+for word in ("one", "two"):
+    try:
+        jit(failing)(jnp.ones(3))
+    except KeyError as error:
+        print("raised", error)
+"""
+
+
+LOGGED = ("traced", "lowered", "loaded", "compiled")
+
+
+def test_a_program_that_calls_python_is_kept_and_gets_the_functions_of_whoever_loads_it(tmp_path: Path) -> None:
+    expected = [
+        *("first 1.0", "first once 1.0", "2.0", "again -1.0", "again once -1.0", "0.0"),
+        *(f"raised pure_callback of <lambda> raised an error: KeyError: {word!r}" for word in ("one", "two")),
+    ]
+    for compiled in (2, 0):
+        out, _ = run_python(CALLS_PYTHON, tmp_path)
+        printed = [line for line in out.splitlines() if line.split()[0] not in LOGGED]
+        assert printed == expected, out
+        assert sum(line.startswith("compiled") for line in out.splitlines()) == compiled, out
+
+
+ON_SEVERAL = """
+import numpy as np
+import pullback, pullback.numpy as jnp
+from pullback import jit, make_mesh, pure_callback
+from pullback.sharding import NamedSharding, PartitionSpec
+mesh = make_mesh((4,), ("i",))
+x = pullback.device_put(jnp.arange(8.0), NamedSharding(mesh, PartitionSpec("i")))
+for compute in (np.negative, np.square, lambda x: {}["nothing"]):
+    try:
+        print(jit(lambda x: pure_callback(compute, x, x) + 1)(x))
+    except KeyError as error:
+        print("raised", error)
+"""
+
+
+def test_programs_over_several_devices_that_call_python_are_kept_too(tmp_path: Path) -> None:
+    for _ in range(2):
+        out, _ = run_python(ON_SEVERAL, tmp_path, PULLBACK_NUM_CPU_DEVICES="4")
+        assert out.splitlines()[0] == "[ 1.  0. -1. -2. -3. -4. -5. -6.]"
+        assert out.splitlines()[1] == "[ 1.  2.  5. 10. 17. 26. 37. 50.]"
+        assert out.splitlines()[2].endswith("KeyError: 'nothing'")
 
 
 def test_switched_off(tmp_path: Path) -> None:

@@ -375,8 +375,14 @@ class Backend(Protocol):
     def serialize(self, loaded: Any, device: Device) -> bytes:
         """Serialise a compiled program to bytes; RuntimeError if the platform does not support it."""
 
-    def deserialize(self, data: bytes, device: Device) -> Any:
-        """Load the compiled program from bytes of :meth:`serialize`."""
+    def deserialize(self, data: bytes, device: Device, callbacks: Sequence[Callable[..., Any]] = ()) -> Any:
+        """Load the compiled program from bytes of :meth:`serialize`.
+
+        Args:
+          data: the bytes.
+          device: the device, or the devices of a mesh, on which the program runs.
+          callbacks: the Python functions that it calls; it refers to each by the index in this sequence.
+        """
 
     def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
         """Serialise the compiler's options, with ``overrides`` instead of some defaults, for the cache key."""

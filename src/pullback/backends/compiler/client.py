@@ -1451,10 +1451,19 @@ def serialize(loaded: Any, device: Devices) -> bytes:
     return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
-def deserialize(data: bytes, device: Devices) -> Any:
-    """Load a compiled program from bytes of :func:`serialize`, which an equal environment must have written."""
+def deserialize(data: bytes, device: Devices, callbacks: Sequence[Callable[..., Any]] = ()) -> Any:
+    """Load a compiled program from bytes of :func:`serialize`, which an equal environment must have written.
+
+    Args:
+      data: the bytes.
+      device: the device, or the devices of a mesh, on which the program runs.
+      callbacks: the Python functions that it calls; it refers to each by its index in this sequence.
+    """
     on = bound_to(device)
-    return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
+    calls = host_calls(callbacks, on_several=not isinstance(device, Device))
+    return uninterrupted(
+        lambda: on.client.deserialize_executable(data, on.device_list, None, *([calls] if calls else []))
+    )
 
 
 def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:

@@ -126,7 +126,11 @@ def usage() -> tuple[int, int]:
 
 
 def load_or_compile(
-    text: str, device: Device, overrides: Sequence[tuple[str, Any]], compile: Callable[[], Any]
+    text: str,
+    device: Device,
+    overrides: Sequence[tuple[str, Any]],
+    compile: Callable[[], Any],
+    callbacks: Sequence[Callable[..., Any]] = (),
 ) -> tuple[Any, str]:
     """Load the executable for a program from the disk, or compile the program and write its executable there.
 
@@ -135,6 +139,8 @@ def load_or_compile(
       device: the device that the program runs on.
       overrides: names and values of the compiler's options, instead of their defaults.
       compile: compiles the program; called without arguments if the executable is not on disk.
+      callbacks: the Python functions that the program calls, each by its index in this sequence. What is on disk does
+        not depend on them.
 
     Returns:
       The runtime's loaded executable, and ``"loaded"`` or ``"compiled"``.
@@ -151,7 +157,7 @@ def load_or_compile(
     try:
         payload = _read(path, key)
         if payload is not None:
-            loaded = backend().deserialize(payload, device)
+            loaded = backend().deserialize(payload, device, callbacks)
             monitoring.record_event("/jax/compilation_cache/cache_hits")
             return loaded, "loaded"
     except Exception as error:  # of whatever kind: the compiler's reader has many

@@ -271,11 +271,9 @@ def _key(lowered: Lowered, text: str, selected: Sequence[tuple[str, Any]]) -> tu
 
 
 def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
-    """Whether an equal executable is in memory or on disk. A program that calls Python functions is never cached."""
+    """Whether an equal executable is in memory or on disk."""
     from pullback.backends.compiler import disk_cache
 
-    if lowered.module.callbacks:
-        return False
     text = lowered.module.text(scopes=True)
     selected = options.selected(lowered.device.platform, text, overrides)
     return _key(lowered, text, selected) in _executables or disk_cache.has(text, lowered.device, selected)
@@ -299,14 +297,8 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
     if module.inspections or module.partitions:
         return made_of(_compile_with_callbacks(lowered, selected))
-    if module.callbacks:
-        start = time.perf_counter()
-        made = made_of(_compile(lowered, selected))
-        if config.log_compiles:
-            _log("compiled", lowered, start, "it calls Python functions, so that it is not cached")
-        return made
-    key = _key(lowered, text, selected)
-    if not (isinstance(device, Device) or device.is_local):
+    key, calls = _key(lowered, text, selected), module.callbacks
+    if not (isinstance(device, Device) or device.is_local or calls):
         from pullback.backends.processes import distributed  # with asyncio, whose import takes 40 ms
 
         of = sorted({d.process_index for d in device.devices})
@@ -319,8 +311,12 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         if found is None:
             start = time.perf_counter()
             missing = disk_cache.why_missing(text, device, selected) if config.log_compiles else None
-            loaded, where = disk_cache.load_or_compile(text, device, selected, lambda: _compile(lowered, selected))
-            found = _executables[key] = made_of(loaded)
+            loaded, where = disk_cache.load_or_compile(
+                text, device, selected, lambda: _compile(lowered, selected), calls
+            )
+            found = made_of(loaded)
+            if not calls:  # an executable has its own Python functions; one on disk gets those of whoever loads it
+                _executables[key] = found
             if config.log_compiles:
                 _log(where, lowered, start, missing)
     return found
