@@ -12,7 +12,6 @@ from pullback.backends.devices.devices import Device
 from pullback.backends.devices.devices import default_device as _default_device
 from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
-from pullback.core.interrupts import imported as _imported
 from pullback.transforms.jit import jit as _jit
 
 if TYPE_CHECKING:
@@ -198,4 +197,4 @@ def register_backend_factory(
     _client.register_platform(name, factory)
 
 
-face(globals(), made={"ifrt_proxy": lambda: _imported("jaxlib._ifrt_proxy")})
+face(globals(), made={"ifrt_proxy": _client.ifrt_proxy})

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.compiler import client as _client
-from pullback.core.errors import BackendError
 from pullback.core.faces import face
-from pullback.core.interrupts import imported as _imported
 
 __all__ = ["PipelineStage", "clear_hlo_module_transformation", "register_hlo_module_transformation"]
 face(globals())
@@ -50,9 +48,9 @@ def register_hlo_module_transformation(
     """
     for platform in _chosen(platforms):
         if platform == "cpu":
-            _xla("register_xla_transform")(name, stage.value, callback)
+            _client.compiler_passes("register_xla_transform")(name, stage.value, callback)
         else:
-            _xla("register_xla_transform_c_api")(_plugin(platform), name, stage.value, callback)
+            _client.compiler_passes("register_xla_transform_c_api")(_plugin(platform), name, stage.value, callback)
 
 
 def clear_hlo_module_transformation(
@@ -72,9 +70,9 @@ def clear_hlo_module_transformation(
       BackendError: this ``jaxlib`` has no such passes (a RuntimeError).
     """
     removed = [
-        _xla("clear_xla_transform")(name, stage.value)
+        _client.compiler_passes("clear_xla_transform")(name, stage.value)
         if platform == "cpu"
-        else _xla("clear_xla_transform_c_api")(_plugin(platform), name, stage.value)
+        else _client.compiler_passes("clear_xla_transform_c_api")(_plugin(platform), name, stage.value)
         for platform in _chosen(platforms)
     ]
     return any(removed)
@@ -85,15 +83,6 @@ def _chosen(platforms: Sequence[str] | str | None) -> list[str]:
         _client.client()
         return [*_client.clients()]
     return [platforms] if isinstance(platforms, str) else [*platforms]
-
-
-def _xla(name: str) -> Any:
-    _client.library()
-    found = getattr(_imported("jaxlib._xla"), name, None)
-    if found is None:
-        release = _imported("jaxlib.version").__version__
-        raise BackendError(f"jaxlib {release} has no compiler passes in Python: upgrade it")
-    return found
 
 
 def _plugin(platform: str) -> Any:

@@ -188,7 +188,8 @@ def test_a_program_that_the_compiler_refuses_names_the_operation_and_the_line() 
 
 PRIVATE = (
     "execute_sharded|consume_with_handlers|get_hlo_text|get_compiled_memory_stats|consume_token|_to_np_array_did_copy|"
-    "_copy_single_device|batched_device_put|(?<!backend_)compile_and_load|serialize_executable|hlo_module_cost_analysis"
+    r"_copy_single_device|batched_device_put|(?<!backend_)compile_and_load|client\.serialize_executable|"
+    "hlo_module_cost_analysis"
 )
 
 

@@ -1334,6 +1334,26 @@ def _renamed(
 
 
 @functools.cache
+def ifrt_proxy() -> Any:
+    """The module of ``jaxlib`` for clients of a remote runtime."""
+    library()
+    return imported("jaxlib._ifrt_proxy")
+
+
+def compiler_passes(name: str) -> Any:
+    """Look up a function of ``jaxlib`` that registers or removes compiler passes in Python.
+
+    Raises:
+      BackendError: this release has none (a RuntimeError).
+    """
+    library()
+    found = getattr(imported("jaxlib._xla"), name, None)
+    if found is None:
+        release = imported("jaxlib.version").__version__
+        raise BackendError(f"jaxlib {release} has no compiler passes in Python: upgrade it")
+    return found
+
+
 def profiler() -> Any:
     """The profiler: its classes ``ProfilerSession``, ``ProfileOptions`` and ``TraceMe``."""
     library()
