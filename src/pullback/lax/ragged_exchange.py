@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from pullback import numpy as jnp
@@ -25,9 +26,8 @@ def ragged_all_to_all(
 ) -> Array:
     """Exchange slices of different sizes along a named axis: each index sends some to each other.
 
-    The slices are divided evenly among the indices of the axis: the first ``K / size`` go to index 0, and so on. It has
-    derivatives by ``operand`` and ``output``, and works under ``vmap`` and on all platforms. Each index gathers the
-    operands of all others: the memory for these grows with the size of the axis.
+    The slices are divided evenly among the indices of the axis: the first ``K / size`` go to index 0, and so on. Each
+    index gathers the operands of all others: the memory for these grows with the size of the axis.
 
     Args:
       operand: the rows to send, of shape ``(n, ...)``.
@@ -56,29 +56,16 @@ def ragged_all_to_all(
     [[1 3 0 0]
      [2 2 4 0]]
     """
-    operand, output = jnp.asarray(operand), jnp.asarray(output)
-    named = {"input_offsets": input_offsets, "send_sizes": send_sizes, "output_offsets": output_offsets}
-    slices = {name: jnp.asarray(x) for name, x in {**named, "recv_sizes": recv_sizes}.items()}
-    shapes = {x.shape for x in slices.values()}
-    if operand.ndim == 0 or operand.shape[1:] != output.shape[1:] or output.ndim == 0:
-        raise ShapeError(
-            "ragged_all_to_all takes operand and output that differ in the first axis at most, got shapes "
-            f"{operand.shape} and {output.shape}"
-        )
-    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-        shown = ", ".join(f"{name} {x.shape}" for name, x in slices.items())
-        raise ShapeError(f"ragged_all_to_all takes offsets and sizes of one shape (K,), got {shown}")
-    if operand.dtype != output.dtype or not all(dtypes.is_integer(x.dtype) for x in slices.values()):
-        kinds = ", ".join(dtypes.short_name(x.dtype) for x in (operand, output, *slices.values()))
-        raise DtypeError(
-            f"ragged_all_to_all takes operand and output of one dtype, and integers as offsets and sizes, got {kinds}"
-        )
+    operand, output, *offsets_and_sizes = map(
+        jnp.asarray, (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+    )
+    _check(operand, output, offsets_and_sizes)
+    input_offsets, _, output_offsets, sizes = offsets_and_sizes
     received = partial(
         all_to_all, axis_name=axis_name, split_axis=0, concat_axis=0, axis_index_groups=axis_index_groups, tiled=True
     )
     of_all = all_gather(operand, axis_name, axis_index_groups=axis_index_groups)
-    first, begin = received(slices["input_offsets"]), received(slices["output_offsets"])
-    sizes = slices["recv_sizes"]
+    first, begin = received(input_offsets), received(output_offsets)
     count = len(sizes)
     sender = jnp.arange(count) // (count // len(of_all))
     rows = jnp.arange(len(output))
@@ -86,3 +73,22 @@ def ragged_all_to_all(
     last = jnp.max(jnp.where(hit, jnp.arange(count)[:, None], -1), axis=0, initial=-1)
     found = of_all[sender[last], first[last] + rows - begin[last]]
     return jnp.where(jnp.reshape(last >= 0, (-1,) + (1,) * (output.ndim - 1)), found, output)
+
+
+def _check(operand: Array, output: Array, offsets_and_sizes: Sequence[Array]) -> None:
+    """Raise unless the operands of :func:`ragged_all_to_all` fit together."""
+    if operand.ndim == 0 or operand.shape[1:] != output.shape[1:] or output.ndim == 0:
+        raise ShapeError(
+            "ragged_all_to_all takes operand and output that differ in the first axis at most, got shapes "
+            f"{operand.shape} and {output.shape}"
+        )
+    shapes = {x.shape for x in offsets_and_sizes}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        names = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
+        shown = ", ".join(f"{name} {x.shape}" for name, x in zip(names, offsets_and_sizes, strict=True))
+        raise ShapeError(f"ragged_all_to_all takes offsets and sizes of one shape (K,), got {shown}")
+    if operand.dtype != output.dtype or not all(dtypes.is_integer(x.dtype) for x in offsets_and_sizes):
+        kinds = ", ".join(dtypes.short_name(x.dtype) for x in (operand, output, *offsets_and_sizes))
+        raise DtypeError(
+            f"ragged_all_to_all takes operand and output of one dtype, and integers as offsets and sizes, got {kinds}"
+        )

@@ -371,24 +371,15 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
                 full += block
                 batch += block
             vectors.append((axis, _from_the_end(e, axis, shape, wrap), end))
-        elif type(e) is Slice:
-            start = _from_the_end(e.start, axis, shape, wrap)
-            if e.stride == 1:
-                windows[axis] = len(full)
-                vectors.append((axis, start, 0))
-            else:
-                batch.append(e.size)
-                vectors.append((axis, ops.add(start, start.dtype.type(e.stride) * np.arange(e.size)), len(batch)))
-            full.append(e.size)
-        elif e.step == 1 or len(e) == 1:
-            windows[axis] = len(full)
-            if len(e) != shape[axis]:
-                vectors.append((axis, np.asarray(e.start), 0))
-            full.append(len(e))
         else:
-            batch.append(len(e))
-            full.append(len(e))
-            vectors.append((axis, np.arange(e.start, e.stop, e.step), len(batch)))
+            size, is_window, positions = _block(e, axis, shape, wrap)
+            if is_window:
+                windows[axis] = len(full)
+            else:
+                batch.append(size)
+            full.append(size)
+            if positions is not None:
+                vectors.append((axis, positions, 0 if is_window else len(batch)))
     numbers = GatherDimensionNumbers(
         tuple(axis_ - sum(n < axis_ for n in new) for axis_ in windows.values()),
         tuple(a for a in range(len(shape)) if a not in windows),
@@ -402,6 +393,21 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
         full_shape=tuple(full),
         unique=all(type(entries[k]) is int for k in advanced),
     )
+
+
+def _block(e: range | Slice, axis: int, shape: Shape, wrap: bool) -> tuple[int, bool, Any]:
+    """Return how a block of an axis is read: its size, whether it is a window, and where it is.
+
+    A window is at one position, None if it is the whole axis; other blocks have a position for each element.
+    """
+    if type(e) is Slice:
+        start = _from_the_end(e.start, axis, shape, wrap)
+        is_window = e.stride == 1
+        return e.size, is_window, start if is_window else ops.add(start, start.dtype.type(e.stride) * np.arange(e.size))
+    assert type(e) is range
+    if e.step == 1 or len(e) == 1:
+        return len(e), True, None if len(e) == shape[axis] else np.asarray(e.start)
+    return len(e), False, np.arange(e.start, e.stop, e.step)
 
 
 def lowered(index: Any, shape: Shape, wrap: bool = True) -> tuple[Lowered, Shape]:

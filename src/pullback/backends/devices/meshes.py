@@ -40,6 +40,7 @@ class _AnyMesh:
     axis_names: tuple[Any, ...]
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
+    update: Any
 
     @property
     def shape(self) -> OrderedDict[Any, int]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback import lax
 from pullback import numpy as jnp
+from pullback.control.loops import while_loop
+from pullback.control.solves import custom_linear_solve
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
@@ -72,7 +73,7 @@ def spsolve(
         solve = partial(_solve, transposed, order)
         return pure_callback(solve, result, data, indices, indptr, b, vmap_method="sequential")
 
-    return lax.custom_linear_solve(
+    return custom_linear_solve(
         product, b, lambda _, b: solution(False, b), transpose_solve=lambda _, b: solution(True, b)
     )
 
@@ -93,9 +94,8 @@ def lobpcg_standard(
 ) -> tuple[Array, Array, Array]:
     """Compute the largest eigenvalues of a Hermitian matrix and their eigenvectors, from products with it alone.
 
-    Each step takes the best approximations in the space of the current ones, their residuals and their last changes:
-    the method LOBPCG (Knyazev, *Toward the optimal preconditioned eigensolver*, SIAM J. Sci. Comput. 23, 2001), with an
-    orthonormal basis of that space.
+    Each step takes the best approximations in the space of the current ones, their residuals and their last changes
+    (LOBPCG: Knyazev, *Toward the optimal preconditioned eigensolver*, SIAM J. Sci. Comput. 23, 2001).
 
     Args:
       A: a matrix of shape ``(n, n)``, or a function that takes an array of shape ``(n, j)`` and returns its product
@@ -128,11 +128,7 @@ def lobpcg_standard(
     product = A if callable(A) else _product(jnp.asarray(A), X)
     tolerance = jnp.asarray(jnp.finfo(X.dtype).eps if tol is None else tol, X.dtype)
 
-    def ritz(basis: Any) -> Any:
-        """Return the largest eigenvalues of the matrix within a space, and coefficients of their vectors."""
-        inner = basis.T.conj() @ product(basis)
-        values, coefficients = jnp.linalg.eigh((inner + inner.T.conj()) / 2)
-        return values[::-1][:k], coefficients[:, ::-1][:, :k]
+    ritz = partial(_ritz, product, k)
 
     def unconverged(state: Any) -> Any:
         step, values, vectors, _ = state
@@ -143,20 +139,29 @@ def lobpcg_standard(
 
     def improved(state: Any) -> Any:
         step, values, vectors, change = state
-        residual = product(vectors) - vectors * values
-        scale = jnp.linalg.norm(residual, axis=0)
-        residual = residual / jnp.where(scale == 0, 1, scale)
+        residual = _normalized(product(vectors) - vectors * values)
         basis = jnp.linalg.qr(jnp.concatenate([vectors, residual, change], axis=1))[0]
         values, coefficients = ritz(basis)
-        change = basis[:, k:] @ coefficients[k:]
-        scale = jnp.linalg.norm(change, axis=0)
-        return step + 1, values, basis @ coefficients, change / jnp.where(scale == 0, 1, scale)
+        return step + 1, values, basis @ coefficients, _normalized(basis[:, k:] @ coefficients[k:])
 
     vectors = jnp.linalg.qr(X)[0]
     values, coefficients = ritz(vectors)
     start = (jnp.int32(0), values, vectors @ coefficients, jnp.zeros_like(vectors))
-    steps, values, vectors, _ = lax.while_loop(unconverged, improved, start)
+    steps, values, vectors, _ = while_loop(unconverged, improved, start)
     return values, vectors, steps
+
+
+def _ritz(product: Callable[[Any], Any], k: int, basis: Any) -> tuple[Any, Any]:
+    """Return the ``k`` largest eigenvalues of a matrix within a space, and their vectors' coefficients in its basis."""
+    inner = basis.T.conj() @ product(basis)
+    values, coefficients = jnp.linalg.eigh((inner + inner.T.conj()) / 2)
+    return values[::-1][:k], coefficients[:, ::-1][:, :k]
+
+
+def _normalized(vectors: Any) -> Any:
+    """Scale the columns of a matrix to the length 1; zeros stay."""
+    length = jnp.linalg.norm(vectors, axis=0)
+    return vectors / jnp.where(length == 0, 1, length)
 
 
 def _product(matrix: Any, X: Any) -> Callable[[Any], Any]:
