@@ -31,14 +31,15 @@ def indented(lines: list[str], by: int = 4) -> list[str]:
     return [" " * by + line if line.strip() else "" for line in lines]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text in which nothing is markup."""
     text = re.sub(r"([\\*`|])", r"\\\1", text)
     return re.sub(r"_+(?=\W|$)", lambda run: r"\_" * len(run[0]), text)
 
 
 def _literal(text: str) -> str:
     if not text.strip() or text != text.strip() or "`" in text:
-        return _escaped(text)
+        return escaped(text)
     return rf"\ ``{text}``\ "
 
 
@@ -59,10 +60,10 @@ def inline(text: str, resolve: Resolve) -> str:
     parts: list[str] = []
     end = 0
     for found in INLINE.finditer(text):
-        parts.append(_escaped(text[end : found.start()]))
+        parts.append(escaped(text[end : found.start()]))
         end = found.end()
         if found["url"]:
-            parts.append(rf"\ `{_escaped(found['link'])} <{found['url']}>`__\ ")
+            parts.append(rf"\ `{escaped(found['link'])} <{found['url']}>`__\ ")
             continue
         word = (found["literal"] or found["plain"] or found["text"]).strip()
         if found["role"] == "math":
@@ -73,7 +74,7 @@ def inline(text: str, resolve: Resolve) -> str:
             shown, target = titled[1], titled[2]
         full = resolve(target.removesuffix("()"))
         parts.append(reference(shown, full) if full else _literal(shown))
-    return trimmed("".join([*parts, _escaped(text[end:])]))
+    return trimmed("".join([*parts, escaped(text[end:])]))
 
 
 def paragraph(lines: list[str], resolve: Resolve) -> str:

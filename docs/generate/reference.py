@@ -33,8 +33,8 @@ GROUPS = (
 """The headings of the first page, and the modules below each, with all modules within these."""
 PARTS = (("Functions", "function"), ("Classes", "class"), ("Exceptions", "exception"))
 INTRODUCTION = (
-    "A function or a class has a page with its signature and its docstring, and most have an example. This part of the "
-    "site is generated from the library."
+    "A function, a class or an error has a page with its docstring, and most have an example. This part of the site is "
+    "generated from the library."
 )
 TOP = "pullback."
 
@@ -141,9 +141,9 @@ def entry(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> li
     return [f".. py:{name.kind}:: {name.name}{signature}", "", *indented(body), ""]
 
 
-def page_of(name: Name) -> str:
-    """Return the text of the page of a function or class."""
-    return "\n".join([*heading(name.full), f".. py:currentmodule:: {name.module}", "", *entry(name)])
+def page_of(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> str:
+    """Return the text of the page of a function, class or exception; see :func:`entry`."""
+    return "\n".join([*heading(name.full), f".. py:currentmodule:: {name.module}", "", *entry(name, more)])
 
 
 def _short(name: Name) -> list[str]:
@@ -175,8 +175,8 @@ def _listed(name: Name) -> tuple[str, str]:
 
 
 def has_page(name: Name) -> bool:
-    """Whether a name has a page of its own; exceptions are on the page of errors."""
-    return name.kind in ("function", "class") and not name.second
+    """Whether a name has a page of its own."""
+    return name.kind in names.DESCRIBED and not name.second
 
 
 def _within(module: str) -> list[str]:
@@ -195,7 +195,7 @@ def module_page(module: str, path: Callable[[str], str]) -> str:
     for title, kind in PARTS:
         rows = [_listed(name) for name in listed if name.kind == kind and not name.second]
         out += [*heading(title, "-"), *_table(rows, "35 65")] if rows else []
-    rest = [name for name in listed if not has_page(name) and (name.second or name.kind != "exception")]
+    rest = [name for name in listed if not has_page(name)]
     parts = {
         "Other names": [name for name in rest if name.second],
         "Constants and types": [name for name in rest if not name.second and name.kind != "primitive"],
@@ -218,7 +218,13 @@ def module_summary(module: str) -> str:
 def first_page(path: Callable[[str], str]) -> str:
     """Return the text of the first page: the modules in groups."""
     many = f"{len(names.public_names()):,} public names in {len(names.public_modules())} modules."
-    out = [*heading("Reference"), f"{many} {INTRODUCTION}", "", "All errors are on one page: :doc:`errors`.", ""]
+    out = [
+        *heading("Reference"),
+        f"{many} {INTRODUCTION}",
+        "",
+        "The errors, with their causes and cures: :doc:`errors`.",
+        "",
+    ]
     for title, modules in GROUPS:
         shown = [m for m in names.public_modules() if m in modules]
         if modules != ("pullback",):

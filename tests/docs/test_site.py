@@ -10,7 +10,7 @@ import pytest
 
 import pullback.numpy as jnp
 from docs.generate import contents, docstrings, error_page, facts, gallery, names, pages, reference, signatures
-from pullback import lax
+from pullback import errors, explain, lax
 from tests.public.documented_parameters import documented
 
 TEXTS = pages.pages()
@@ -90,11 +90,27 @@ def test_signatures_are_as_they_are_written() -> None:
 
 
 def test_the_page_of_errors_has_each_error() -> None:
-    text = TEXTS["errors.rst"]
-    for name in names.public_names().values():
-        if name.kind == "exception" and not name.second:
-            assert f".. py:exception:: {name.name}\n" in text
-    assert "\nNotDifferentiableError\n----------------------\n" in text
+    linked = re.findall(r"`([A-Z]\w+) <pullback\.errors\.(\w+)>`", TEXTS["errors.rst"])
+    assert sorted(shown for shown, _ in linked) == sorted(errors.__all__), "the tree has each once"
+    assert all(shown == target for shown, target in linked)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_each_error_has_a_page(name: str) -> None:
+    text, found = TEXTS[f"pullback.errors.{name}.rst"], explain.explanation(name)
+    assert f".. py:exception:: {name}\n" in text
+    for title in ("Cause", "Cure"):
+        assert text.count(f".. rubric:: {title}\n") == 1
+    for program in (found.failing, found.mended):
+        assert "\n".join(docstrings.indented(program.splitlines(), 7)) in text
+    assert (".. rubric:: Raised by" in text) is (name in error_page.raisers())
+
+
+def test_the_pages_of_errors_say_who_raises_them_and_what_they_are() -> None:
+    text = TEXTS["pullback.errors.ShapeError.rst"]
+    assert "Bases: :py:obj:`PullbackError <pullback.errors.PullbackError>`, ``TypeError``, ``ValueError``." in text
+    assert "Kinds of it: :py:obj:`AxisError <pullback.errors.AxisError>`." in text
+    assert "Kinds of it" not in TEXTS["pullback.errors.AxisError.rst"]
     assert ("pullback.grad", "NotDifferentiableError") in {
         (name.full, error) for error, listed in error_page.raisers().items() for name, _ in listed
     }

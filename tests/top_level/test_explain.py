@@ -186,7 +186,8 @@ def test_errors_that_nothing_catches_name_their_explanation(monkeypatch: pytest.
 def test_the_address_of_the_site_is_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "SITE", "https://example.org/")
     assert core.where_explained(errors.AxisError("1")) == (
-        "For more: python -m pullback explain AxisError, or https://example.org/reference/errors/AxisError.html"
+        "For more: python -m pullback explain AxisError, "
+        "or https://example.org/reference/pullback.errors.AxisError.html"
     )
 
 

@@ -149,7 +149,7 @@ def where_explained(error: BaseException) -> str:
     name = next(ours, PullbackError).__name__
     if name == PullbackError.__name__:
         return ""
-    page = f", or {SITE}reference/errors/{name}.html" if SITE else ""
+    page = f", or {SITE}reference/pullback.errors.{name}.html" if SITE else ""
     return f"For more: python -m pullback explain {name}{page}"
 
 
