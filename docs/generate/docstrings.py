@@ -16,6 +16,7 @@ ENTRY = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*):(?:\s+(.*))?$")
 BULLET = re.compile(r"(?:[*-]|\d+\.) +(?=\S)")
 TITLES = {"Args": "Arguments", "Kwargs": "Keyword arguments", "Example": "Examples"}
 OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods")
+OF_ERRORS = ("Raises:", "Warns:")
 INLINE = re.compile(
     r"``(?P<literal>[^`](?:.*?[^`])?)``"
     r"|:(?P<role>[a-z]+(?::[a-z]+)?):`(?P<text>[^`]+)`"
@@ -209,10 +210,11 @@ def formatted(doc: str, resolve: Resolve) -> list[str]:
 
 
 def raised(doc: str) -> list[tuple[str, str]]:
-    """Return the errors that a docstring lists, and when each is raised."""
-    lines = doc.splitlines()
-    if "Raises:" not in lines:
-        return []
-    start = lines.index("Raises:") + 1
-    listed = entries(lines[start : _below(lines, start)]) or []
-    return [(name, " ".join(" ".join(text).split())) for names, text in listed for name in names.split(", ")]
+    """Return the errors and warnings that a docstring lists, and when each is raised or issued."""
+    lines, found = doc.splitlines(), list[tuple[str, str]]()
+    for title in OF_ERRORS:
+        if title in lines:
+            start = lines.index(title) + 1
+            listed = entries(lines[start : _below(lines, start)]) or []
+            found += [(name, " ".join(" ".join(text).split())) for names, text in listed for name in names.split(", ")]
+    return found

@@ -60,7 +60,8 @@ def _explained(name: Name) -> list[str]:
 
 def _raised_by(name: Name) -> list[str]:
     listed = raisers().get(name.name, [])
-    out = [".. rubric:: Raised by", ""] if listed else []
+    done = "Issued" if issubclass(name.value, Warning) else "Raised"
+    out = [f".. rubric:: {done} by", ""] if listed else []
     for function, when in listed[:MOST]:
         find = functools.partial(reference.resolve, function.module, frozenset[str]())
         shown = trimmed(link(function.full.removeprefix("pullback."), function.full))

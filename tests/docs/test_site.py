@@ -103,7 +103,20 @@ def test_each_error_has_a_page(name: str) -> None:
         assert text.count(f".. rubric:: {title}\n") == 1
     for program in (found.failing, found.mended):
         assert "\n".join(docstrings.indented(program.splitlines(), 7)) in text
-    assert (".. rubric:: Raised by" in text) is (name in error_page.raisers())
+    done = "Issued" if name.endswith("Warning") else "Raised"
+    assert (f".. rubric:: {done} by\n" in text) is (name in error_page.raisers())
+
+
+OF_NO_FUNCTION = {
+    "PullbackError": "only its subclasses are raised",
+    "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
+    "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
+}
+"""The errors that no docstring of a public function lists."""
+
+
+def test_each_error_is_raised_by_a_public_function() -> None:
+    assert set(errors.__all__) - set(error_page.raisers()) == set(OF_NO_FUNCTION)
 
 
 def test_the_pages_of_errors_say_who_raises_them_and_what_they_are() -> None:
@@ -192,6 +205,8 @@ def test_a_docstring_becomes_text() -> None:
     assert text.replace("Return \\ ", "Return ") == AS_TEXT
     assert docstrings.raised(DOC) == [("ArgumentError", "always.")]
     assert docstrings.raised("Return 1.") == []
+    both = "Do.\n\nRaises:\n  A, B: in\n    two lines.\n\nWarns:\n  C: often.\n"
+    assert docstrings.raised(both) == [("A", "in two lines."), ("B", "in two lines."), ("C", "often.")]
 
 
 def test_what_is_no_markup_is_escaped() -> None:

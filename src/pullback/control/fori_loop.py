@@ -80,6 +80,7 @@ def fori_loop(
     Raises:
       ControlFlowError: ``body_fun`` returns another carry than it takes; or the bounds are no integer scalars, or of
         different dtypes (a TypeError and ValueError).
+      MissingLibraryError: there is to be a progress bar, and ``tqdm`` is not installed (an ImportError).
 
     >>> from pullback import lax
     >>> print(lax.fori_loop(1, 5, lambda i, product: i * product, 1))

@@ -72,7 +72,7 @@ def while_loop(
     Also in eager mode a loop of more than a few operations runs as a compiled program, which is cached; under
     ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop, and a loop under ``jit`` over arrays of 16,384
     elements or more. One over smaller arrays, or over several devices, goes on in the background: Ctrl-C ends the wait
-    for it (LeftRunningWarning).
+    for it.
 
     Args:
       cond_fun: from the carry to a boolean scalar: whether there is another step.
@@ -89,6 +89,9 @@ def while_loop(
     Raises:
       ControlFlowError: ``body_fun`` returns another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
         ValueError).
+
+    Warns:
+      LeftRunningWarning: Ctrl-C has ended the wait for a loop that goes on.
 
     >>> from pullback import lax
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
