@@ -209,12 +209,16 @@ def formatted(doc: str, resolve: Resolve) -> list[str]:
     return blocks(doc.expandtabs().splitlines(), resolve)
 
 
+def section(doc: str, title: str) -> list[str]:
+    """Return the lines below a title of a docstring, such as ``Args:``; none if there is no such section."""
+    lines = doc.splitlines()
+    if title not in lines:
+        return []
+    start = lines.index(title) + 1
+    return lines[start : _below(lines, start)]
+
+
 def raised(doc: str) -> list[tuple[str, str]]:
     """Return the errors and warnings that a docstring lists, and when each is raised or issued."""
-    lines, found = doc.splitlines(), list[tuple[str, str]]()
-    for title in OF_ERRORS:
-        if title in lines:
-            start = lines.index(title) + 1
-            listed = entries(lines[start : _below(lines, start)]) or []
-            found += [(name, " ".join(" ".join(text).split())) for names, text in listed for name in names.split(", ")]
-    return found
+    listed = [entry for title in OF_ERRORS for entry in entries(section(doc, title)) or []]
+    return [(name, " ".join(" ".join(text).split())) for names, text in listed for name in names.split(", ")]

@@ -79,7 +79,7 @@ def _in_tree(line: str) -> str:
     found = IN_TREE.match(line)
     if found is None or f"{MODULE}.{found[2]}" not in names.public_names():
         return escaped(line)
-    return f"{found[1]}{trimmed(link(found[2], f'{MODULE}.{found[2]}'))}\\ {escaped(found[3])}"
+    return f"{found[1]}:doc:`{found[2]} <{MODULE}.{found[2]}>`{escaped(found[3])}"
 
 
 def page() -> str:

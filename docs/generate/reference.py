@@ -77,7 +77,10 @@ def _table(rows: Sequence[tuple[str, ...]], widths: str, head: tuple[str, ...] =
 
 
 def _facts(name: Name) -> list[str]:
-    out: list[str] = []
+    said = facts.derivatives(name.full)
+    out = [f"* {' '.join(said)}", ""] if said else []
+    unused = [f"``{parameter}``" for parameter in facts.without_effect(name.doc)]
+    out += [f"* Accepted without effect: {', '.join(unused)}.", ""] if unused else []
     operation = facts.operations().get(name.full)
     if operation is not None:
         listed = [f"{what}: {rule}." for what, rule in facts.rules(operation)]

@@ -90,7 +90,7 @@ def test_signatures_are_as_they_are_written() -> None:
 
 
 def test_the_page_of_errors_has_each_error() -> None:
-    linked = re.findall(r"`([A-Z]\w+) <pullback\.errors\.(\w+)>`", TEXTS["errors.rst"])
+    linked = re.findall(r":doc:`([A-Z]\w+) <pullback\.errors\.(\w+)>`", TEXTS["errors.rst"])
     assert sorted(shown for shown, _ in linked) == sorted(errors.__all__), "the tree has each once"
     assert all(shown == target for shown, target in linked)
 
