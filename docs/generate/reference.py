@@ -52,13 +52,32 @@ def resolve(module: str, parameters: frozenset[str], text: str) -> str | None:
     """Return the full public name that ``text`` in a docstring of ``module`` stands for, or None."""
     there = names.public_names()
     if "." in text:
-        return names.short_names().get(text)
+        full = names.short_names().get(text)
+        return full and (there[full].main if is_elsewhere(there[full]) else full)
     if text in parameters or not text.isidentifier():
         return None
     for full in (f"pullback.errors.{text}", f"{module}.{text}", TOP + text):
         if full in there and there[full].kind in names.DESCRIBED:
-            return full
+            return there[full].main if is_elsewhere(there[full]) else full
     return None
+
+
+def is_elsewhere(name: Name) -> bool:
+    """Return whether a name is that of an object that is described under the same name in another module.
+
+    Search does not find it, so that it finds the main one first; a second name that is another word has its own place.
+    """
+    return name.second and name.main.rpartition(".")[2] == name.name
+
+
+@functools.cache
+def _elsewhere() -> dict[str, str]:
+    """Return, for the full names of objects, their first name in another module."""
+    found: dict[str, str] = {}
+    for full, name in names.public_names().items():
+        if is_elsewhere(name):
+            found.setdefault(name.main, full)
+    return found
 
 
 def heading(text: str, line: str = "=") -> list[str]:
@@ -141,7 +160,8 @@ def entry(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> li
         body += [".. rubric:: Members", "", *members] if members else []
     plain = name.kind == "exception" or (inspect.isclass(name.value) and issubclass(name.value, enum.Enum))
     signature = "" if plain else signature_of(name.value)
-    return [f".. py:{name.kind}:: {name.name}{signature}", "", *indented(body), ""]
+    also = [f"    :canonical: {_elsewhere()[name.full]}"] if name.full in _elsewhere() else []
+    return [f".. py:{name.kind}:: {name.name}{signature}", *also, "", *indented(body), ""]
 
 
 def page_of(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> str:
@@ -151,7 +171,7 @@ def page_of(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> 
 
 def _short(name: Name) -> list[str]:
     """Return the entry of a name that has no page: a second name, a primitive, a constant, or another library's."""
-    lines = [f".. py:data:: {name.name}", ""]
+    lines = [f".. py:data:: {name.name}", *["    :no-index:"] * is_elsewhere(name), ""]
     if name.kind == "primitive":
         rules = "; ".join(f"{what.lower()}: {rule}" for what, rule in facts.rules(name.value))
         text = f"The operation ``{name.value.name}`` ({rules})."

@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 from docs.generate import facts, names
-from pullback import jvp, tree, vjp
+from pullback import Array, jvp, tree, vjp
 from pullback.core import dtypes
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
@@ -151,17 +151,21 @@ class Call(NamedTuple):
 
 
 def recorded_call(full: str, spec: Spec, letter: str) -> Call | None:
-    """Return the call of a function in a row, as a function of the row's operands of floats; None if there are none."""
+    """Return the call of a function in a row, as a function of its operands of floats; None if there are none.
+
+    They are those of the row, or where it makes others of them, such as symmetric matrices, all arrays.
+    """
     recorded = call_of(full, spec, letter)
     if recorded is None:
         return None
     bound, operands = recorded
-    moving = [
-        (parameter, i)
+    arrays = [
+        (parameter, i, any(x is y for y in operands))
         for parameter, value in bound.arguments.items()
         for i, x in enumerate(tree.leaves(value))
-        if any(x is y for y in operands) and dtypes.is_inexact(x.dtype)
+        if isinstance(x, Array) and dtypes.is_inexact(x.dtype)
     ]
+    moving = [(parameter, i) for parameter, i, its in arrays if its or not any(its for *_, its in arrays)]
     return Call(names.public_names()[full].value, bound, tuple(moving)) if moving else None
 
 

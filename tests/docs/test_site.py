@@ -62,7 +62,18 @@ def test_the_first_page_has_each_module_once() -> None:
 def test_links_of_the_reference_lead_to_entries() -> None:
     linked = {target for text in TEXTS.values() for target in re.findall(r":py:obj:`[^`]*<([\w.]+)>`", text)}
     assert not linked - set(names.public_names())
+    assert not {full for full in linked if reference.is_elsewhere(names.public_names()[full])}, "they are in no index"
     assert len(linked) > 1_000
+
+
+def test_search_finds_the_main_name_of_an_object() -> None:
+    """Its other names in other modules are in no index; those that are other words are."""
+    assert "\n.. py:data:: custom_vjp\n    :no-index:\n" in TEXTS["pullback.custom_derivatives.rst"]
+    main = TEXTS["pullback.custom_vjp.rst"]
+    assert ".. py:class:: custom_vjp" in main
+    assert "\n    :canonical: pullback.custom_derivatives.custom_vjp\n" in main
+    assert "\n.. py:data:: abs\n\n" in TEXTS["pullback.numpy.rst"], "of absolute"
+    assert reference.resolve("pullback.lax", frozenset(), "custom_derivatives.custom_vjp") == "pullback.custom_vjp"
 
 
 def test_signatures_are_python() -> None:
