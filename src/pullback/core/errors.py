@@ -119,7 +119,7 @@ from pullback.core.runtime import runtime
 
 
 class PullbackError(Exception):
-    """The root of Pullback's exceptions.
+    """The root of Pullback's exceptions. ``python -m pullback explain ShapeError`` says what one of them means.
 
     Attributes:
       trace: the trace of the value that was misused, if the error is about a traced value.
