@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import doctest
 import io
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import pytest
 from setuptools import Distribution
 from setuptools.command.build_py import build_py
 
-import pullback
+import pullback.compat
 import pullback.numpy as jnp
 from pullback import commands, errors, explain
 from pullback.core import errors as core
@@ -44,7 +46,7 @@ WITHOUT_A_PROGRAM = {
 OF_A_PROCESS = ("num_cpu_devices", "distributed.initialize")
 """What a program says that has to be the first in its process."""
 NAMES = [name for name in errors.__all__ if name not in WITHOUT_A_PROGRAM]
-ALONE = [name for name in NAMES if any(text in explain.text_of(name) for text in OF_A_PROCESS)]
+ALONE = [name for name in NAMES if any(text in explain.explanation(name).failing for text in OF_A_PROCESS)]
 
 
 def run(program: str) -> None:
@@ -78,6 +80,18 @@ def test_each_error_has_an_explanation() -> None:
         assert found.cure
         assert bool(found.failing) == bool(found.mended)
         assert found.failing != found.mended or not found.failing
+
+
+def test_explanations_name_what_there_is() -> None:
+    for name in errors.__all__:
+        prose = explain.FENCED.sub("", explain.text_of(name))
+        for found in re.findall(r"`((?:jnp|lax|pullback|random|tree_util)\.[\w.]+)(?:\([^`]*\))?`", prose):
+            module, *attributes = found.split(".")
+            value = {"pullback": pullback, "jnp": jnp}.get(module) or getattr(pullback, module)
+            for attribute in attributes:
+                value = getattr(value, attribute)
+        for found in re.findall(r"`([A-Z]\w+(?:Error|Warning))`", prose):
+            assert found in errors.__all__ or hasattr(builtins, found)
 
 
 def test_each_error_is_in_the_tree_and_has_a_docstring() -> None:
