@@ -133,7 +133,7 @@ class PullbackError(Exception):
 
         runtime.hide_frames(self)
         shown: list[str] = get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
-        return [*shown, where_explained(self)]
+        return [*shown, *filter(None, [where_explained(self)])]
 
 
 SITE = ""
