@@ -27,7 +27,7 @@ PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules pins accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules facts pins accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record docs clean
 
 help: ## list the targets
@@ -150,6 +150,9 @@ stubs: .venv/dev.stamp ## write what type checkers know of the public names, the
 
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself
 	.venv/bin/python -m tests.project.rules_page
+
+facts: .venv/dev.stamp ## write docs/generate/derivatives.json: in which arguments functions are differentiable (minutes)
+	.venv/bin/python -m tests.docs.derivatives
 
 pins: .venv-pins/pins.stamp ## write requirements/*.txt and ecosystem/*.txt from the lists *.in (PINS_ARGS="--upgrade")
 	.venv-pins/bin/python .ci/lock_pins.py $(PINS_ARGS)

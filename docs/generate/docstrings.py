@@ -16,6 +16,7 @@ ENTRY = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*):(?:\s+(.*))?$")
 BULLET = re.compile(r"(?:[*-]|\d+\.) +(?=\S)")
 TITLES = {"Args": "Arguments", "Kwargs": "Keyword arguments", "Example": "Examples"}
 OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods")
+OF_ERRORS = ("Raises:", "Warns:")
 INLINE = re.compile(
     r"``(?P<literal>[^`](?:.*?[^`])?)``"
     r"|:(?P<role>[a-z]+(?::[a-z]+)?):`(?P<text>[^`]+)`"
@@ -31,14 +32,15 @@ def indented(lines: list[str], by: int = 4) -> list[str]:
     return [" " * by + line if line.strip() else "" for line in lines]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text in which nothing is markup."""
     text = re.sub(r"([\\*`|])", r"\\\1", text)
     return re.sub(r"_+(?=\W|$)", lambda run: r"\_" * len(run[0]), text)
 
 
 def _literal(text: str) -> str:
     if not text.strip() or text != text.strip() or "`" in text:
-        return _escaped(text)
+        return escaped(text)
     return rf"\ ``{text}``\ "
 
 
@@ -59,10 +61,10 @@ def inline(text: str, resolve: Resolve) -> str:
     parts: list[str] = []
     end = 0
     for found in INLINE.finditer(text):
-        parts.append(_escaped(text[end : found.start()]))
+        parts.append(escaped(text[end : found.start()]))
         end = found.end()
         if found["url"]:
-            parts.append(rf"\ `{_escaped(found['link'])} <{found['url']}>`__\ ")
+            parts.append(rf"\ `{escaped(found['link'])} <{found['url']}>`__\ ")
             continue
         word = (found["literal"] or found["plain"] or found["text"]).strip()
         if found["role"] == "math":
@@ -73,7 +75,7 @@ def inline(text: str, resolve: Resolve) -> str:
             shown, target = titled[1], titled[2]
         full = resolve(target.removesuffix("()"))
         parts.append(reference(shown, full) if full else _literal(shown))
-    return trimmed("".join([*parts, _escaped(text[end:])]))
+    return trimmed("".join([*parts, escaped(text[end:])]))
 
 
 def paragraph(lines: list[str], resolve: Resolve) -> str:
@@ -207,11 +209,16 @@ def formatted(doc: str, resolve: Resolve) -> list[str]:
     return blocks(doc.expandtabs().splitlines(), resolve)
 
 
-def raised(doc: str) -> list[tuple[str, str]]:
-    """Return the errors that a docstring lists, and when each is raised."""
+def section(doc: str, title: str) -> list[str]:
+    """Return the lines below a title of a docstring, such as ``Args:``; none if there is no such section."""
     lines = doc.splitlines()
-    if "Raises:" not in lines:
+    if title not in lines:
         return []
-    start = lines.index("Raises:") + 1
-    listed = entries(lines[start : _below(lines, start)]) or []
+    start = lines.index(title) + 1
+    return lines[start : _below(lines, start)]
+
+
+def raised(doc: str) -> list[tuple[str, str]]:
+    """Return the errors and warnings that a docstring lists, and when each is raised or issued."""
+    listed = [entry for title in OF_ERRORS for entry in entries(section(doc, title)) or []]
     return [(name, " ".join(" ".join(text).split())) for names, text in listed for name in names.split(", ")]

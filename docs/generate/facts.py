@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,23 @@ from pullback import make_jaxpr
 from pullback.core.trace import Primitive
 
 from . import names
+from .docstrings import entries, section
 
+DERIVATIVES = Path(__file__).with_name("derivatives.json")
+OF_DERIVATIVES = {
+    "more than once": "Differentiable in {}, in forward and reverse mode, more than once.",
+    "once": "Differentiable in {}, in forward and reverse mode, once.",
+    "forward": "Differentiable in {}, in forward mode.",
+    "reverse": "Differentiable in {}, in reverse mode.",
+    "zero": "The derivative in {} is zero everywhere.",
+    "none": "Not differentiable in {}.",
+}
+"""What is said of parameters whose derivatives ``tests/docs/derivatives.py`` found to be like this."""
+NO_EFFECT = re.compile(
+    r"(?:accepted|(?:is )?ignored|not used|(?:checked, |promises, )?without effect)\b(?!.*only None)"
+    r"|[^;]*; without effect|[^;]*, accepted:"
+)
+"""How the description of a parameter begins that is there for the sake of NumPy's, SciPy's or JAX's signature."""
 ACCURACY = Path(__file__).parents[1] / "accuracy.md"
 ROW = re.compile(r"\| (?:`([^`]+)`)? *\| ([\w ]+) \| (\w+) \| ([^|]*) \| ([^|]*) \|")
 
@@ -52,7 +69,7 @@ def _largest(cell: str) -> str:
     return cell.split(" (")[0].strip(" †")
 
 
-def _operands(function: Any) -> int:
+def operands(function: Any) -> int:
     """Return how many positional parameters without a default a function has."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -64,12 +81,12 @@ def _operands(function: Any) -> int:
 
 def _traced(function: Any) -> Primitive | None:
     """Return the operation that a function of scalars is, if its program has one equation."""
-    operands = [np.float32(0.5)] * _operands(function)
+    scalars = [np.float32(0.5)] * operands(function)
     try:
-        equations = make_jaxpr(function)(*operands).jaxpr.eqns
+        equations = make_jaxpr(function)(*scalars).jaxpr.eqns
     except Exception:  # it takes other operands, or none
         return None
-    return equations[0].primitive if len(equations) == 1 and operands else None
+    return equations[0].primitive if len(equations) == 1 and scalars else None
 
 
 @functools.cache
@@ -109,3 +126,31 @@ def measured(full: str) -> list[Measured]:
     operation = operations().get(full)
     same = [other for other, o in operations().items() if o is operation and other in accuracy()]
     return accuracy()[same[0]] if operation is not None and same else []
+
+
+# Parameters ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _measured_derivatives() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(DERIVATIVES.read_text(encoding="utf-8"))
+    return found
+
+
+def derivatives(full: str) -> list[str]:
+    """Return sentences about the derivatives of a function in its parameters; none if they were not measured."""
+    found = _measured_derivatives().get(full, {})
+    sentences = []
+    for kind, sentence in OF_DERIVATIVES.items():
+        parameters = [f"``{parameter}``" for parameter, its in found.items() if its == kind]
+        if parameters:
+            *first, last = parameters
+            sentences.append(sentence.format(f"{', '.join(first)} and {last}" if first else last))
+    return sentences
+
+
+def without_effect(doc: str) -> list[str]:
+    """Return the parameters that are accepted without effect, as the section ``Args`` of a docstring says."""
+    listed = entries(section(doc, "Args:")) or []
+    said = [(names, " ".join(" ".join(text).split())) for names, text in listed]
+    return [name for names, text in said if NO_EFFECT.match(text) for name in names.split(", ")]

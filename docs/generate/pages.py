@@ -31,7 +31,10 @@ def pages() -> dict[str, str]:
     found = {"index.rst": reference.first_page(path), "errors.rst": error_page.page()}
     found |= {f"{path(module)}.rst": reference.module_page(module, path) for module in names.public_modules()}
     described = {full: name for full, name in there.items() if reference.has_page(name)}
-    return found | {f"{path(full)}.rst": reference.page_of(name) for full, name in described.items()}
+    for full, name in described.items():
+        page = error_page.page_of if name.kind == "exception" else reference.page_of
+        found[f"{path(full)}.rst"] = page(name)
+    return found
 
 
 @functools.cache

@@ -33,8 +33,8 @@ GROUPS = (
 """The headings of the first page, and the modules below each, with all modules within these."""
 PARTS = (("Functions", "function"), ("Classes", "class"), ("Exceptions", "exception"))
 INTRODUCTION = (
-    "A function or a class has a page with its signature and its docstring, and most have an example. This part of the "
-    "site is generated from the library."
+    "A function, a class or an error has a page with its docstring, and most have an example. This part of the site is "
+    "generated from the library."
 )
 TOP = "pullback."
 
@@ -52,13 +52,32 @@ def resolve(module: str, parameters: frozenset[str], text: str) -> str | None:
     """Return the full public name that ``text`` in a docstring of ``module`` stands for, or None."""
     there = names.public_names()
     if "." in text:
-        return names.short_names().get(text)
+        full = names.short_names().get(text)
+        return full and (there[full].main if is_elsewhere(there[full]) else full)
     if text in parameters or not text.isidentifier():
         return None
     for full in (f"pullback.errors.{text}", f"{module}.{text}", TOP + text):
         if full in there and there[full].kind in names.DESCRIBED:
-            return full
+            return there[full].main if is_elsewhere(there[full]) else full
     return None
+
+
+def is_elsewhere(name: Name) -> bool:
+    """Return whether a name is that of an object that is described under the same name in another module.
+
+    Search does not find it, so that it finds the main one first; a second name that is another word has its own place.
+    """
+    return name.second and name.main.rpartition(".")[2] == name.name
+
+
+@functools.cache
+def _elsewhere() -> dict[str, str]:
+    """Return, for the full names of objects, their first name in another module."""
+    found: dict[str, str] = {}
+    for full, name in names.public_names().items():
+        if is_elsewhere(name):
+            found.setdefault(name.main, full)
+    return found
 
 
 def heading(text: str, line: str = "=") -> list[str]:
@@ -77,7 +96,10 @@ def _table(rows: Sequence[tuple[str, ...]], widths: str, head: tuple[str, ...] =
 
 
 def _facts(name: Name) -> list[str]:
-    out: list[str] = []
+    said = facts.derivatives(name.full)
+    out = [f"* {' '.join(said)}", ""] if said else []
+    unused = [f"``{parameter}``" for parameter in facts.without_effect(name.doc)]
+    out += [f"* Accepted without effect: {', '.join(unused)}.", ""] if unused else []
     operation = facts.operations().get(name.full)
     if operation is not None:
         listed = [f"{what}: {rule}." for what, rule in facts.rules(operation)]
@@ -138,17 +160,18 @@ def entry(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> li
         body += [".. rubric:: Members", "", *members] if members else []
     plain = name.kind == "exception" or (inspect.isclass(name.value) and issubclass(name.value, enum.Enum))
     signature = "" if plain else signature_of(name.value)
-    return [f".. py:{name.kind}:: {name.name}{signature}", "", *indented(body), ""]
+    also = [f"    :canonical: {_elsewhere()[name.full]}"] if name.full in _elsewhere() else []
+    return [f".. py:{name.kind}:: {name.name}{signature}", *also, "", *indented(body), ""]
 
 
-def page_of(name: Name) -> str:
-    """Return the text of the page of a function or class."""
-    return "\n".join([*heading(name.full), f".. py:currentmodule:: {name.module}", "", *entry(name)])
+def page_of(name: Name, more: Callable[[Name], list[str]] = lambda name: []) -> str:
+    """Return the text of the page of a function, class or exception; see :func:`entry`."""
+    return "\n".join([*heading(name.full), f".. py:currentmodule:: {name.module}", "", *entry(name, more)])
 
 
 def _short(name: Name) -> list[str]:
     """Return the entry of a name that has no page: a second name, a primitive, a constant, or another library's."""
-    lines = [f".. py:data:: {name.name}", ""]
+    lines = [f".. py:data:: {name.name}", *["    :no-index:"] * is_elsewhere(name), ""]
     if name.kind == "primitive":
         rules = "; ".join(f"{what.lower()}: {rule}" for what, rule in facts.rules(name.value))
         text = f"The operation ``{name.value.name}`` ({rules})."
@@ -175,8 +198,8 @@ def _listed(name: Name) -> tuple[str, str]:
 
 
 def has_page(name: Name) -> bool:
-    """Whether a name has a page of its own; exceptions are on the page of errors."""
-    return name.kind in ("function", "class") and not name.second
+    """Whether a name has a page of its own."""
+    return name.kind in names.DESCRIBED and not name.second
 
 
 def _within(module: str) -> list[str]:
@@ -195,7 +218,7 @@ def module_page(module: str, path: Callable[[str], str]) -> str:
     for title, kind in PARTS:
         rows = [_listed(name) for name in listed if name.kind == kind and not name.second]
         out += [*heading(title, "-"), *_table(rows, "35 65")] if rows else []
-    rest = [name for name in listed if not has_page(name) and (name.second or name.kind != "exception")]
+    rest = [name for name in listed if not has_page(name)]
     parts = {
         "Other names": [name for name in rest if name.second],
         "Constants and types": [name for name in rest if not name.second and name.kind != "primitive"],
@@ -218,7 +241,13 @@ def module_summary(module: str) -> str:
 def first_page(path: Callable[[str], str]) -> str:
     """Return the text of the first page: the modules in groups."""
     many = f"{len(names.public_names()):,} public names in {len(names.public_modules())} modules."
-    out = [*heading("Reference"), f"{many} {INTRODUCTION}", "", "All errors are on one page: :doc:`errors`.", ""]
+    out = [
+        *heading("Reference"),
+        f"{many} {INTRODUCTION}",
+        "",
+        "The errors, with their causes and cures: :doc:`errors`.",
+        "",
+    ]
     for title, modules in GROUPS:
         shown = [m for m in names.public_modules() if m in modules]
         if modules != ("pullback",):

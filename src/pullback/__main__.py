@@ -4,6 +4,7 @@ python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,
 python -m pullback launch --processes 4 program.py ARGUMENTS
 python -m pullback run program.py ARGUMENTS
 python -m pullback info
+python -m pullback explain ShapeError
 python -m pullback cache
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pullback
-from pullback import launch, show
+from pullback import explain, launch, show
 from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.source import hide_internal_frames
@@ -47,7 +47,14 @@ def _parser() -> argparse.ArgumentParser:
     about = "print where compiled programs are kept, how many there are, and their size; or remove them"
     command = commands.add_parser("cache", help=about, description=f"{about[0].upper()}{about[1:]}.")
     command.add_argument("--clear", action="store_true", help="remove all compiled programs from the cache")
+    _add_explain(commands)
     return parser
+
+
+def _add_explain(commands: Any) -> None:
+    about = "explain an error: when it is raised, a program that fails, and the same program mended"
+    command = commands.add_parser("explain", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    command.add_argument("error", nargs="?", metavar="ERROR", help="such as ShapeError; without it, list all errors")
 
 
 def _add_show(commands: Any, name: str) -> None:
@@ -167,6 +174,8 @@ def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str
         return str(pullback.print_environment_info(return_string=True))
     if options.command == "cache":
         return _cache(options.clear)
+    if options.command == "explain":
+        return explain.of_command_line(options.error)
     return parser.format_help()
 
 

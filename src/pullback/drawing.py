@@ -165,6 +165,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
 
     Raises:
       ArgumentError: ``fun`` cannot be called (a TypeError).
+      RendererError: by ``source`` and ``save`` of the drawing, if Graphviz is not installed (a RuntimeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import ShapeDtypeStruct, visualize

@@ -1,4 +1,4 @@
-"""The exceptions of Pullback. See ``pullback.core.errors`` for the tree that they form."""
+"""The exceptions of Pullback. ``python -m pullback explain`` prints their tree, and with a name what one means."""
 
 from pullback.core.errors import *  # noqa: F403
 from pullback.core.faces import face

@@ -10,7 +10,7 @@ import pytest
 
 import pullback.numpy as jnp
 from docs.generate import contents, docstrings, error_page, facts, gallery, names, pages, reference, signatures
-from pullback import lax
+from pullback import errors, explain, lax
 from tests.public.documented_parameters import documented
 
 TEXTS = pages.pages()
@@ -62,7 +62,18 @@ def test_the_first_page_has_each_module_once() -> None:
 def test_links_of_the_reference_lead_to_entries() -> None:
     linked = {target for text in TEXTS.values() for target in re.findall(r":py:obj:`[^`]*<([\w.]+)>`", text)}
     assert not linked - set(names.public_names())
+    assert not {full for full in linked if reference.is_elsewhere(names.public_names()[full])}, "they are in no index"
     assert len(linked) > 1_000
+
+
+def test_search_finds_the_main_name_of_an_object() -> None:
+    """Its other names in other modules are in no index; those that are other words are."""
+    assert "\n.. py:data:: custom_vjp\n    :no-index:\n" in TEXTS["pullback.custom_derivatives.rst"]
+    main = TEXTS["pullback.custom_vjp.rst"]
+    assert ".. py:class:: custom_vjp" in main
+    assert "\n    :canonical: pullback.custom_derivatives.custom_vjp\n" in main
+    assert "\n.. py:data:: abs\n\n" in TEXTS["pullback.numpy.rst"], "of absolute"
+    assert reference.resolve("pullback.lax", frozenset(), "custom_derivatives.custom_vjp") == "pullback.custom_vjp"
 
 
 def test_signatures_are_python() -> None:
@@ -90,11 +101,40 @@ def test_signatures_are_as_they_are_written() -> None:
 
 
 def test_the_page_of_errors_has_each_error() -> None:
-    text = TEXTS["errors.rst"]
-    for name in names.public_names().values():
-        if name.kind == "exception" and not name.second:
-            assert f".. py:exception:: {name.name}\n" in text
-    assert "\nNotDifferentiableError\n----------------------\n" in text
+    linked = re.findall(r":doc:`([A-Z]\w+) <pullback\.errors\.(\w+)>`", TEXTS["errors.rst"])
+    assert sorted(shown for shown, _ in linked) == sorted(errors.__all__), "the tree has each once"
+    assert all(shown == target for shown, target in linked)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_each_error_has_a_page(name: str) -> None:
+    text, found = TEXTS[f"pullback.errors.{name}.rst"], explain.explanation(name)
+    assert f".. py:exception:: {name}\n" in text
+    for title in ("Cause", "Cure"):
+        assert text.count(f".. rubric:: {title}\n") == 1
+    for program in (found.failing, found.mended):
+        assert "\n".join(docstrings.indented(program.splitlines(), 7)) in text
+    done = "Issued" if name.endswith("Warning") else "Raised"
+    assert (f".. rubric:: {done} by\n" in text) is (name in error_page.raisers())
+
+
+OF_NO_FUNCTION = {
+    "PullbackError": "only its subclasses are raised",
+    "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
+    "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
+}
+"""The errors that no docstring of a public function lists."""
+
+
+def test_each_error_is_raised_by_a_public_function() -> None:
+    assert set(errors.__all__) - set(error_page.raisers()) == set(OF_NO_FUNCTION)
+
+
+def test_the_pages_of_errors_say_who_raises_them_and_what_they_are() -> None:
+    text = TEXTS["pullback.errors.ShapeError.rst"]
+    assert "Bases: :py:obj:`PullbackError <pullback.errors.PullbackError>`, ``TypeError``, ``ValueError``." in text
+    assert "Kinds of it: :py:obj:`AxisError <pullback.errors.AxisError>`." in text
+    assert "Kinds of it" not in TEXTS["pullback.errors.AxisError.rst"]
     assert ("pullback.grad", "NotDifferentiableError") in {
         (name.full, error) for error, listed in error_page.raisers().items() for name, _ in listed
     }
@@ -176,6 +216,8 @@ def test_a_docstring_becomes_text() -> None:
     assert text.replace("Return \\ ", "Return ") == AS_TEXT
     assert docstrings.raised(DOC) == [("ArgumentError", "always.")]
     assert docstrings.raised("Return 1.") == []
+    both = "Do.\n\nRaises:\n  A, B: in\n    two lines.\n\nWarns:\n  C: often.\n"
+    assert docstrings.raised(both) == [("A", "in two lines."), ("B", "in two lines."), ("C", "often.")]
 
 
 def test_what_is_no_markup_is_escaped() -> None:

@@ -72,14 +72,14 @@ def fori_loop(
       checkpoints: the number of states to save for reverse mode; by default all if the bounds are known, and otherwise
         as for ``while_loop``.
       progress: whether to show a progress bar, or its description; this needs the library ``tqdm``.
-      preaccumulate: ``"auto"`` stores local Jacobians of regions of a step for reverse mode, as for ``scan``.
+      preaccumulate: ``"auto"`` stores local Jacobians of regions of a step, as for ``scan``.
 
     Returns:
       The carry after the last step.
 
     Raises:
-      ControlFlowError: ``body_fun`` returns another carry than it takes; or the bounds are no integer scalars, or of
-        different dtypes (a TypeError and ValueError).
+      ControlFlowError: another carry is returned, or the bounds are no scalars of one dtype (a TypeError, ValueError).
+      MissingLibraryError: there is to be a progress bar, and ``tqdm`` is not installed (an ImportError).
 
     >>> from pullback import lax
     >>> print(lax.fori_loop(1, 5, lambda i, product: i * product, 1))

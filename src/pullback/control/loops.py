@@ -71,8 +71,7 @@ def while_loop(
 
     Also in eager mode a loop of more than a few operations runs as a compiled program, which is cached; under
     ``disable_jit`` it is a loop in Python. Ctrl-C ends an eager loop, and a loop under ``jit`` over arrays of 16,384
-    elements or more. One over smaller arrays, or over several devices, goes on in the background: Ctrl-C ends the wait
-    for it (LeftRunningWarning).
+    elements or more. Of one over smaller arrays, or over several devices, Ctrl-C ends only the wait.
 
     Args:
       cond_fun: from the carry to a boolean scalar: whether there is another step.
@@ -87,8 +86,10 @@ def while_loop(
       The carry for which the condition does not hold. Under ``vmap`` each example has its own number of steps.
 
     Raises:
-      ControlFlowError: ``body_fun`` returns another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
-        ValueError).
+      ControlFlowError: ``body_fun`` returns another carry, or ``cond_fun`` no boolean (a TypeError and ValueError).
+
+    Warns:
+      LeftRunningWarning: Ctrl-C has ended the wait for a loop, which goes on in the background.
 
     >>> from pullback import lax
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))

@@ -87,6 +87,7 @@ def scan(
     Raises:
       ControlFlowError: ``f`` returns another carry than it takes, or no pair; or the lengths disagree (a TypeError and
         ValueError).
+      MissingLibraryError: there is to be a progress bar, and ``tqdm`` is not installed (an ImportError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax

@@ -47,6 +47,21 @@ class Array:
     Arrays are made by the functions of ``pullback.numpy``. Operators, NumPy's methods and indexing are
     attached by ``pullback.numpy``, which defines what they mean.
 
+    Raises:
+      ImmutableArrayError: by ``x[i] = y``; ``x.at[i].set(y)`` returns a new array (a TypeError).
+      IndexingError: by ``x[i]``, for too many indices, or one into an axis of size 0 (an IndexError).
+      IndexKindError: by ``x[i]``, for an index such as a float (an IndexError and a TypeError).
+      TracerSliceError: by ``x[i:j]``, for traced bounds (an IndexError and a TypeError).
+      NonConcreteBooleanIndexError: by ``x[mask]``, for a traced mask (an IndexError and a TypeError).
+      ScalarError: by ``float(x)`` of several elements, and ``len(x)`` without axes (a TypeError).
+      TruthValueError: by ``if x`` of several elements (a ValueError).
+      TracerBoolConversionError: by ``if x`` of a traced array (a TypeError).
+      TracerIntegerConversionError: by ``range(x)`` of a traced array (a TypeError).
+      TracerArrayConversionError: by ``np.asarray(x)`` of a traced array (a TypeError).
+      LostDerivativeError: by ``float(x)`` of a number that is being differentiated (a TypeError).
+      KeyConversionError: by ``float(x)`` and ``np.asarray(x)`` of random keys (a TypeError).
+      UnsupportedFunctionError: by a function of NumPy that Pullback does not have (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import Array
     >>> isinstance(jnp.ones(3), Array)

@@ -454,12 +454,20 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
+    """A context in which an operation that returns NaN raises an error that names it and the user's line.
+
+    Raises:
+      NonFiniteError: within the block, for an operation that returns NaN (a FloatingPointError).
+    """
     return _switched("debug_nans", "new_val", new_val)
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an operation that returns an infinity raises ``FloatingPointError`` with its name and line."""
+    """A context in which an operation that returns an infinity raises an error with its name and line.
+
+    Raises:
+      NonFiniteError: within the block, for an operation that returns an infinity (a FloatingPointError).
+    """
     return _switched("debug_infs", "new_val", new_val)
 
 
@@ -474,6 +482,9 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     programs that were compiled ahead of time. With the switch, ``jit`` compiles a program that also returns whether an
     index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
     ``"raise"``.
+
+    Raises:
+      OutOfBoundsError: within the block, for an index that is out of range (an IndexError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import check_indices
@@ -545,6 +556,9 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
 
+    Raises:
+      UnexpectedTracerError: within the block, for a function that leaks a traced value (a TypeError).
+
     >>> from pullback import check_tracer_leaks, grad
     >>> kept = []
     >>> with check_tracer_leaks():
@@ -565,6 +579,9 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
     See :mod:`pullback.experimental.key_reuse` for what counts as a use.
+
+    Raises:
+      KeyReuseError: within the block, for a key that is used again (a TypeError).
 
     >>> from pullback import debug_key_reuse, random
     >>> with debug_key_reuse():
@@ -674,6 +691,9 @@ def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
 
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: compile everything before.
+
+    Raises:
+      TracingForbiddenError: within the block, for a function that would be traced (a RuntimeError).
 
     >>> from pullback import jit, no_tracing
     >>> with no_tracing():

@@ -657,6 +657,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
 
     Raises:
       TypePromotionError: the two have no common dtype.
+      KeyPromotionError: one of them is a dtype of random keys (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.promote_types("int8", "uint8"), jnp.promote_types("bfloat16", "float16")

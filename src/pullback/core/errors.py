@@ -93,6 +93,18 @@ PullbackError
 ├── PreaccumulationError (ValueError, NotImplementedError)   a region of a program without a small local Jacobian
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
+
+UserWarning
+├── DonationWarning                          an argument that was donated, and whose memory no result can use
+├── DtypeTruncationWarning                   a dtype of 64 bits that was asked for while enable_x64 is off
+└── SparseEfficiencyWarning                  a layout of a sparse array that holds mostly zeros
+
+RuntimeWarning
+├── CompilationCacheWarning                  a cache of compiled programs that cannot be used
+├── ForkWarning                              a forked process, which cannot compile
+└── LeftRunningWarning                       a program that goes on in the background after an interrupt
+
+``python -m pullback explain ShapeError`` says when one is raised, and what to do about it.
 """
 
 from __future__ import annotations
@@ -107,7 +119,7 @@ from pullback.core.runtime import runtime
 
 
 class PullbackError(Exception):
-    """The root of Pullback's exceptions.
+    """The root of Pullback's exceptions. ``python -m pullback explain ShapeError`` says what one of them means.
 
     Attributes:
       trace: the trace of the value that was misused, if the error is about a traced value.
@@ -121,7 +133,24 @@ class PullbackError(Exception):
 
         runtime.hide_frames(self)
         shown: list[str] = get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
-        return shown
+        return [*shown, *filter(None, [where_explained(self)])]
+
+
+SITE = ""
+"""The address of the documentation, with a ``/`` at its end; empty as long as it has none."""
+
+
+def where_explained(error: BaseException) -> str:
+    """Return the line that says where the class of an error is explained; an empty one for errors of no class of ours.
+
+    It is shown below errors that nothing catches; their texts, which programs compare, do not have it.
+    """
+    ours = (cls for cls in type(error).__mro__ if globals().get(cls.__name__) is cls)
+    name = next(ours, PullbackError).__name__
+    if name == PullbackError.__name__:
+        return ""
+    page = f", or {SITE}reference/pullback.errors.{name}.html" if SITE else ""
+    return f"For more: python -m pullback explain {name}{page}"
 
 
 class ConcretizationTypeError(PullbackError, TypeError):
@@ -530,7 +559,7 @@ class ProfilerError(PullbackError, RuntimeError):
 
 
 class CompatError(PullbackError, ImportError):
-    pass
+    """A program written for JAX would run on Pullback, where the real JAX is imported already."""
 
 
 class PatternError(PullbackError, ValueError):
@@ -544,7 +573,7 @@ class PatternError(PullbackError, ValueError):
 
 
 class SparseEfficiencyError(PullbackError, ValueError):
-    pass
+    """A layout of a sparse array would hold mostly zeros."""
 
 
 class SparseEfficiencyWarning(UserWarning):

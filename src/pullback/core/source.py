@@ -18,7 +18,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from pullback.core.config import config
-from pullback.core.errors import PullbackError
+from pullback.core.errors import PullbackError, where_explained
 from pullback.core.registry import OwnsPrograms
 from pullback.core.runtime import provides
 
@@ -331,7 +331,7 @@ def _is_all_internal(tb: TracebackType | None) -> bool:
 
 
 def hide_when_uncaught() -> None:
-    """Install an exception hook that prints uncaught errors without Pullback's own frames.
+    """Install an exception hook that prints uncaught errors without Pullback's own frames, and what explains them.
 
     A transformation removes these frames when an error passes through it; eager operations do not, for speed.
     """
@@ -343,6 +343,9 @@ def hide_when_uncaught() -> None:
             with contextlib.suppress(Exception):  # a failure here must not hide the error
                 hide_internal_frames(error)
                 tb = error.__traceback__
+                note = where_explained(error)
+                if note and note not in getattr(error, "__notes__", ()):  # a prompt may show an error twice
+                    error.add_note(note)
         show(kind, error, tb)
 
     sys.excepthook = hook

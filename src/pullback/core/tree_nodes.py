@@ -314,6 +314,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
       The class, so that this function may be used as a decorator.
 
     Raises:
+      MissingMethodError: the class lacks one of the two methods (an AttributeError).
       ValueError: the class is registered already.
 
     >>> from pullback import tree

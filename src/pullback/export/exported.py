@@ -312,6 +312,8 @@ def export(
       IncompatibleDevicesError: arguments, results and operations are on different devices (a RuntimeError and
         ValueError).
       UnsupportedExportError: it calls Python functions, or uses references (a ValueError and NotImplementedError).
+      InconclusiveDimensionOperation: it asks about a symbolic size, and the answer depends on the size (a TypeError and
+        ValueError).
 
     >>> import numpy as np
     >>> from pullback import ShapeDtypeStruct, export, jit

@@ -59,6 +59,11 @@ Args:
   operand: an array of real numbers or booleans.
   axis: the axis, which the result lacks.
   index_dtype: the dtype of the result, which must hold all positions.
+
+Raises:
+  DtypeError: the operand is of complex numbers, or ``index_dtype`` is no integer dtype (a TypeError).
+  ShapeError: the axis does not exist, or is empty (a TypeError and a ValueError).
+  IndexRangeError: ``index_dtype`` does not hold all positions (an OverflowError and a ValueError).
 """
 _OF_CUMULATIVE = """The cumulative {what} of the elements along an axis, from the end if ``reverse``.
 

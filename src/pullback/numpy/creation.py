@@ -94,9 +94,15 @@ def array(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
-      OperandError: a string, None or another object that is no array (a TypeError).
+      OperandError: a string or another object that is no array (a TypeError).
+      NoneOperandError: None (a TypeError and a ValueError).
+      MaskedArrayError: one of NumPy's masked arrays (a TypeError and a ValueError).
+      IntegerRangeError: an integer of Python that the dtype does not hold (an OverflowError).
       ShapeError: nested lists whose lengths disagree (a TypeError and a ValueError).
       DtypeError: ``dtype`` is not a dtype (a TypeError).
+
+    Warns:
+      DtypeTruncationWarning: ``dtype`` has 64 bits, and the result 32, since ``enable_x64`` is off.
 
     >>> import pullback.numpy as jnp
     >>> jnp.array([1, 2.5])

@@ -56,7 +56,7 @@ def randint(
     Raises:
       OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an integer dtype.
       DtypeError: the bounds are not real numbers.
-      OverflowError: a bound is an integer that no default integer and no value of ``dtype`` is.
+      IntegerRangeError: a bound is an integer that no default integer and no value of ``dtype`` is (an OverflowError).
       ShapeError: the bounds do not broadcast to the shape.
 
     >>> from pullback import random

@@ -71,7 +71,7 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
     Raises:
       OperandError: the seed is not an integer (a TypeError).
       ArgumentError: the seed has axes, or the generator is unknown (a ValueError).
-      OverflowError: the seed has more than 64 bits.
+      IntegerRangeError: the seed has more than 64 bits (an OverflowError).
 
     >>> from pullback import dtypes, random
     >>> random.key(0).shape, dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
@@ -108,7 +108,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
       An array of dtype uint32, of shape (2,) or, for ``"rbg"`` and ``"unsafe_rbg"``, (4,).
 
     Raises:
-      OperandError, ArgumentError, OverflowError: as :func:`key` does.
+      OperandError, ArgumentError, IntegerRangeError: as :func:`key` does.
 
     >>> from pullback import random
     >>> random.PRNGKey(7)
@@ -219,7 +219,7 @@ def fold_in(key: KeyArray, data: ArrayLike) -> Array:
     Raises:
       OperandError: ``key`` is not a key, or ``data`` not a number (a TypeError).
       ArgumentError: either has axes: use ``vmap`` (a ValueError).
-      OverflowError: ``data`` is an integer out of range.
+      IntegerRangeError: ``data`` is an integer out of range (an OverflowError).
 
     >>> from pullback import random
     >>> random.fold_in(random.PRNGKey(0), 1)

@@ -441,6 +441,9 @@ def bcoo_update_layout(
       SparseEfficiencyError: the result would store many zeros (a ValueError).
       ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and ValueError).
 
+    Warns:
+      SparseEfficiencyWarning: the result stores many zeros, and ``on_inefficient`` is "warn".
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCOO.fromdense(jnp.eye(3), n_batch=1)

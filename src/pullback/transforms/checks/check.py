@@ -60,6 +60,12 @@ class Error:
     An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
     failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
+    Raises:
+      FailedCheckError: by :meth:`throw`, if a condition of :func:`check` does not hold (a ValueError, as all of these).
+      NanCheckError: by :meth:`throw`, if an operation has returned a NaN.
+      DivisionCheckError: by :meth:`throw`, if an operation has divided by zero.
+      IndexCheckError: by :meth:`throw`, if an index was out of range.
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import checkify
     >>> err, _ = checkify.checkify(jnp.log, errors=checkify.nan_checks)(jnp.array(-1.0))
@@ -245,7 +251,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
       debug: whether to make the check only within a :func:`checkify`.
 
     Raises:
-      CheckError: the condition does not hold, in eager code (a ValueError).
+      FailedCheckError: the condition does not hold, in eager code (a ValueError).
       UnhandledCheckError: a function that makes the check is compiled without :func:`checkify` (a ValueError).
       OperandError: ``pred`` is no boolean without axes, or an argument of the template no tree of arrays (a TypeError).
       ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).

@@ -468,12 +468,20 @@ def jit(
 
     Raises:
       StaticArgumentError: a static argument is not hashable (a TypeError and ValueError).
-      ConcretizationTypeError: ``fun`` needs the value of a traced argument, for example in ``if`` (a TypeError).
+      ConcretizationTypeError: ``fun`` needs the value of a traced argument (a TypeError).
+      TracerBoolConversionError: it needs the value for a condition, as in ``if`` (a TypeError).
+      TracerIntegerConversionError: it needs the value for an integer of Python, as in ``range`` (a TypeError).
+      UnexpectedTracerError: ``fun`` uses a traced value of a function that has ended (a TypeError).
       CompilationError: the compiler rejects the program (a RuntimeError).
       DeletedArrayError: an argument was donated before (a RuntimeError).
       IncompatibleDevicesError: arguments are on different devices, or on meshes of different devices (a ValueError).
       ShardingError: a sharding does not fit its array, or is missing (a ValueError).
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
+
+    Warns:
+      DonationWarning: a donated argument has the type of no result.
+      CompilationCacheWarning: the cache of compiled programs on disk is of no use.
+      ForkWarning: this process was forked from one that had compiled programs.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import jit

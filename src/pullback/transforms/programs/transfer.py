@@ -99,6 +99,7 @@ def device_put(
     Raises:
       BackendError: the device does not exist (a RuntimeError).
       ShardingError: the sharding does not fit an array (a ValueError).
+      IndivisibleError: the sharding does not divide an axis evenly (a ValueError).
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
       OperandError: a leaf is not an array (a TypeError).
       ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix tree of booleans, or both are True for an
