@@ -76,7 +76,7 @@ def of_command_line(name: str | None) -> str:
     >>> of_command_line("axiserror").splitlines()[:2]
     ['pullback.errors.AxisError', 'A kind of ShapeError, IndexError, TypeError and ValueError.']
     """
-    known = {cls.lower(): cls for cls in vars(errors)["__all__"]}
+    known = {cls.lower(): cls for cls in vars(errors)["__all__"]} | {"jaxprtypeerror": "JaxprError"}
     if name is None:
         tree = (core.__doc__ or "").partition("\n\n")[2]
         return f"{tree}\nWith the name of an error, this command explains it."

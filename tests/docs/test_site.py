@@ -120,6 +120,8 @@ def test_each_error_has_a_page(name: str) -> None:
 
 OF_NO_FUNCTION = {
     "PullbackError": "only its subclasses are raised",
+    "JAXTypeError": "only its subclasses are raised",
+    "JAXIndexError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
     "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
 }

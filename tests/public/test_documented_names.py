@@ -1,4 +1,4 @@
-"""Every documented name of the API exists, or stands in the table of exemptions of ``docs/names.md`` with a reason."""
+"""Every documented name of the API exists, and takes the documented parameters."""
 
 import importlib
 import inspect
@@ -7,44 +7,28 @@ import re
 import pytest
 
 from pullback.core.errors import UnsupportedArgumentError
-from tests.helpers import ROOT
 from tests.public.documented_parameters import documented as documented_lists
 from tests.public.documented_parameters import parameters
 
-PAGE = ROOT / "docs" / "names.md"
-MOST = 15
-
-
-def documented():
-    """The names of each module."""
-    return {module.replace("jax", "pullback", 1): names for module, names in documented_lists()}
-
-
-def exempted():
-    """The names in the first column of the first table of the page, with their reasons."""
-    table = PAGE.read_text().split("\n\n")[2]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
-    return {name: reason for names, reason in rows for name in re.findall(r"`([\w.]+)`", names)}
-
-
-NAMES = documented()
+NAMES = {module.replace("jax", "pullback", 1): names for module, names in documented_lists()}
+ATTRIBUTES = {
+    owner.replace("jax", "pullback", 1): names for owner, names in documented_lists("documented_attributes.txt")
+}
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_documented_names_exist_or_are_exempted(module):
+def test_documented_names_exist(module):
     there = importlib.import_module(module)
-    missing = {f"{module}.{name}".removeprefix("pullback.") for name in NAMES[module] if not hasattr(there, name)}
-    assert missing - set(exempted()) == set()
+    assert {name for name in NAMES[module] if not hasattr(there, name)} == set()
 
 
-def test_exemptions_are_few_and_none_is_stale():
-    reasons = exempted()
-    assert len(reasons) <= MOST
-    assert all(len(reason) > 20 for reason in reasons.values())
-    for name in reasons:
-        module, _, last = f"pullback.{name}".rpartition(".")
-        assert last in NAMES[module]
-        assert not hasattr(importlib.import_module(module), last), f"{name} is there"
+@pytest.mark.parametrize("owner", ATTRIBUTES)
+def test_documented_attributes_of_classes_exist(owner):
+    module, *names = owner.split(".")
+    there = importlib.import_module(module)
+    for name in names:
+        there = getattr(there, name)
+    assert {name for name in ATTRIBUTES[owner] if not hasattr(there, name)} == set()
 
 
 LISTS = {module.replace("jax", "pullback", 1): words for module, words in documented_lists("documented_parameters.txt")}

@@ -30,6 +30,8 @@ from tests.helpers import ROOT
 
 WITHOUT_A_PROGRAM = {
     "PullbackError": "only its subclasses are raised",
+    "JAXTypeError": "only its subclasses are raised",
+    "JAXIndexError": "only its subclasses are raised",
     "CheckError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
     "ExecutionError": "a device or a foreign function fails",

@@ -1,14 +1,17 @@
 """The exceptions of Pullback, each also the built-in kind that JAX's is.
 
 PullbackError
-├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
-│   ├── LostDerivativeError                  float() or int() of a number that is being differentiated
-│   ├── TracerBoolConversionError            if, while, and, or, not, bool()
-│   ├── TracerIntegerConversionError         index(), range(), list indices
-│   │   └── TracerSliceError                 start, stop or step of a slice (also IndexError)
-│   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
-│   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
-├── UnexpectedTracerError (TypeError)        a tracer that outlived its transformation
+├── JAXTypeError (TypeError)                 errors of traced values and of keys, under JAX's common name
+│   ├── ConcretizationTypeError              a traced value where a concrete one is needed
+│   │   ├── LostDerivativeError              float() or int() of a number that is being differentiated
+│   │   ├── TracerBoolConversionError        if, while, and, or, not, bool()
+│   │   ├── TracerIntegerConversionError     index(), range(), list indices
+│   │   │   └── TracerSliceError             start, stop or step of a slice (also IndexError)
+│   │   ├── TracerArrayConversionError       np.asarray(), NumPy functions that we lack
+│   │   └── NonConcreteBooleanIndexError (JAXIndexError)   a traced boolean mask as an index
+│   ├── UnexpectedTracerError                a tracer that outlived its transformation
+│   └── KeyReuseError                        a random key used twice, under debug_key_reuse
+├── JAXIndexError (IndexError)               errors of indices, under JAX's common name
 ├── TypePromotionError (ValueError)          dtypes without a common type
 │   └── KeyPromotionError (TypeError)        random keys among numbers
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
@@ -39,7 +42,6 @@ PullbackError
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
-├── KeyReuseError (TypeError)                a random key used twice, under debug_key_reuse
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 │   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
@@ -72,7 +74,7 @@ PullbackError
 ├── FileFormatError (ValueError, EOFError)    a file of arrays that is damaged, or of another format
 ├── StoreException                           a Store of linear_util that is full, or empty
 ├── ListenerError (AssertionError)           a listener to unregister that was never registered
-├── JaxprError (AssertionError)              an ill-typed jaxpr
+├── JaxprError (AssertionError, TypeError)   an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
 ├── IntegerRangeError (OverflowError)        a Python integer that a dtype does not hold
@@ -153,7 +155,15 @@ def where_explained(error: BaseException) -> str:
     return f"For more: python -m pullback explain {name}{page}"
 
 
-class ConcretizationTypeError(PullbackError, TypeError):
+class JAXTypeError(PullbackError, TypeError):
+    """The common base of errors of traced values and of keys, under JAX's name."""
+
+
+class JAXIndexError(PullbackError, IndexError):
+    """The common base of errors of indices, under JAX's name."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete value is needed."""
 
 
@@ -177,11 +187,11 @@ class TracerSliceError(TracerIntegerConversionError, IndexError):
     """A traced integer is the start, stop or step of a slice, so that the shape of the result depends on it."""
 
 
-class NonConcreteBooleanIndexError(ConcretizationTypeError, IndexError):
+class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
     """A traced boolean mask was used as an index, so that the shape of the result depends on values."""
 
 
-class UnexpectedTracerError(PullbackError, TypeError):
+class UnexpectedTracerError(JAXTypeError):
     """A tracer was used after the transformation that made it had ended."""
 
 
@@ -301,7 +311,7 @@ class KeyConversionError(PullbackError, TypeError):
     """Random keys were to become a NumPy array."""
 
 
-class KeyReuseError(PullbackError, TypeError):
+class KeyReuseError(JAXTypeError):
     """A random key was used twice while ``debug_key_reuse`` was on."""
 
 
@@ -498,8 +508,11 @@ class LeftRunningWarning(RuntimeWarning):
     """A compiled program goes on in the background, since the wait for it was interrupted."""
 
 
-class JaxprError(PullbackError, AssertionError):
+class JaxprError(PullbackError, AssertionError, TypeError):
     """A jaxpr that breaks a typing rule."""
+
+
+JaxprTypeError = JaxprError
 
 
 class AllocationError(JaxRuntimeError, MemoryError):
