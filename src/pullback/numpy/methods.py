@@ -27,6 +27,7 @@ from pullback.core.array import (
     is_on_device,
     signature_of,
 )
+from pullback.core.config import config
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -37,6 +38,7 @@ from pullback.core.errors import (
     TruthValueError,
     UnsupportedArgumentError,
 )
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
@@ -215,6 +217,15 @@ class Methods:
                 f"__array_namespace__: api_version must be one of {', '.join(_API_VERSIONS)}, got {api_version!r}"
             )
         return importlib.import_module("pullback.numpy")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
+        """The array with a picture, by MIME type, if notebooks show arrays so: see the switch ``rich_arrays``.
+
+        Without the switch it is None, and notebooks show the text. Jupyter passes the arguments, which are not used.
+        """
+        if not config.rich_arrays:
+            return None
+        return {"text/html": runtime.html_of(self) or "", "text/plain": f"Array of type {self.aval}"}  # type: ignore[attr-defined]
 
     def clone(self) -> Any:
         """A copy of the array, as a new array."""
