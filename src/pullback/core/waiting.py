@@ -126,9 +126,9 @@ def _bar(start: float, what: str, unit: str, total: int | None) -> Any:
     class Bar(std.tqdm):  # type: ignore[misc,unused-ignore]
         monitor_interval = 0  # tqdm's own thread, which would stay, is not needed
 
-    # The width is that of the terminal: tqdm shows nothing on one that says 0 columns, as those without a window do.
-    columns = shutil.get_terminal_size().columns
-    bar = Bar(desc=what, unit=f" {unit}", total=total, file=sys.stderr, leave=False, ncols=columns - 1)
+    # On a terminal of 0 columns, as those without a window say, tqdm itself shows nothing.
+    columns, lines = shutil.get_terminal_size()
+    bar = Bar(desc=what, unit=f" {unit}", total=total, file=sys.stderr, leave=False, ncols=columns - 1, nrows=lines)
     bar.start_t = start
     return bar
 
