@@ -35,11 +35,11 @@ def test_programs_run_and_have_one_mistake(path: Path, capsys: pytest.CaptureFix
         assert capsys.readouterr().out
     text = path.read_text()
     assert len(re.findall(r"# type: ignore\[[a-z-]+\]  # pyright: ignore\[\w+\]", text)) == 1
-    assert text.count("ignore[") == 2
+    assert text.count("ignore[") == 2 + (path.stem == "partial_decorators")  # where one checker of the two sees more
 
 
 def test_lint_is_strict_with_each_program() -> None:
-    assert len(PROGRAMS) >= 23
+    assert len(PROGRAMS) >= 24
     settings = (ROOT / "pyproject.toml").read_text()
     assert all(f'"{path.stem}"' in settings for path in PROGRAMS)
 
