@@ -84,6 +84,7 @@ _real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress",
 _copy, _flip = _numpy("copy"), _numpy("flip")
 _complex = _imported("pullback.lax", "complex")
 _view = _imported("pullback.numpy.views", "view")
+_arrow = _imported("pullback.numpy.arrow", "c_array")
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -226,6 +227,19 @@ class Methods:
         if not config.rich_arrays:
             return None
         return {"text/html": runtime.html_of(self) or "", "text/plain": f"Array of type {self.aval}"}  # type: ignore[attr-defined]
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """The array for libraries that read the Arrow C data interface, such as polars; it needs pyarrow.
+
+        Args:
+          requested_schema: the type that the reader prefers.
+
+        Raises:
+          MissingLibraryError: pyarrow is not installed (an ImportError).
+          DtypeError: Arrow has no such dtype (a TypeError).
+          ShapeError: the array has no axis (a ValueError).
+        """
+        return _arrow(self, requested_schema)  # type: ignore[no-any-return]
 
     def clone(self) -> Any:
         """A copy of the array, as a new array."""
