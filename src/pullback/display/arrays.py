@@ -27,13 +27,13 @@ def facts(x: Array) -> list[tuple[str, str]]:
     rows.append(("memory", f"{pages.amount(x.size * aval.dtype.itemsize)}, {x.size:,} elements"))
     if isinstance(x, DeletedArray):
         return [*rows, ("elements", "none: the array was donated to a compiled function, or deleted")]
-    rows.append(("sharding" if isinstance(device_of(x), NamedSharding) else "device", place(x)))
+    rows.append(("sharding" if isinstance(device_of(x), NamedSharding) else "device", placement(x)))
     if _is_pending(x):
         rows.append(("elements", "pending: they are computed when they are read"))
     return rows
 
 
-def place(x: ArrayImpl) -> str:
+def placement(x: ArrayImpl) -> str:
     """Return the device of an array, or its sharding, as text."""
     found = device_of(x)
     if isinstance(found, NamedSharding):

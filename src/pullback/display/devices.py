@@ -45,15 +45,18 @@ def _names(entry: Any, mesh: Any) -> tuple[Any, ...]:
 
 
 def _shards(sharding: NamedSharding) -> dict[tuple[int, ...], int]:
-    """Return the number of the shard that each device of the mesh has, by its place; copies have one number."""
+    """Return the number of the shard that each device of the mesh has, by its position; copies have one number."""
     mesh = sharding.mesh
     used = [name for entry in sharding.spec.partitions for name in _names(entry, mesh)]
     axes = [mesh.axis_names.index(name) for name in used]
     numbers: dict[tuple[int, ...], int] = {}
-    return {place: numbers.setdefault(tuple(place[axis] for axis in axes), len(numbers)) for place in _places(mesh)}
+    return {
+        position: numbers.setdefault(tuple(position[axis] for axis in axes), len(numbers))
+        for position in _positions(mesh)
+    }
 
 
-def _places(mesh: Any) -> Iterator[tuple[int, ...]]:
+def _positions(mesh: Any) -> Iterator[tuple[int, ...]]:
     return product(*map(range, mesh.axis_sizes))
 
 
@@ -66,20 +69,20 @@ def _grid(mesh: Any, shards: dict[tuple[int, ...], int]) -> str:
     *others, across = mesh.axis_names
     heads = [f"<td>{pages.soft(f'{across}={j}')}</td>" for j in range(sizes[-1])]
     rows = [f"<tr><td></td>{''.join(heads)}</tr>"]
-    for place in product(*map(range, sizes[:-1])):
-        head = " ".join(f"{name}={i}" for name, i in zip(others, place, strict=True))
-        cells = "".join(_cell(mesh, (*place, j), shards) for j in range(sizes[-1]))
+    for position in product(*map(range, sizes[:-1])):
+        head = " ".join(f"{name}={i}" for name, i in zip(others, position, strict=True))
+        cells = "".join(_cell(mesh, (*position, j), shards) for j in range(sizes[-1]))
         rows.append(f"<tr><td>{pages.soft(head)}</td>{cells}</tr>")
     return f'<table class="grid">{"".join(rows)}</table>'
 
 
-def _cell(mesh: Any, place: tuple[int, ...], shards: dict[tuple[int, ...], int]) -> str:
-    device = mesh.devices[place] if isinstance(mesh, Mesh) else None
+def _cell(mesh: Any, position: tuple[int, ...], shards: dict[tuple[int, ...], int]) -> str:
+    device = mesh.devices[position] if isinstance(mesh, Mesh) else None
     name = f"{device.platform.upper()} {device.id}" if device is not None else "a device"
-    if place not in shards:
+    if position not in shards:
         return f"<td>{pages.escaped(name)}</td>"
-    red, green, blue = (round(255 * c) for c in colorsys.hls_to_rgb(shards[place] * 0.618 % 1, 0.5, 0.7))
+    red, green, blue = (round(255 * c) for c in colorsys.hls_to_rgb(shards[position] * 0.618 % 1, 0.5, 0.7))
     return (
         f'<td style="background:rgba({red},{green},{blue},.3)">{pages.escaped(name)}<br>'
-        f"{pages.soft(f'shard {shards[place]}')}</td>"
+        f"{pages.soft(f'shard {shards[position]}')}</td>"
     )

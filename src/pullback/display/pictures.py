@@ -92,8 +92,8 @@ def _some(count: int, most: int) -> Any:
 def _in_signs(values: Values, signs: str, low: float, high: float) -> str:
     found = []
     for y in values.tolist():
-        place = (y - low) / (high - low) if high > low else 0.5
-        found.append(signs[min(int(place * len(signs)), len(signs) - 1)] if np.isfinite(y) else "?")
+        position = (y - low) / (high - low) if high > low else 0.5
+        found.append(signs[min(int(position * len(signs)), len(signs) - 1)] if np.isfinite(y) else "?")
     return "".join(found)
 
 
@@ -110,9 +110,11 @@ def _extremes(values: Values) -> list[float]:
 def _levels(values: Values, low: float, high: float) -> Any:
     """Return the colour of each element as an index, where the numbers from ``low`` to ``high`` have all colours."""
     known = np.isfinite(values)
-    place = np.where(known, values, low) / 2 - low / 2  # halves, for their difference may be beyond the largest number
+    position = (
+        np.where(known, values, low) / 2 - low / 2
+    )  # halves, for their difference may be beyond the largest number
     width = high / 2 - low / 2
-    scaled = place * ((_LEVELS - 1) / width) if width > 0 else np.full(values.shape, (_LEVELS - 1) / 2)
+    scaled = position * ((_LEVELS - 1) / width) if width > 0 else np.full(values.shape, (_LEVELS - 1) / 2)
     return np.where(known, np.clip(np.rint(scaled), 0, _LEVELS - 1), _LEVELS).astype(np.uint8)
 
 
