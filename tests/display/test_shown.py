@@ -279,6 +279,16 @@ def test_links_lead_to_definitions() -> None:
     assert not {attrs["id"] for attrs in read(program()).of("span") if attrs.get("id")} & set(targets)
 
 
+def test_a_program_that_two_equations_share_has_one_definition_of_each_variable() -> None:
+    inner = jit(lambda y: jnp.cos(y) * 2.0)
+    closed = make_jaxpr(lambda x: inner(inner(x)))(1.0)
+    assert closed.eqns[0].params["jaxpr"].jaxpr is closed.eqns[1].params["jaxpr"].jaxpr
+    page = read(closed)
+    targets = [attrs["id"] for attrs in page.of("span") if attrs.get("id")]
+    assert len(set(targets)) == len(targets) == 6
+    assert page.text.count("cos") == 2
+
+
 def test_small_programs_are_open_and_large_ones_cut() -> None:
     def many(x: Any) -> Any:
         for _ in range(programs.MOST_EQUATIONS + 7):

@@ -136,8 +136,7 @@ def odeint(
     vector = state.pack(state.leaves)
     step = first_step(problem, *map(stop_gradient, ([vector], times[0], parameters)))
     with waiting("odeint"):
-        (results,) = _solve(problem, [vector], times, step, parameters)
-    return tree.unflatten(treedef, state.unpack(results))
+        return tree.unflatten(treedef, state.unpack(*_solve(problem, [vector], times, step, parameters)))
 
 
 # Arguments -----------------------------------------------------------------------------------------------------------
