@@ -27,7 +27,7 @@ PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint bench changes stubs rules facts pins accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint typecheck bench changes stubs rules facts pins accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record docs clean
 
 help: ## list the targets
@@ -138,6 +138,11 @@ lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of 
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/python .ci/check_sizes.py src benchmarks docs ecosystem examples
 
+typecheck: .venv/dev.stamp .venv-typecheck/typecheck.stamp ## users' programs, tests/typed, by mypy, pyright, ty and pyrefly
+	.venv/bin/mypy tests/typed
+	.venv/bin/basedpyright --pythonpath .venv/bin/python
+	.venv-typecheck/bin/python .ci/typecheck.py --python .venv/bin/python
+
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
 	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
 	.venv-bench/bin/python -m benchmarks $(BENCH_ARGS)
@@ -215,6 +220,11 @@ clean: ## remove environments, caches and build products
 .venv-pins/pins.stamp: requirements/pins.txt
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP_INSTALL) -r requirements/pins.txt
+	@touch $@
+
+.venv-typecheck/typecheck.stamp: requirements/typecheck.txt
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(PIP_INSTALL) -r requirements/typecheck.txt
 	@touch $@
 
 # Without `pip check`: what the libraries miss is JAX.

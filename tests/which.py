@@ -47,6 +47,7 @@ ROOMS: dict[str, list[str]] = {
     "testing": ["tests/testing", "tests/top_level/test_test_util.py"],
     "extend": ["tests/extend"],
     "interpreters": ["tests/interpreters"],
+    "display": ["tests/display", "tests/top_level/test_drawing.py"],
     "example_libraries": ["tests/example_libraries"],
     "": ["tests/top_level", "tests/public"],
 }  # fmt: skip

@@ -5,6 +5,7 @@ from pullback.core.faces import face as _face
 _face(
     globals(),
     {
+        "pullback.display.shown": "show",
         "pullback.transforms.programs.breakpoints": "breakpoint=debug_breakpoint",
         "pullback.transforms.programs.callbacks": "callback=debug_callback log=debug_log print=debug_print",
         "pullback.transforms.programs.sharding_views": (

@@ -31,6 +31,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, RendererError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.jaxpr_text import VariableNames, show_literal, show_param, used_variables
+from pullback.display.programs import box
 from pullback.transforms.autodiff.tracing import stage_tree
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import name_of
@@ -61,7 +62,7 @@ _UNUSED = {"color": "gray70", "fontcolor": "gray50"}
 
 
 class Drawing:
-    """A drawn program: shown in notebooks, saved to files, or read as the text of a graph.
+    """A drawn program: shown in notebooks, saved to files, or read as text.
 
     Attributes:
       jaxpr: the program.
@@ -131,6 +132,18 @@ class Drawing:
         """
         return render(self.source).decode()
 
+    def text(self) -> str:
+        """Return the program as a picture of characters, for which no library is needed.
+
+        >>> from pullback import visualize
+        >>> print(visualize(lambda x: x + 1.0)(2.0).text())
+        <lambda>
+        ├─ a:f32[] ← x
+        ├─ b:f32[] = add a 1.0:f32[] ...
+        └─ result: b
+        """
+        return box(self.jaxpr, self.title, self._inputs, self._results)
+
     def _repr_svg_(self) -> str | None:
         """Return the picture for a notebook, as SVG text; None if drawing needs a package that is not installed."""
         return self._repr_mimebundle_().get("image/svg+xml")
@@ -138,13 +151,13 @@ class Drawing:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the picture for a notebook, as texts by MIME type.
 
-        If a package for drawing is missing, return the program as text instead, and name the package. Jupyter passes
-        ``include`` and ``exclude``, which are not used.
+        If a package for drawing is missing, return the program as a picture of characters instead, and name the
+        package. Jupyter passes ``include`` and ``exclude``, which are not used.
         """
         try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
-            return {"text/plain": f"{self.jaxpr}\n\nThis is not drawn: {error}"}
+            return {"text/plain": f"{self.text()}\n\nThis is not drawn: {error}"}
 
     def __repr__(self) -> str:
         return f"<drawing of {self.title}: {_counted(self.jaxpr.jaxpr)}>"
@@ -630,6 +643,6 @@ def _renderer(kind: str) -> list[str]:
         return [sys.executable, "-P", "-c", _IN_A_PROCESS_OF_ITS_OWN, kind]
     raise RendererError(
         "a picture needs Graphviz, which is not installed: pip install 'pullback[draw]' brings a copy, and so do the "
-        "packages of most systems (apt install graphviz, brew install graphviz). Without it there is the text of the "
-        "graph: `.source`, or --as dot"
+        "packages of most systems (apt install graphviz, brew install graphviz). Without it there is a picture of "
+        "characters, `.text()`, and the text of the graph: `.source`, or --as dot"
     )

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from pullback.core.config import config, observe
 from pullback.core.source import hide_when_uncaught
+from pullback.display import hooks
 
 __all__: list[str] = []
 
@@ -19,6 +20,7 @@ def set_up() -> None:
     observe("check_tracer_leaks", _check_tracer_leaks)
     atexit.register(_leave)
     hide_when_uncaught()
+    hooks.install()
 
 
 def _check_custom_rules(everywhere: bool) -> None:

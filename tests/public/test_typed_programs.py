@@ -7,6 +7,8 @@ of the two that must be needed.
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import pydoc
 import re
 import rlcompleter
 import subprocess
@@ -19,6 +21,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from tests.helpers import ROOT
+from tests.public import stubs
 
 PROGRAMS = sorted((ROOT / "tests" / "typed").glob("*.py"))
 
@@ -35,11 +38,11 @@ def test_programs_run_and_have_one_mistake(path: Path, capsys: pytest.CaptureFix
         assert capsys.readouterr().out
     text = path.read_text()
     assert len(re.findall(r"# type: ignore\[[a-z-]+\]  # pyright: ignore\[\w+\]", text)) == 1
-    assert text.count("ignore[") == 2
+    assert text.count("ignore[") == 2 + (path.stem == "partial_decorators")  # where one checker of the two sees more
 
 
 def test_lint_is_strict_with_each_program() -> None:
-    assert len(PROGRAMS) >= 23
+    assert len(PROGRAMS) >= 24
     settings = (ROOT / "pyproject.toml").read_text()
     assert all(f'"{path.stem}"' in settings for path in PROGRAMS)
 
@@ -119,6 +122,57 @@ def test_completion_of_an_editor(last: str, expected: str) -> None:
     jedi: Any = pytest.importorskip("jedi")
     script = jedi.Script(f"import pullback\nimport pullback.numpy as jnp\n{last}", project=jedi.Project(ROOT / "src"))
     assert expected in {name.name for name in script.complete()}
+
+
+def offered_by_an_editor(module: str, text: str) -> set[str]:
+    jedi: Any = pytest.importorskip("jedi")
+    script = jedi.Script(f"import {module}\nimport pullback.numpy as jnp\n{text}.", project=jedi.Project(ROOT / "src"))
+    return {name.name for name in script.complete() if name.name[0] != "_"}
+
+
+@pytest.mark.slow
+def test_an_editor_offers_what_an_interpreter_offers() -> None:
+    """Nothing is missing. What is more are the modules in the folder of a package, which jedi lists by itself."""
+    wrong = {}
+    for module in stubs.FACES:
+        there = importlib.import_module(module)
+        public = {name for name in dir(there) if name[0] != "_"}
+        offered = offered_by_an_editor(module, module)
+        folders = [Path(folder) for folder in getattr(there, "__path__", ())]
+        more = offered - public - {path.stem for folder in folders for path in folder.iterdir()}
+        if module == "pullback.scipy.special":  # jedi reads its star imports too, not only the stub
+            more = set()
+        if public - offered or more - {"annotations", "pullback"}:
+            wrong[module] = (public - offered, more)
+    assert wrong == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["pullback.numpy.linalg", "pullback.scipy.special", "pullback.experimental.ode"])
+def test_an_editor_knows_the_names_of_modules_without_stubs(module: str) -> None:
+    there = importlib.import_module(module)
+    assert {name for name in dir(there) if name[0] != "_"} - offered_by_an_editor(module, module) == set()
+
+
+@pytest.mark.slow
+def test_an_editor_offers_the_methods_of_arrays() -> None:
+    public = {name for name in dir(jnp.ones(3)) if name[0] != "_"} - {"flat"}  # which is not supported
+    assert offered_by_an_editor("pullback", "jnp.ones(3)") == public
+
+
+def test_help_says_what_each_method_of_arrays_takes_and_does() -> None:
+    x = jnp.ones(3)
+    for name in dir(x):
+        attribute = inspect.getattr_static(type(x), name)
+        if name[0] != "_" and name != "weak_type":  # a slot, whose description is that of the class
+            assert inspect.getdoc(attribute), name
+            if callable(attribute):
+                assert "self" not in inspect.signature(getattr(x, name)).parameters, name
+    signature = inspect.signature(x.sum)
+    assert [*signature.parameters][:4] == ["axis", "dtype", "out", "keepdims"]
+    text = pydoc.render_doc(x.sum, renderer=pydoc.plaintext)
+    assert "sum(axis: 'Axes' = None" in text
+    assert "The sum of the elements along some axes." in text
 
 
 def test_type_hints_of_functions_resolve() -> None:

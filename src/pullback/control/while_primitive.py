@@ -32,6 +32,7 @@ from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost, cost
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.core.waiting import Counter, take_counter
 from pullback.primitives.arrays.indexing import dynamic_slice_p, dynamic_update_slice_p
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
@@ -104,6 +105,7 @@ def _abstract_eval(
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The impl rule: run the loop operation by operation; after ``INTERPRETED`` operations, compile the other steps."""
     loop = While(**params)
+    counter = take_counter()
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
@@ -116,7 +118,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step
     if on_default and not (cond_jaxpr.jaxpr.effect or body_jaxpr.jaxpr.effect):
-        return _evaluate_in_slices([*cond_consts, *body_consts], carry, params)
+        return _evaluate_in_slices([*cond_consts, *body_consts], carry, params, counter)
     from pullback.backends.compiler.one_operation import evaluate
 
     return evaluate(while_p, [*cond_consts, *body_consts, *carry], params)  # type: ignore[no-any-return]
@@ -133,8 +135,13 @@ while_slice_p = Primitive("while_slice", multiple_results=True, keeps_weak_type=
 """At most so many steps of a loop: takes their number before the operands; returns how many are left, and the carry."""
 
 
-def _evaluate_in_slices(consts: list[Any], carry: list[Any], params: dict[str, Any]) -> list[Any]:
-    """Run a loop by a compiled program of some steps, again and again. The number of steps does not affect results."""
+def _evaluate_in_slices(
+    consts: list[Any], carry: list[Any], params: dict[str, Any], counter: Counter | None
+) -> list[Any]:
+    """Run a loop by a compiled program of some steps, again and again. The number of steps does not affect results.
+
+    ``counter`` counts the steps for a line of progress, if somebody waits for the loop.
+    """
     from pullback.backends.compiler.one_operation import evaluate
 
     steps = FIRST_SLICE
@@ -143,6 +150,8 @@ def _evaluate_in_slices(consts: list[Any], carry: list[Any], params: dict[str, A
         left, *carry = evaluate(while_slice_p, [ArrayImpl(np.int32(steps)), *consts, *carry], params)
         if left._value:
             return carry
+        if counter is not None:
+            counter.steps += steps
         factor = min(SLICE / (time.perf_counter() - start), _GROWTH)
         steps = min(max(int(steps * factor), 1), 2**30)
 

@@ -133,6 +133,8 @@ class Config(threading.local):
     compilation_cache_max_size: int = 1 << 30
     persistent_cache_min_compile_time_secs: float = 0.0
     persistent_cache_min_entry_size_bytes: int = 0
+    progress: bool = True
+    rich_arrays: bool = False
     random_seed_offset: int = 0
     logging_level: str = "NOTSET"
     trace_context: TraceContext

@@ -323,6 +323,14 @@ _VOCABULARY = (
     "complex128 and the narrow types of ml_dtypes (float8_e4m3fn, int4, ...)"
 )
 
+_ADVICE = {
+    "M": ". Turn times into numbers first, such as seconds from a start: (t - t[0]) / np.timedelta64(1, 's')",
+    "m": ". Turn durations into numbers first, such as seconds: dt / np.timedelta64(1, 's')",
+    "O": ". Elements of dtype object are text, missing values or objects of Python: give missing values a number "
+    "(pandas: series.to_numpy(float, na_value=np.nan)), and categories theirs (series.cat.codes)",
+}
+"""What to do about a dtype that is not supported, by its kind."""
+
 
 def _parse(dtype: Any) -> DType:
     """The NumPy dtype that ``dtype`` means, whether or not Pullback supports it."""
@@ -351,7 +359,7 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
     kind = _kind(parsed)
     if not kind:
         name = parsed.name if dtype is parsed else repr(dtype)
-        raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}")
+        raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}{_ADVICE.get(parsed.kind, '')}")
     if parsed.name in _SMALL_INTEGERS:
         while runtime.small_integers_requested:  # each listener prepares once, and may request such a dtype itself
             runtime.small_integers_requested.pop()()

@@ -119,6 +119,10 @@ class Runtime:
         """
         raise NotImplementedError
 
+    def html_of(self, x: Any) -> str | None:
+        """Return an object as HTML for a notebook, or None if its text serves."""
+        return None
+
     def hide_frames(self, error: Exception) -> None:
         """Remove Pullback's own frames from the traceback of ``error``, in place."""
         raise NotImplementedError

@@ -29,6 +29,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.lists import select, split_list
 from pullback.core.locks import cached_property
 from pullback.core.types import ShapedArray
+from pullback.core.waiting import waiting
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
 from pullback.numpy.creation import listed
@@ -134,8 +135,8 @@ def odeint(
     problem = Problem(derivatives, 1, *limits)
     vector = state.pack(state.leaves)
     step = first_step(problem, *map(stop_gradient, ([vector], times[0], parameters)))
-    (results,) = _solve(problem, [vector], times, step, parameters)
-    return tree.unflatten(treedef, state.unpack(results))
+    with waiting("odeint"):
+        return tree.unflatten(treedef, state.unpack(*_solve(problem, [vector], times, step, parameters)))
 
 
 # Arguments -----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from pullback.core.array import (
     is_on_device,
     signature_of,
 )
+from pullback.core.config import config
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -38,6 +39,7 @@ from pullback.core.errors import (
     TruthValueError,
     UnsupportedArgumentError,
 )
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
@@ -83,6 +85,7 @@ _real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress",
 _copy, _flip = _numpy("copy"), _numpy("flip")
 _complex = _imported("pullback.lax", "complex")
 _view = _imported("pullback.numpy.views", "view")
+_arrow = _imported("pullback.numpy.arrow", "c_array")
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -216,6 +219,28 @@ class Methods:
                 f"__array_namespace__: api_version must be one of {', '.join(_API_VERSIONS)}, got {api_version!r}"
             )
         return importlib.import_module("pullback.numpy")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
+        """The array with a picture, by MIME type, if notebooks show arrays so: see the switch ``rich_arrays``.
+
+        Without the switch it is None, and notebooks show the text. Jupyter passes the arguments, which are not used.
+        """
+        if not config.rich_arrays:
+            return None
+        return {"text/html": runtime.html_of(self) or "", "text/plain": f"Array of type {self.aval}"}  # type: ignore[attr-defined]
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """The array for libraries that read the Arrow C data interface, such as polars; it needs pyarrow.
+
+        Args:
+          requested_schema: the type that the reader prefers.
+
+        Raises:
+          MissingLibraryError: pyarrow is not installed (an ImportError).
+          DtypeError: Arrow has no such dtype (a TypeError).
+          ShapeError: the array has no axis (a ValueError).
+        """
+        return _arrow(self, requested_schema)  # type: ignore[no-any-return]
 
     def clone(self) -> Any:
         """A copy of the array, as a new array."""

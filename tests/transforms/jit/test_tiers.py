@@ -24,6 +24,7 @@ from pullback import random as prandom
 from pullback.backends.compiler import background, client, compile_progress, compile_times
 from pullback.backends.host import blas
 from pullback.backends.host.blas_threads import one_blas_thread
+from pullback.core import waiting
 from pullback.core.config import config, enable_x64, override
 from pullback.core.errors import ArgumentError, CompilationError, DeletedArrayError, HostFunctionError
 from pullback.debug import callback
@@ -669,7 +670,7 @@ def test_a_compilation_that_takes_no_time_is_not_told_of(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("stream", [None, object()], ids=["none", "no stream"])
 def test_a_stream_that_is_none_is_no_terminal(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_progress.sys, "stderr", stream)
-    assert not compile_progress._is_interactive()
+    assert not waiting.is_interactive()
     compile_progress._write("lost")
 
 
@@ -682,7 +683,7 @@ def test_notebooks_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(compile_progress.sys.modules, "IPython", Module)
     monkeypatch.setattr(compile_progress.sys, "stderr", Terminal(False))
-    assert compile_progress._is_interactive()
+    assert waiting.is_interactive()
 
 
 def test_the_log_says_the_phases_and_why_a_program_was_not_in_the_cache(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pullback.core.config import config
+from pullback.core.waiting import is_interactive
 
 PATIENCE = 2.0
 """Seconds that a compilation takes before a message is written."""
@@ -29,7 +30,7 @@ def shown(name: str, operations: int) -> Iterator[None]:
       operations: the number of its operations.
     """
     start = time.perf_counter()
-    if not (config.compile_progress and _is_interactive()):
+    if not _is_shown():
         yield
         if time.perf_counter() - start > PATIENCE and "logging" in sys.modules:  # otherwise nobody reads the level INFO
             import logging
@@ -60,7 +61,7 @@ def shown(name: str, operations: int) -> Iterator[None]:
 
 def tell(line: str) -> None:
     """Write a line to the terminal or notebook, if there is one."""
-    if config.compile_progress and _is_interactive():
+    if _is_shown():
         _write(line)
 
 
@@ -79,12 +80,8 @@ def _advice() -> str:
     return '; config.update("tiered", "auto") answers calls meanwhile, rounded otherwise (docs/compile_time.md)'
 
 
-def _is_interactive() -> bool:
-    with suppress(ValueError, AttributeError):  # the stream is closed, or none
-        if sys.stderr.isatty():
-            return True
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None
+def _is_shown() -> bool:
+    return config.compile_progress and config.progress and is_interactive()
 
 
 def _write(line: str) -> None:

@@ -16,6 +16,7 @@ from pullback.core import config as switches
 from pullback.core.annotations import AxisName
 from pullback.core.errors import MeshContextError, MeshError
 from pullback.core.naming import quoted
+from pullback.core.runtime import runtime
 
 
 class AxisType(enum.Enum):
@@ -106,6 +107,9 @@ class _AnyMesh:
     @property
     def are_all_axes_manual(self) -> bool:
         return all(t is AxisType.Manual for t in self.axis_types)
+
+    def _repr_html_(self) -> str | None:
+        return runtime.html_of(self)
 
     def _shown(self) -> str:
         axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple)

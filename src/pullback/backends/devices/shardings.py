@@ -14,6 +14,7 @@ from pullback.backends.devices.meshes import AbstractMesh, Mesh
 from pullback.core.errors import IndivisibleError, ShardingError
 from pullback.core.locks import cached_property
 from pullback.core.naming import quoted
+from pullback.core.runtime import runtime
 
 Index = tuple[slice, ...]
 
@@ -128,6 +129,9 @@ class Sharding:
 
     __slots__ = ()
     memory_kind: str | None = "device"
+
+    def _repr_html_(self) -> str | None:
+        return runtime.html_of(self)
 
     @property
     def device_set(self) -> set[Device]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.waiting import waiting
+
 ROUNDS = 100
 """The last round removes all that is left, since each round takes time proportional to that."""
 
@@ -97,6 +99,6 @@ def smallest(rows: Any, selected: Any) -> Any:
     counts = np.bincount(rows.indices[selected], minlength=rows.shape[1])
     used = np.flatnonzero(counts)
     by_length = used[np.argsort(-counts[used], kind="stable")]
-    return min(
-        (first_fit(rows, selected, order.tolist()) for order in (by_length, used)), key=lambda c: c.max(initial=-1)
-    )
+    with waiting("colouring"):
+        found = [first_fit(rows, selected, order.tolist()) for order in (by_length, used)]
+    return min(found, key=lambda c: c.max(initial=-1))

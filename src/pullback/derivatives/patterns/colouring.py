@@ -12,6 +12,7 @@ from scipy.sparse import csgraph
 
 from pullback.core.arguments import is_listed
 from pullback.core.errors import ArgumentError, PatternError
+from pullback.core.waiting import waiting
 from pullback.derivatives.patterns import bidirectional, boolean, greedy, symmetric
 from pullback.derivatives.patterns.lattice import regular
 from pullback.derivatives.patterns.pattern import Pattern, pattern_of
@@ -436,11 +437,13 @@ def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: A
     for name in orders[:1] if rows.nnz > greedy.MOST_EDGES else orders:
         turns = greedy.ORDERS[name](neighbours)
         turns = turns[np.isin(turns, active)] if len(active) < len(turns) else turns
-        found = (symmetric.acyclic if method == "acyclic" else symmetric.star)(neighbours, turns.tolist())
+        with waiting(f"colouring, {name}"):
+            found = (symmetric.acyclic if method == "acyclic" else symmetric.star)(neighbours, turns.tolist())
         if count is None or found.max(initial=-1) + 1 < count:
             best, order, count = found, turns, int(found.max(initial=-1)) + 1
     if method == "auto" and count is not None and count >= 2 * WORTH_SUBSTITUTION:
-        found = symmetric.acyclic(neighbours, order.tolist())
+        with waiting("colouring, acyclic"):
+            found = symmetric.acyclic(neighbours, order.tolist())
         if int(found.max()) + 1 <= min(count // 2, count - WORTH_SUBSTITUTION):
             return "acyclic", found
     return "acyclic" if method == "acyclic" else "star", best

@@ -17,6 +17,7 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, NotDiff
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.core.waiting import waiting
 from pullback.derivatives.patterns import boolean, indexed, rules
 from pullback.derivatives.patterns.colouring import Colouring
 from pullback.derivatives.patterns.dependence import UNKNOWN, value_of
@@ -283,7 +284,8 @@ class SparseDerivative(Transformed):
         shape = sum(a.size for a in closed.out_avals), sum(a.size for a in arguments)
         colouring = options.colouring
         if colouring is None:
-            found = options.pattern or found_pattern(closed, at, options)
+            with waiting(f"{options.name}: finding the pattern"):
+                found = options.pattern or found_pattern(closed, at, options)
             _check_shape(found, shape, self)
             colouring = self._coloured(found, closed, arguments)
         _check_shape(colouring.pattern, shape, self)

@@ -6,18 +6,19 @@ Reid 1974). Gebremedhin, Manne and Pothen 2005, *What color is your Jacobian?*, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.core.waiting import waiting
 from pullback.derivatives.patterns import boolean
 
 MOST_EDGES = 2_000_000
 """The largest number of pairs of neighbours for which an order is computed: a million takes a second."""
 
 
-def first_fit(rows: Any, order: Iterable[int]) -> Any:
+def first_fit(rows: Any, order: Sequence[int]) -> Any:
     """Colour the columns of a matrix greedily: each gets the smallest colour that does not occur in its rows yet.
 
     The colours used in a row are the bits of an integer. So the work is two steps per element, and the graph of columns
@@ -34,15 +35,16 @@ def first_fit(rows: Any, order: Iterable[int]) -> Any:
     bounds, members = by_column.indptr.tolist(), by_column.indices.tolist()
     seen = [0] * rows.shape[0]
     colours = np.full(rows.shape[1], -1, np.int32)
-    for j in order:
-        touched = members[bounds[j] : bounds[j + 1]]
-        taken = 0
-        for i in touched:
-            taken |= seen[i]
-        free = ~taken & (taken + 1)
-        for i in touched:
-            seen[i] |= free
-        colours[j] = free.bit_length() - 1
+    with waiting("colouring", "columns", len(order), lambda: int(np.count_nonzero(colours >= 0))):
+        for j in order:
+            touched = members[bounds[j] : bounds[j + 1]]
+            taken = 0
+            for i in touched:
+                taken |= seen[i]
+            free = ~taken & (taken + 1)
+            for i in touched:
+                seen[i] |= free
+            colours[j] = free.bit_length() - 1
     return colours
 
 

@@ -13,7 +13,9 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike, PyTree
 from pullback.core.array import Array, ArrayLike, Index, typeof
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
+from pullback.core.runtime import runtime
 from pullback.core.tree_nodes import register_pytree_node_class
 from pullback.core.types import Shape
 from pullback.numpy.promotion import quote
@@ -111,6 +113,9 @@ class JAXSparse:
         except Exception:  # a tree whose leaves are no arrays
             return f"{name}({', '.join(repr(getattr(self, field, None)) for field in self._names)})"
         return f"{name}({kind}, {', '.join(parts)})"
+
+    def _repr_html_(self) -> str | None:
+        return runtime.html_of(self) if config.rich_arrays else None
 
     def _layout(self) -> dict[str, int]:
         return {}

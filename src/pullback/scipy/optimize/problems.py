@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from pullback.control.progress import Bar, check_progress
 from pullback.core import dtypes
 from pullback.core.array import Array, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError
+from pullback.core.waiting import waiting
 from pullback.numpy.promotion import inexact_operand, known_int, operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
@@ -135,7 +137,8 @@ def run(name: str, step: Function, start: dict[str, Any], maxiter: int, progress
             bar.tick(new["nit"], total)
         return new
 
-    end = while_loop(lambda s: (s["status"] < 0) & (s["nit"] < maxiter), body, start)
+    with nullcontext() if progress else waiting(name):
+        end = while_loop(lambda s: (s["status"] < 0) & (s["nit"] < maxiter), body, start)
     if bar is not None:
         bar.tick(total, total)
     return {**end, "status": ops.where(end["status"] < 0, 1, end["status"])}

@@ -519,6 +519,9 @@ class Compiled:
         """Return the memory that arguments, results and temporary values take, in bytes."""
         return self.program.executable.memory_analysis()
 
+    def _repr_html_(self) -> str | None:
+        return runtime.html_of(self)
+
     def runtime_executable(self) -> Any:
         """Return the executable object of the runtime."""
         return self.program.executable.loaded
