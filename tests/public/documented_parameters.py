@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-INTERNAL = ("jax.errors", "jax.extend.core", "jax.stages")
+INTERNAL = ("jax.errors", "jax.experimental.checkify", "jax.export", "jax.extend.core", "jax.extend.lowering",
+            "jax.ref", "jax.stages")  # fmt: skip
 """Modules whose classes are not for users to make instances of."""
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -38,7 +39,7 @@ def parameters(function: Any) -> list[str]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return []
-    return [p.name for p in signature.parameters.values() if p.kind in NAMED]
+    return [p.name for p in signature.parameters.values() if p.kind in NAMED and p.name[0] != "_"]
 
 
 def _found(module: str, name: str) -> Any:

@@ -386,7 +386,7 @@ REFUSED = [
         lambda: pullback.make_mesh((16,), ("x",)),
         r"make_mesh: a mesh of the shape \(16,\) needs 16 devices, but there are 8",
     ),
-    (lambda: pullback.make_mesh((4, 2), ("x",)), "axis_shapes .* are 2, but axis_names"),
+    (lambda: pullback.make_mesh((4, 2), ("x",)), "axis_sizes .* are 2, but axis_names"),
     (lambda: pullback.make_mesh((4.5,), ("x",)), "sequence of positive integers"),
     (lambda: AbstractMesh((4,), ("x", "y")), "each axis needs a size and a name"),
     (lambda: pullback.set_mesh(3), "set_mesh: expected a Mesh or None, got 3"),

@@ -351,19 +351,21 @@ def _types(axis_types: Any, names: tuple[Any, ...], who: str) -> tuple[AxisType,
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
-    axis_names: Sequence[AxisName],
+    axis_sizes: Sequence[int] | None = None,
+    axis_names: Sequence[AxisName] = (),
     axis_types: Sequence[AxisType] | None = None,
     *,
     devices: Sequence[Device] | None = None,
+    axis_shapes: Sequence[int] | None = None,
 ) -> Mesh:
     """Make a mesh of the first devices, in the order of the list.
 
     Args:
-      axis_shapes: the size of each axis.
+      axis_sizes: the size of each axis.
       axis_names: their names.
       axis_types: an :class:`AxisType` for each axis; ``Auto`` by default.
       devices: the devices to select from, by default ``devices()``.
+      axis_shapes: an older name of ``axis_sizes``.
 
     Returns:
       A :class:`Mesh` of as many devices as the product of the sizes.
@@ -375,11 +377,13 @@ def make_mesh(
     >>> make_mesh((1,), ("batch",))
     Mesh('batch': 1, axis_types=(Auto,))
     """
-    sizes = _sizes(axis_shapes, "make_mesh: axis_shapes")
+    if (axis_sizes is None) == (axis_shapes is None):
+        raise MeshError("make_mesh takes axis_sizes, or axis_shapes, its older name")
+    sizes = _sizes(axis_shapes if axis_sizes is None else axis_sizes, "make_mesh: axis_sizes")
     names = _names(axis_names, "make_mesh")
     if len(sizes) != len(names):
         raise MeshError(
-            f"make_mesh: axis_shapes {sizes} are {len(sizes)}, but axis_names {names} are {len(names)}: each axis "
+            f"make_mesh: axis_sizes {sizes} are {len(sizes)}, but axis_names {names} are {len(names)}: each axis "
             "needs a size and a name"
         )
     available = _all_devices() if devices is None else list(devices)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.devices.devices import Device, DeviceAssignment
 from pullback.backends.devices.meshes import AbstractMesh, Mesh
-from pullback.core.errors import IndivisibleError, ShardingError
+from pullback.core.errors import IndivisibleError, ShardingError, UnsupportedArgumentError
 from pullback.core.locks import cached_property
 from pullback.core.naming import quoted
 from pullback.core.runtime import runtime
@@ -41,9 +41,13 @@ class PartitionSpec:
       partitions: for each axis of the array the name of an axis of the mesh, or a tuple of names, the slowest first, or
         None if it is not divided, or ``PartitionSpec.UNCONSTRAINED`` if the compiler decides. Further axes of the array
         are not divided.
+      unreduced, reduced: axes of the mesh over which an array is still to be summed, or over which its cotangent is;
+        only empty sets.
+      unreduced_kind: only None.
 
     Raises:
       ShardingError: an entry is of another kind (a ValueError and TypeError).
+      UnsupportedArgumentError: sets that are not empty (a NotImplementedError).
 
     >>> from pullback.sharding import PartitionSpec
     >>> PartitionSpec("data", None, ("x", "y"))
@@ -53,7 +57,18 @@ class PartitionSpec:
     __slots__ = ("partitions",)
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: Any) -> None:
+    def __init__(
+        self,
+        *partitions: Any,
+        unreduced: Collection[Any] = (),
+        reduced: Collection[Any] = (),
+        unreduced_kind: None = None,
+    ) -> None:
+        if unreduced or reduced or unreduced_kind is not None:
+            raise UnsupportedArgumentError(
+                f"PartitionSpec: arrays that are still to be summed over axes of a mesh are not supported, got "
+                f"unreduced={unreduced!r}, reduced={reduced!r}: sum them with lax.psum"
+            )
         self.partitions = tuple(map(_entry, partitions))
 
     def update(self, partitions: Sequence[Any]) -> PartitionSpec:
