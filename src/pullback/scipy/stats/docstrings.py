@@ -89,7 +89,7 @@ def described(kind: str, of: str, first: str, parameters: Mapping[str, str], sup
     return "\n".join([
         SENTENCES[kind].format(of=of, x=first), "", "Args:", *arguments, "", "Returns:",
         "  An array of the common float dtype of the arguments (the default one if all are integers), and of the",
-        f"  shape to which they broadcast.",
+        "  shape to which they broadcast.",
         f"  {there}NaN {undefined}where a parameter is outside its range.", "", RAISES,
     ])  # fmt: skip
 
