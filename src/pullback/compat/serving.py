@@ -87,6 +87,9 @@ def missing_names() -> dict[str, str]:
 
     After ``hasattr(jax, "no_such_name")`` it has ``"jax.no_such_name"``.
 
+    Returns:
+      A dictionary from full names, such as ``"jax.no_such_name"``, to ``"file:line"``; a copy.
+
     >>> from pullback.compat.serving import missing_names
     >>> sorted(missing_names())
     []

@@ -23,6 +23,11 @@ class AxisType(enum.Enum):
 
     ``Auto``: the compiler decides, unless the user does. ``Explicit`` is accepted, and treated as ``Auto``, since
     the types of arrays have no shardings here. ``Manual``: within ``shard_map``, each device sees its own shard.
+
+    >>> from pullback import make_mesh
+    >>> from pullback.sharding import AxisType
+    >>> print(make_mesh((1,), ("x",), axis_types=(AxisType.Auto,)).axis_types)
+    (Auto,)
     """
 
     Auto = enum.auto()
@@ -482,6 +487,9 @@ def current_mesh() -> Any:
 def get_mesh() -> Mesh:
     """The current mesh of this thread; a mesh without axes if none is set.
 
+    Returns:
+      A :class:`Mesh`.
+
     >>> from pullback.sharding import get_mesh
     >>> get_mesh().empty
     True
@@ -492,6 +500,9 @@ def get_mesh() -> Mesh:
 
 def get_abstract_mesh() -> AbstractMesh:
     """The current mesh of this thread, without its devices; a mesh without axes if none is set.
+
+    Returns:
+      The mesh as an :class:`AbstractMesh`: names and sizes of axes, without devices.
 
     >>> from pullback.sharding import get_abstract_mesh
     >>> get_abstract_mesh().shape_tuple

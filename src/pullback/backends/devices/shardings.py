@@ -124,7 +124,14 @@ def names_in(entry: Any) -> tuple[Any, ...]:
 
 
 class Sharding:
-    """The division of an array into shards on devices. This is the base class of all shardings."""
+    """The division of an array into shards on devices. This is the base class of all shardings.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.sharding import Sharding
+    >>> sharding = jnp.arange(4.0).sharding
+    >>> isinstance(sharding, Sharding), sharding.shard_shape((4,)), sharding.num_devices
+    (True, (4,), 1)
+    """
 
     __slots__ = ()
     memory_kind: str | None = "device"
@@ -274,6 +281,9 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     Args:
       device: one of ``devices()``.
       memory_kind: None or ``"device"``.
+
+    Returns:
+      A :class:`SingleDeviceSharding`.
 
     Raises:
       ShardingError: ``device`` is no device (a ValueError and TypeError).

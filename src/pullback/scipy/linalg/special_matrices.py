@@ -95,6 +95,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Returns:
       An array (..., m, n).
 
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the leading axes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
     >>> print(linalg.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 4])))
@@ -156,6 +160,9 @@ def circulant(c: ArrayLike) -> Array:
 
     Returns:
       An array (..., n, n).
+
+    Raises:
+      OperandError: ``c`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
@@ -281,6 +288,9 @@ def fiedler(a: ArrayLike) -> Array:
 
     Returns:
       An array (..., n, n), with ``abs(a[i] - a[j])`` in row i and column j.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg

@@ -52,7 +52,7 @@ KEYWORDS = {"loc": "the shift of the variable", "scale": "the factor of the vari
 RAISES = """\
 Raises:
   ArgumentError: an argument is missing, or there are too many (a TypeError).
-  OperandError: an argument is no array of numbers (a TypeError).
+  OperandError: an argument is neither an array nor a number (a TypeError).
   DtypeError: an argument is complex (a TypeError).
   ShapeError: the shapes do not broadcast (a TypeError and a ValueError)."""
 QUANTILES = ("ppf", "isf")

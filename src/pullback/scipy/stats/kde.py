@@ -246,7 +246,7 @@ class gaussian_kde:
           A number.
 
         Raises:
-          ShapeError: shapes that do not fit (a TypeError and a ValueError).
+          ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import stats
