@@ -56,9 +56,9 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
       kwargs: further information, which listeners take by keyword.
 
     >>> from pullback import monitoring
-    >>> monitoring.register_event_duration_secs_listener(lambda event, duration, **more: print(f"{event} took {duration} s"))
+    >>> monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: print(event, seconds))
     >>> monitoring.record_event_duration_secs("/example/solve", 0.25)
-    /example/solve took 0.25 s
+    /example/solve 0.25
     >>> monitoring.clear_event_listeners()
     """
     for listener in list(_durations):

@@ -9,7 +9,13 @@ from pullback.core.errors import ArgumentError, UnsupportedExportError
 
 
 class DisabledSafetyCheck:
-    """A safety check of export that the user disables.
+    """A safety check of export that the user disables; :meth:`platform` and :meth:`custom_call` make one.
+
+    Args:
+      text: ``"platform"``, or ``"custom_call:"`` and the name of a target.
+
+    Raises:
+      ArgumentError: another text (a TypeError and a ValueError).
 
     >>> from pullback import export
     >>> export.DisabledSafetyCheck.custom_call("my_kernel")

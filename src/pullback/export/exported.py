@@ -51,6 +51,12 @@ class Exported:
     :func:`export` and :func:`deserialize` make it. The function ``main`` of the program takes the leaves of the
     arguments that it uses; if there are several platforms, the index of the current platform comes first.
 
+    Args:
+      make_vjp: exports the function's derivative when it is first asked for; None if there is none.
+      trusted_targets: the names of custom-call targets that the user allows.
+
+    The other arguments are the attributes.
+
     Attributes:
       fun_name: the name of the function.
       in_tree: the structure of the arguments, ``(args, kwargs)``, without static arguments.
@@ -67,6 +73,14 @@ class Exported:
       in_shardings: for each leaf of the arguments a ``NamedSharding`` over an ``AbstractMesh``, or None if unspecified.
       out_shardings: the same for the leaves of the results.
       ordered_effects, unordered_effects: empty, since functions with effects cannot be exported.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, export, jit
+    >>> exported = export.export(jit(jnp.sin))(ShapeDtypeStruct((3,), jnp.float32))
+    >>> print(exported.fun_name, exported.in_avals, exported.platforms)
+    sin (ShapedArray(f32[3]),) ('cpu',)
+    >>> print(export.deserialize(exported.serialize()).call(jnp.zeros(3)))
+    [0. 0. 0.]
     """
 
     ordered_effects: tuple[Any, ...] = ()
@@ -280,6 +294,9 @@ _FORMATS = {"pullback": pack, "jax": jax_format.pack}
 
 def default_export_platform() -> str:
     """The platform that functions are exported for by default: the platform of the default device.
+
+    Returns:
+      The name, such as ``"cpu"``.
 
     >>> from pullback import export
     >>> export.default_export_platform()

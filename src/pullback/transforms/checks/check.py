@@ -60,6 +60,11 @@ class Error:
     An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
     failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
+    Args:
+      code: an array of integers, of any shape under ``vmap``: 0 for no failure, or the number of the failed check.
+      payload: the arrays that the message shows.
+      checks: the checks that can fail; those of number 1, 2, and so on.
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import checkify
     >>> err, _ = checkify.checkify(jnp.log, errors=checkify.nan_checks)(jnp.array(-1.0))
