@@ -56,13 +56,15 @@ def empty(
     """Return a sparse array of zeros, which stores no elements.
 
     Args:
-      shape: the shape.
+      shape: the shape, a sequence of integers.
       dtype: the dtype of the elements; the default float by default.
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes, and ``nse``, the number of stored
-        elements,
-        all of them padding.
+        elements, all of them padding.
+
+    Returns:
+      A sparse array of this format.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
@@ -101,6 +103,9 @@ def eye(
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes.
+
+    Returns:
+      A sparse matrix (N, M) of this format.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
@@ -154,6 +159,9 @@ def random_bcoo(
       sorted_indices: whether the elements are sorted by their indices.
       generator: draws the elements: ``generator(key, shape, dtype, **kwds)``.
       kwds: further arguments of ``generator``.
+
+    Returns:
+      A BCOO of the shape ``shape`` and of the dtype ``dtype``, with half its bits if 64 bits are not enabled.
 
     Raises:
       ArgumentError: an invalid argument, such as more unique elements than the axes have (a TypeError and ValueError).
