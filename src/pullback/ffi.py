@@ -55,6 +55,15 @@ def build_ffi_lowering_function(
 
     Raises:
       ForeignCallError: another argument, or a text as ``backend_config`` (a TypeError and ValueError).
+
+    >>> from pullback import core, ffi, jit
+    >>> from pullback.interpreters import mlir
+    >>> far_p = core.Primitive("far")
+    >>> far = far_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> write = ffi.build_ffi_lowering_function("far_away", backend_config={"scale": 2.0})
+    >>> mlir.register_lowering(far_p, lambda ctx, x: write(ctx, x).results)
+    >>> "backend_config = {scale = 2.000000e+00 : f64}" in jit(far_p.bind).lower(1.0).as_text()
+    True
     """
     unknown = lowering_args.keys() - {"has_side_effect", "operand_output_aliases"}
     if unknown:
@@ -107,8 +116,24 @@ def ffi_lowering(
 
     Args:
       call_target_name: the name of the function.
-      operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing, lowering_args: as for
-        :func:`build_ffi_lowering_function`.
+      operand_layouts, result_layouts: for each operand or result the order of its axes, the slowest first.
+      backend_config: attributes of every call, of MLIR or as :func:`ffi_call` takes them.
+      skip_ffi_layout_processing: whether layouts list the fastest axis first.
+      lowering_args: ``has_side_effect``, and ``operand_output_aliases``, a dictionary from operands to results.
+
+    Returns:
+      A rule ``rule(ctx, *operands, **attributes)``, which returns a list of the results.
+
+    Raises:
+      ForeignCallError: another argument, or a text as ``backend_config`` (a TypeError and a ValueError).
+
+    >>> from pullback import core, ffi, jit
+    >>> from pullback.interpreters import mlir
+    >>> far_p = core.Primitive("far")
+    >>> far = far_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> mlir.register_lowering(far_p, ffi.ffi_lowering("far_away"))
+    >>> "@far_away(%arg0)" in jit(far_p.bind).lower(1.0).as_text()
+    True
     """
     write = build_ffi_lowering_function(
         call_target_name,

@@ -581,7 +581,8 @@ def parallel(*layers: Layer) -> Layer:
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
-    >>> init_fun, apply_fun = stax.serial(stax.FanOut(2), stax.parallel(stax.Dense(3), stax.Identity), stax.FanInConcat())
+    >>> branches = stax.parallel(stax.Dense(3), stax.Identity)
+    >>> init_fun, apply_fun = stax.serial(stax.FanOut(2), branches, stax.FanInConcat())
     >>> shape, params = init_fun(random.key(0), (-1, 2))
     >>> shape
     (-1, 5)

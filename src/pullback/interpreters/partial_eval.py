@@ -34,7 +34,19 @@ JaxprTracer = DynamicJaxprTracer
 
 
 class PartialVal(tuple[Any, Any]):
-    """A known value, ``(None, value)``, or an unknown value of a known type, ``(type, None)``."""
+    """A known value, ``(None, value)``, or an unknown value of a known type, ``(type, None)``.
+
+    Args:
+      pair: a type and a value, one of which is None.
+
+    Raises:
+      ArgumentError: another pair (a TypeError and a ValueError).
+
+    >>> from pullback import core
+    >>> from pullback.interpreters.partial_eval import PartialVal
+    >>> PartialVal.known(2.0).is_known(), PartialVal.unknown(core.get_aval(2.0)).get_aval()
+    (True, ShapedArray(f32[], weak_type=True))
+    """
 
     __slots__ = ()
 
