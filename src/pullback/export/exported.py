@@ -319,7 +319,7 @@ def export(
         may be an ``AbstractMesh``.
       platforms: the platforms on which it will run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``, available here
         or not. By default the platform of the default device.
-      disabled_checks: safety checks to disable.
+      disabled_checks: the safety checks to disable, a sequence of :class:`DisabledSafetyCheck`.
 
     Returns:
       A function of the arguments, or of objects with their shapes and dtypes, that returns an :class:`Exported`.

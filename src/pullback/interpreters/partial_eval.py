@@ -95,7 +95,7 @@ def trace_to_jaxpr_nounits(
 
     Args:
       fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
-      pvals: the inputs.
+      pvals: the inputs, a sequence of :class:`PartialVal`.
       instantiate: which results count as unknown in any case; one flag for all, or one for each.
 
     Returns:
