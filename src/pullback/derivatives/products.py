@@ -131,6 +131,12 @@ class CurvatureOperator:
     def matvec(self, v: Any) -> Any:
         """Return the product of the matrix with a vector of coordinates.
 
+        Args:
+          v: a vector of n real numbers, for a point of n numbers.
+
+        Returns:
+          A vector of n numbers.
+
         Raises:
           ShapeError: ``v`` is not a vector with as many elements as the point (a TypeError and ValueError).
         """
@@ -147,7 +153,14 @@ class CurvatureOperator:
         return vectors.ravel(product).reshape(x.shape)
 
     def matmat(self, columns: Any) -> Any:
-        """Return the product of the matrix with a matrix whose columns are vectors of coordinates."""
+        """Return the product of the matrix with a matrix whose columns are vectors of coordinates.
+
+        Args:
+          columns: an array (n, k) of real numbers, for a point of n numbers.
+
+        Returns:
+          An array (n, k).
+        """
         return vmap(self.matvec, in_axes=1, out_axes=1)(pnp.asarray(columns))
 
     # Names of SciPy's: the matrix is symmetric.

@@ -34,7 +34,10 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The check that a function is called on a platform that it was exported for.
+        """Return the check that a function is called on a platform that it was exported for.
+
+        Returns:
+          A :class:`DisabledSafetyCheck`.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.platform()
@@ -44,10 +47,13 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The check that later releases have a custom-call target too.
+        """Return the check that later releases have a custom-call target too.
 
         Args:
           target_name: the name of the target.
+
+        Returns:
+          A :class:`DisabledSafetyCheck`.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
@@ -56,7 +62,10 @@ class DisabledSafetyCheck:
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The custom-call target of this check; None for another check.
+        """Return the custom-call target of this check; None for another check.
+
+        Returns:
+          The name of the target, or None.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.platform().is_custom_call() is None

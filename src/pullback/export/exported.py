@@ -135,7 +135,16 @@ class Exported:
         return len(self.platforms) > 1 or any(any_symbolic(a.shape) for a in self.in_avals)
 
     def mlir_module(self) -> str:
-        """The program as StableHLO text."""
+        """Return the program as StableHLO text.
+
+        Returns:
+          The text.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import export, jit
+        >>> "stablehlo.sine" in export.export(jit(jnp.sin))(1.0).mlir_module()
+        True
+        """
         return str(backend().from_portable(self.mlir_module_serialized))
 
     def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
@@ -160,7 +169,14 @@ class Exported:
         return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """The shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`."""
+        """Return the shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`.
+
+        Args:
+          mesh: a mesh of as many devices as the function was exported for.
+
+        Returns:
+          For each leaf of the results a :class:`NamedSharding`, or None if unspecified.
+        """
         return tuple(self._over(mesh, s, a) for s, a in zip(self.out_shardings, self.out_avals, strict=True))
 
     def _over(self, mesh: Any, sharding: NamedSharding | None, aval: ShapedArray) -> NamedSharding | None:
@@ -188,6 +204,9 @@ class Exported:
           vjp_order: how many reverse-mode derivatives to include, each of the one before.
           format: ``"pullback"``, or ``"jax"`` for bytes that ``jax.export.deserialize`` reads too.
 
+        Returns:
+          The bytes.
+
         Raises:
           ArgumentError: the format is unknown, or ``vjp_order`` is no number of derivatives (a ValueError).
           ExportError: it has no derivatives of that order, or its pytrees have classes of nodes that are not registered
@@ -208,7 +227,11 @@ class Exported:
         return _FORMATS[format](chain)
 
     def has_vjp(self) -> bool:
-        """Whether the function has a reverse-mode derivative: False only if bytes without one were read."""
+        """Return whether the function has a reverse-mode derivative: False only if bytes without one were read.
+
+        Returns:
+          True or False.
+        """
         return self._make_vjp is not None
 
     def vjp(self) -> Exported:

@@ -53,12 +53,23 @@ class Zero:
 
     @staticmethod
     def from_primal_value(x: Any) -> Zero:
-        """Return the zero tangent of a value."""
+        """Return the zero tangent of a value.
+
+        Args:
+          x: an array or a number.
+
+        Returns:
+          A :class:`Zero` of the type of a tangent of ``x``.
+        """
         aval = typeof(x)
         return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
 
     def instantiate(self) -> Array:
-        """Return an array of zeros."""
+        """Return an array of zeros.
+
+        Returns:
+          An array of the shape and the dtype of the tangent.
+        """
         return zeros_of(self.aval)
 
     def __repr__(self) -> str:

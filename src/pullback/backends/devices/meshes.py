@@ -86,14 +86,17 @@ class _AnyMesh:
 
     @property
     def are_all_axes_auto(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Auto``."""
         return all(t is AxisType.Auto for t in self.axis_types)
 
     @property
     def are_all_axes_explicit(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Explicit``."""
         return all(t is AxisType.Explicit for t in self.axis_types)
 
     @property
     def are_all_axes_manual(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Manual``."""
         return all(t is AxisType.Manual for t in self.axis_types)
 
     def _shown(self) -> str:
@@ -137,7 +140,20 @@ class AbstractMesh(_AnyMesh):
         return self
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """A copy of the mesh with other sizes, names or types; None keeps what the mesh has."""
+        """Return a copy of the mesh with other sizes, names or types; None keeps what the mesh has.
+
+        Args:
+          axis_sizes: the sizes of the axes, a tuple of integers.
+          axis_names: the names of the axes, a tuple.
+          axis_types: the :class:`AxisType` of each axis, a tuple.
+
+        Returns:
+          An :class:`AbstractMesh`.
+
+        >>> from pullback.sharding import AbstractMesh
+        >>> print(AbstractMesh((2,), ("x",)).update(axis_sizes=(4,)).shape_tuple)
+        (('x', 4),)
+        """
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -248,7 +264,20 @@ class Mesh(_AnyMesh):
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """A copy of the mesh with other devices, names or types; None keeps what the mesh has."""
+        """Return a copy of the mesh with other devices, names or types; None keeps what the mesh has.
+
+        Args:
+          devices: an array of devices.
+          axis_names: the names of the axes, a tuple.
+          axis_types: the :class:`AxisType` of each axis, a tuple.
+
+        Returns:
+          A :class:`Mesh`.
+
+        >>> from pullback import make_mesh
+        >>> print(make_mesh((1,), ("x",)).update(axis_names=("rows",)).axis_names)
+        ('rows',)
+        """
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,

@@ -47,7 +47,18 @@ def bounds_of(rows: Any, count: int, dtype: Any) -> Any:
 
 
 def to_bcoo(mat: Any) -> BCOO:
-    """Convert a sparse array of any format to a BCOO."""
+    """Convert a sparse array of any format to a BCOO.
+
+    Args:
+      mat: a sparse array of any format.
+
+    Returns:
+      A BCOO of the shape and the dtype of ``mat``.
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.BCSR.from_bcoo(sparse.eye(2)).to_bcoo()
+    BCOO(float32[2, 2], nse=2)
+    """
     if isinstance(mat, BCOO):
         return mat
     if isinstance(mat, BCSR):
@@ -73,6 +84,9 @@ def from_bcoo(mat: Any) -> BCSR:
 
     Args:
       mat: a BCOO.
+
+    Returns:
+      A BCSR of the shape and the dtype of ``mat``.
 
     Raises:
       ArgumentError: the array has another number of sparse axes (a TypeError and ValueError).
@@ -384,7 +398,25 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 
 def csc_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-    """Convert a dense matrix to a CSC; see :func:`bcoo_fromdense`."""
+    """Convert a dense matrix to a CSC; see :func:`bcoo_fromdense`.
+
+    Args:
+      mat: a matrix (m, n).
+      nse: the number of elements to store; by default as many as are not zero, which requires a concrete matrix.
+      index_dtype: the dtype of the indices.
+
+    Returns:
+      A CSC of the shape and the dtype of ``mat``.
+
+    Raises:
+      ShapeError: ``mat`` is no matrix (a TypeError and a ValueError).
+      ArgumentError: ``nse`` is no integer, or is missing and the matrix is traced (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.CSC.fromdense(jnp.eye(2))
+    CSC(float32[2, 2], nse=2)
+    """
     return as_csc(matrix_fromdense("csc_fromdense", mat, nse, index_dtype))
 
 

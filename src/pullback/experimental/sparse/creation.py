@@ -236,6 +236,9 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
       index_dtype: the dtype of the indices; int32 by default.
       n_dense, n_batch: must be 0, since SciPy's arrays have no batch and dense axes.
 
+    Returns:
+      A BCOO of the shape of ``mat``, and of its dtype or the narrower one of the switch for 64 bits.
+
     Raises:
       OperandError: ``mat`` is not a sparse array of SciPy (a TypeError).
 
@@ -260,7 +263,15 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
 
 
 def bcsr_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
-    """Convert a sparse matrix of SciPy to a BCSR; the arguments are those of ``BCOO.from_scipy_sparse``.
+    """Convert a sparse matrix of SciPy to a BCSR.
+
+    Args:
+      mat: SciPy's matrix or two-dimensional array, of any format.
+      index_dtype: the dtype of the indices; int32 by default.
+      n_dense, n_batch: must be 0, since SciPy's arrays have no batch and dense axes.
+
+    Returns:
+      A BCSR of the shape of ``mat``.
 
     >>> import numpy as np
     >>> import scipy.sparse

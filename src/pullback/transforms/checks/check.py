@@ -121,6 +121,9 @@ class Error:
     def get(self) -> str | None:
         """Return the message of the failure; None if there is no failure.
 
+        Returns:
+          The text, or None.
+
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).
 

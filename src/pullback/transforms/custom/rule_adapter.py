@@ -62,10 +62,10 @@ class SymbolicZero:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
+    shape = property(lambda self: self.aval.shape, doc="The size of each axis.")
+    dtype = property(lambda self: self.aval.dtype, doc="The dtype of the elements.")
+    ndim = property(lambda self: self.aval.ndim, doc="The number of axes.")
+    size = property(lambda self: self.aval.size, doc="The number of elements.")
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
