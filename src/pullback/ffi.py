@@ -8,6 +8,7 @@ by :func:`ffi_call`. Derivatives are those of ``custom_jvp`` or ``custom_vjp`` a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.backends.compiler import client
@@ -30,6 +31,21 @@ __all__ = [
     "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]  # fmt: skip
 face(globals())
+
+
+def _orders(given: Sequence[Any] | None, avals: Sequence[Any], what: str, *, fastest_first: bool) -> Any:
+    """Return the order of the axes of each array, the slowest first; ``given`` may list the fastest first."""
+    entries = [None] * len(avals) if given is None else list(given)
+    turned = [e[::-1] if fastest_first and e is not None else e for e in entries]
+    return [foreign.major_to_minor(e, len(a.shape), what) for e, a in zip(turned, avals, strict=True)]
+
+
+def _attributes(ir: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the values of attributes that are not of MLIR to such ones."""
+    return {
+        name: value if isinstance(value, ir.Attribute) else ir.Attribute.parse(foreign.Attribute(name, value).text)
+        for name, value in values.items()
+    }
 
 
 def build_ffi_lowering_function(
@@ -71,18 +87,11 @@ def build_ffi_lowering_function(
     if isinstance(backend_config, str):
         raise ForeignCallError("build_ffi_lowering_function: backend_config must be a dictionary of attributes")
 
-    def orders(given: Sequence[Any] | None, avals: Sequence[Any], what: str) -> list[tuple[int, ...]]:
-        entries = [None] * len(avals) if given is None else list(given)
-        turned = [e[::-1] if skip_ffi_layout_processing and e is not None else e for e in entries]
-        return [foreign.major_to_minor(e, len(a.shape), what) for e, a in zip(turned, avals, strict=True)]
+    orders = partial(_orders, fastest_first=skip_ffi_layout_processing)
 
     def write(ctx: Any, *operands: Any, **params: Any) -> Any:
         ir = client.mlir("ir")
-        both = {**(backend_config or {}), **params}
-        config = {
-            name: value if isinstance(value, ir.Attribute) else ir.Attribute.parse(foreign.Attribute(name, value).text)
-            for name, value in both.items()
-        }
+        config = _attributes(ir, {**(backend_config or {}), **params})
         aliases = sorted(lowering_args.get("operand_output_aliases", {}).items())
         texts = {
             "api_version": "4 : i32",

@@ -132,6 +132,13 @@ def eye(
     return _in_format("sparse.eye", mat, sparse_format, kwds)
 
 
+def _stored_count(name: str, nse: Any, cells: int) -> int:
+    """Return the number of elements to store: ``nse``, or below 1 this fraction of ``cells``."""
+    if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
+        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
+    return math.ceil(nse * cells) if nse < 1 else int(nse)
+
+
 def random_bcoo(
     key: KeyArray,
     shape: Sequence[int],
@@ -179,9 +186,7 @@ def random_bcoo(
     count = layouts.check_layout(name, n_batch, n_dense, len(sizes))
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + count], sizes[n_batch + count :]
     cells = math.prod(sparse)
-    if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
-        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
-    stored = math.ceil(nse * cells) if nse < 1 else int(nse)
+    stored = _stored_count(name, nse, cells)
     if unique_indices and stored > cells:
         raise ArgumentError(
             f"{name}: axes of sizes {sparse} do not have {stored} different indices; set unique_indices=False"

@@ -268,8 +268,7 @@ def stft(
       noverlap: the number of elements that neighbouring segments share; half a segment by default.
       nfft: the length of the transforms, at least ``nperseg``; the same by default.
       detrend: the trend to subtract from each segment first: ``"constant"`` for its mean, ``"linear"`` for the
-        straight line that fits it best, ``False`` for none; or a function of the segments, which are along the last
-        axis.
+        line that fits it best, ``False`` for none; or a function of the segments, which are along the last axis.
       return_onesided: whether to return the half of the frequencies that determines the other, for real signals.
       boundary: the extension of the signal by half a segment at both ends: ``"zeros"``, ``"constant"`` for its last
         elements, ``"even"`` or ``"odd"`` for its mirror image, or None for no extension.
