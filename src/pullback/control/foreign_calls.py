@@ -356,6 +356,9 @@ def include_dir() -> str:
     Returns:
       The path of the directory.
 
+    Raises:
+      BackendError: jaxlib is not installed, or its release is too old or too new (a RuntimeError).
+
     >>> import os
     >>> from pullback import ffi
     >>> os.path.exists(os.path.join(ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))

@@ -177,6 +177,9 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
     Returns:
       A tree like the parameters, with a :class:`JoinPoint` for each of them.
 
+    Raises:
+      ArgumentError: the leaves of a parameter's state do not fit its tree (a TypeError and a ValueError).
+
     >>> from pullback.example_libraries import optimizers
     >>> state = optimizers.sgd(0.5).init_fn({"w": 2.0})
     >>> optimizers.unpack_optimizer_state(state)["w"].subtree

@@ -48,6 +48,10 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
     Returns:
       A layer: a pair ``(init_fun, apply_fun)``.
 
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
     >>> init_fun, apply_fun = stax.Dense(3)
@@ -135,6 +139,11 @@ def GeneralConv(
     Returns:
       A layer: a pair ``(init_fun, apply_fun)``.
 
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+      ArgumentError: from both: ``padding`` is another text (a TypeError and a ValueError).
+
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
     >>> init_fun, apply_fun = stax.GeneralConv(("NCHW", "OIHW", "NCHW"), 4, (3, 3))
@@ -168,6 +177,11 @@ def GeneralConvTranspose(
 
     Returns:
       A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+      ArgumentError: from both: ``padding`` is another text (a TypeError and a ValueError).
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
@@ -270,6 +284,10 @@ def BatchNorm(
 
     Returns:
       A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax

@@ -1,5 +1,10 @@
 """Derivative rules in JAX's older spelling: ``jax.interpreters.ad``.
 
+Classes:
+  JVPTrace: the trace of differentiation, which applies derivative rules to primals and tangents; ``jvp`` and others
+    make it.
+  JVPTracer: a value with its tangent, ``primal`` and ``tangent``; a trace makes it.
+
 >>> from pullback import core, jvp
 >>> from pullback.interpreters import ad
 >>> negate_p = core.Primitive("negate")

@@ -2,6 +2,9 @@
 
 Flax uses it to find the variables that depend on inputs known only by their types.
 
+Classes:
+  DynamicJaxprTracer: a variable of a program that is being traced, with ``shape`` and ``dtype``; tracing makes it.
+
 >>> import pullback.numpy as jnp
 >>> from pullback import core
 >>> from pullback.interpreters import partial_eval as pe
