@@ -15,7 +15,10 @@ from pullback.core.trace import Primitive
 PACKAGE = "pullback"
 NOT_OFFERED = ("pullback.compat",)
 """Modules for users that completion does not offer, since ``import pullback`` does not bring them."""
-SECOND = tuple(f"pullback.{room}" for room in ("ad", "api_util", "experimental", "extend", "interpreters", "typing"))
+SECOND = tuple(
+    f"pullback.{room}"
+    for room in ("ad", "api_util", "example_libraries", "experimental", "extend", "interpreters", "typing")
+)
 """Modules whose names are described in another module, if one has them too."""
 ERRORS = "pullback.errors"
 DESCRIBED = ("class", "exception", "function")

@@ -8,6 +8,7 @@ by :func:`ffi_call`. Derivatives are those of ``custom_jvp`` or ``custom_vjp`` a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.backends.compiler import client
@@ -36,6 +37,21 @@ __all__ = [
 face(globals())
 
 
+def _orders(given: Sequence[Any] | None, avals: Sequence[Any], what: str, *, fastest_first: bool) -> Any:
+    """Return the order of the axes of each array, the slowest first; ``given`` may list the fastest first."""
+    entries = [None] * len(avals) if given is None else list(given)
+    turned = [e[::-1] if fastest_first and e is not None else e for e in entries]
+    return [foreign.major_to_minor(e, len(a.shape), what) for e, a in zip(turned, avals, strict=True)]
+
+
+def _attributes(ir: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the values of attributes that are not of MLIR to such ones."""
+    return {
+        name: value if isinstance(value, ir.Attribute) else ir.Attribute.parse(foreign.Attribute(name, value).text)
+        for name, value in values.items()
+    }
+
+
 def build_ffi_lowering_function(
     call_target_name: str,
     *,
@@ -59,6 +75,15 @@ def build_ffi_lowering_function(
 
     Raises:
       ForeignCallError: another argument, or a text as ``backend_config`` (a TypeError and ValueError).
+
+    >>> from pullback import core, ffi, jit
+    >>> from pullback.interpreters import mlir
+    >>> far_p = core.Primitive("far")
+    >>> far = far_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> write = ffi.build_ffi_lowering_function("far_away", backend_config={"scale": 2.0})
+    >>> mlir.register_lowering(far_p, lambda ctx, x: write(ctx, x).results)
+    >>> "backend_config = {scale = 2.000000e+00 : f64}" in jit(far_p.bind).lower(1.0).as_text()
+    True
     """
     unknown = lowering_args.keys() - {"has_side_effect", "operand_output_aliases"}
     if unknown:
@@ -66,18 +91,11 @@ def build_ffi_lowering_function(
     if isinstance(backend_config, str):
         raise ForeignCallError("build_ffi_lowering_function: backend_config must be a dictionary of attributes")
 
-    def orders(given: Sequence[Any] | None, avals: Sequence[Any], what: str) -> list[tuple[int, ...]]:
-        entries = [None] * len(avals) if given is None else list(given)
-        turned = [e[::-1] if skip_ffi_layout_processing and e is not None else e for e in entries]
-        return [foreign.major_to_minor(e, len(a.shape), what) for e, a in zip(turned, avals, strict=True)]
+    orders = partial(_orders, fastest_first=skip_ffi_layout_processing)
 
     def write(ctx: Any, *operands: Any, **params: Any) -> Any:
         ir = client.mlir("ir")
-        both = {**(backend_config or {}), **params}
-        config = {
-            name: value if isinstance(value, ir.Attribute) else ir.Attribute.parse(foreign.Attribute(name, value).text)
-            for name, value in both.items()
-        }
+        config = _attributes(ir, {**(backend_config or {}), **params})
         aliases = sorted(lowering_args.get("operand_output_aliases", {}).items())
         texts = {
             "api_version": "4 : i32",
@@ -111,8 +129,24 @@ def ffi_lowering(
 
     Args:
       call_target_name: the name of the function.
-      operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing, lowering_args: as for
-        :func:`build_ffi_lowering_function`.
+      operand_layouts, result_layouts: for each operand or result the order of its axes, the slowest first.
+      backend_config: attributes of every call, of MLIR or as :func:`ffi_call` takes them.
+      skip_ffi_layout_processing: whether layouts list the fastest axis first.
+      lowering_args: ``has_side_effect``, and ``operand_output_aliases``, a dictionary from operands to results.
+
+    Returns:
+      A rule ``rule(ctx, *operands, **attributes)``, which returns a list of the results.
+
+    Raises:
+      ForeignCallError: another argument, or a text as ``backend_config`` (a TypeError and a ValueError).
+
+    >>> from pullback import core, ffi, jit
+    >>> from pullback.interpreters import mlir
+    >>> far_p = core.Primitive("far")
+    >>> far = far_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> mlir.register_lowering(far_p, ffi.ffi_lowering("far_away"))
+    >>> "@far_away(%arg0)" in jit(far_p.bind).lower(1.0).as_text()
+    True
     """
     write = build_ffi_lowering_function(
         call_target_name,

@@ -63,6 +63,12 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
     Returns:
       The result of ``fun``, with ``otherwise`` where the condition is false.
 
+    Raises:
+      ArgumentError: ``fun`` is no function, or ``safe`` or ``otherwise`` is a tree that does not fit (a TypeError and
+        a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import grad
     >>> from pullback.gradient_helpers import safe_where
@@ -113,6 +119,12 @@ def scale_gradient(x: Any, factor: Any) -> Any:
       x: an array or a tree of them.
       factor: a number, or an array that broadcasts to each leaf; a constant for derivatives.
 
+    Returns:
+      ``x``, unchanged.
+
+    Raises:
+      OperandError: a leaf of ``x``, or ``factor``, is neither an array nor a number (a TypeError).
+
     >>> from pullback import grad
     >>> from pullback.gradient_helpers import scale_gradient
     >>> print(grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0))
@@ -128,6 +140,12 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
     Args:
       x: an array or a tree of them.
       factor: a number, or an array that broadcasts to each leaf; a constant for derivatives.
+
+    Returns:
+      ``x``, unchanged.
+
+    Raises:
+      OperandError: a leaf of ``x``, or ``factor``, is neither an array nor a number (a TypeError).
 
     Source: Y. Ganin and V. Lempitsky, Unsupervised domain adaptation by backpropagation, ICML 2015.
 
@@ -178,6 +196,9 @@ def clip_gradient(x: Any, low: Any, high: Any) -> Any:
       ``x``. In reverse mode its cotangent is clipped; in forward mode, where there are no gradients to clip, its
       tangent passes unchanged.
 
+    Raises:
+      OperandError: a leaf of ``x``, or a limit, is neither an array nor a number (a TypeError).
+
     >>> from pullback import grad
     >>> from pullback.gradient_helpers import clip_gradient
     >>> print(grad(lambda x: 10.0 * clip_gradient(x, -1.0, 1.0))(3.0))
@@ -212,6 +233,9 @@ def clip_gradient_norm(x: Any, largest: Any) -> Any:
     Returns:
       ``x``. In reverse mode its cotangent is clipped, under ``vmap`` separately for each example; in forward mode its
       tangent passes unchanged.
+
+    Raises:
+      OperandError: a leaf of ``x``, or ``largest``, is neither an array nor a number (a TypeError).
 
     Source: R. Pascanu, T. Mikolov and Y. Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
 

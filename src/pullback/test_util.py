@@ -91,11 +91,11 @@ def check_jvp(
     """Check a function that returns values and tangents against differences. See :func:`check_grads` for the rest.
 
     Args:
-      f: the function.
+      f: a function of trees of arrays, which returns a tree of arrays.
       f_jvp: ``f_jvp(primals, tangents)`` returns the value of ``f`` and its tangent.
-      args: the point.
+      args: the point, a sequence of arguments of ``f``.
       atol, rtol, eps: as for :func:`check_grads`.
-      err_msg: put before the report.
+      err_msg: a text to put before the report.
 
     Raises:
       AssertionError: the value or the tangent is wrong.
@@ -119,12 +119,12 @@ def check_vjp(
     """Check a function that returns values and pullbacks against differences. See :func:`check_grads` for the rest.
 
     Args:
-      f: the function.
+      f: a function of trees of arrays, which returns a tree of arrays.
       f_vjp: ``f_vjp(*args)`` returns the value of ``f``, and a function from a cotangent of it to a cotangent for each
         argument.
-      args: the point.
+      args: the point, a sequence of arguments of ``f``.
       atol, rtol, eps: as for :func:`check_grads`.
-      err_msg: put before the report.
+      err_msg: a text to put before the report.
 
     Raises:
       AssertionError: the value or a cotangent is wrong.

@@ -41,14 +41,45 @@ FACES = (
     "pullback.scipy.linalg",
     "pullback.scipy.special",
     "pullback.scipy.stats",
+    "pullback.scipy.stats.bernoulli",
+    "pullback.scipy.stats.beta",
+    "pullback.scipy.stats.betabinom",
+    "pullback.scipy.stats.binom",
+    "pullback.scipy.stats.cauchy",
+    "pullback.scipy.stats.chi2",
+    "pullback.scipy.stats.expon",
+    "pullback.scipy.stats.gamma",
+    "pullback.scipy.stats.gennorm",
+    "pullback.scipy.stats.geom",
+    "pullback.scipy.stats.gumbel_l",
+    "pullback.scipy.stats.gumbel_r",
+    "pullback.scipy.stats.laplace",
+    "pullback.scipy.stats.logistic",
+    "pullback.scipy.stats.nbinom",
+    "pullback.scipy.stats.norm",
+    "pullback.scipy.stats.pareto",
+    "pullback.scipy.stats.poisson",
+    "pullback.scipy.stats.t",
+    "pullback.scipy.stats.truncnorm",
+    "pullback.scipy.stats.uniform",
+    "pullback.scipy.stats.vonmises",
+    "pullback.scipy.stats.wrapcauchy",
     "pullback.sharding",
     "pullback.tree",
     "pullback.tree_util",
 )
 HEAD = "# Made by `make stubs` from the module itself, for type checkers and editors.\n"
-NOT_OFFERED = {"pullback": ["__version__", "core"]}
-"""What a module has besides its public names: completion does not offer ``core``, a room that JAX has too."""
-WHERE = {"Array": "core.array", "ArrayLike": "core.array", "DTypeLike": "core.annotations", "Primitive": "core.trace"}
+NOT_OFFERED = {
+    "pullback": ["__version__", "core"],
+    "pullback.scipy.stats.gamma": ["DISTRIBUTION", "inside", "outside"],
+    "pullback.scipy.stats.norm": ["DISTRIBUTION"],
+}
+"""What a module has besides its public names, for other modules: completion does not offer ``core``, a room that JAX
+has too."""
+WHERE = {
+    "Array": "core.array", "ArrayLike": "core.array", "Continuous": "scipy.stats.distributions",
+    "DTypeLike": "core.annotations", "Primitive": "core.trace",
+}  # fmt: skip
 """Where the types are that signatures name."""
 
 

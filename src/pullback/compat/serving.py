@@ -40,12 +40,15 @@ def install() -> None:
       CompatError: the real JAX is imported already (an ImportError).
       ArgumentError: a variable has a value that its switch does not take (a ValueError).
 
-    As the first lines of a program::
+    It belongs to the first lines of a program.
 
-        import pullback.compat
-        pullback.compat.install()
-        import jax, jax.numpy as jnp
-        print(jax.grad(jnp.tanh)(2.0), jax.__version__)  # 0.07065082 0.10.2
+    >>> import pullback.compat
+    >>> pullback.compat.install()
+    >>> import jax, jax.numpy as jnp
+    >>> print(jax.grad(jnp.tanh)(2.0))
+    0.07065082
+    >>> from pullback.compat.serving import uninstall
+    >>> uninstall()
     """
     if _installed():
         return
@@ -86,6 +89,9 @@ def missing_names() -> dict[str, str]:
     """Return the names of JAX that a program used and Pullback lacks, each with the location of its first use.
 
     After ``hasattr(jax, "no_such_name")`` it has ``"jax.no_such_name"``.
+
+    Returns:
+      A dictionary from full names, such as ``"jax.no_such_name"``, to ``"file:line"``; a copy.
 
     >>> from pullback.compat.serving import missing_names
     >>> sorted(missing_names())

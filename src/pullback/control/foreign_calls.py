@@ -252,6 +252,12 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
     Raises:
       ForeignCallError: the runtime rejects the function (a RuntimeError, TypeError and ValueError).
+
+    The example registers a function of Python's own, which is never called.
+
+    >>> import ctypes
+    >>> from pullback import ffi
+    >>> ffi.register_ffi_target("never_called", ffi.pycapsule(ctypes.pythonapi.Py_IncRef), api_version=0)
     """
     foreign.register(name, fn, platform, api_version, kwargs)
 
@@ -266,6 +272,17 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
     Raises:
       ForeignCallError: the runtime rejects the type (a RuntimeError, TypeError and ValueError).
+
+    The runtime writes the number of the type there when it starts: the memory has to stay.
+
+    >>> import ctypes
+    >>> from pullback import ffi, jit
+    >>> number = ctypes.c_int64(0)
+    >>> ffi.register_ffi_type("my_state", {"type_id": ffi.pycapsule(ctypes.pointer(number))})
+    >>> print(jit(lambda x: x + 1)(1.0))
+    2.0
+    >>> number.value > 0
+    True
     """
     foreign.register_type(name, type_registration, platform)
 
@@ -280,6 +297,17 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
     Raises:
       ForeignCallError: the runtime rejects the type (a RuntimeError, TypeError and ValueError).
+
+    The runtime writes the number of the type there when it starts: the memory has to stay.
+
+    >>> import ctypes
+    >>> from pullback import ffi, jit
+    >>> number = ctypes.c_int64(0)
+    >>> ffi.register_ffi_type_id("my_older_state", ffi.pycapsule(ctypes.pointer(number)))
+    >>> print(jit(lambda x: x + 1)(1.0))
+    2.0
+    >>> number.value > 0
+    True
     """
     foreign.register_type(name, {"type_id": obj}, platform)
 
@@ -291,6 +319,12 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
     Args:
       name: the name of the function.
+
+    Raises:
+      ForeignCallError: ``name`` is no text (a RuntimeError, TypeError and ValueError).
+
+    >>> from pullback import ffi
+    >>> ffi.register_ffi_target_as_batch_partitionable("my_kernel")
     """
     foreign.register_batch_partitionable(name)
 
@@ -299,16 +333,31 @@ def pycapsule(funcptr: Any) -> Any:
     """Make a capsule with the address of a function, for :func:`register_ffi_target`.
 
     Args:
-      funcptr: a function of a library that ``ctypes`` has loaded, such as ``ctypes.CDLL("./my.so").MyHandler``.
+      funcptr: a function of a library that ``ctypes`` has loaded, such as ``ctypes.CDLL("./my.so").MyHandler``; or the
+        address of one, an integer.
+
+    Returns:
+      A capsule of Python's with the address.
 
     Raises:
       ForeignCallError: ``funcptr`` is no such function (a TypeError).
+
+    >>> import ctypes
+    >>> from pullback import ffi
+    >>> type(ffi.pycapsule(ctypes.pythonapi.Py_IncRef)).__name__
+    'PyCapsule'
     """
     return foreign.capsule(funcptr)
 
 
 def include_dir() -> str:
     """The directory of the C++ headers for foreign functions: ``xla/ffi/api/ffi.h`` and others.
+
+    Returns:
+      The path of the directory.
+
+    Raises:
+      BackendError: jaxlib is not installed, or its release is too old or too new (a RuntimeError).
 
     >>> import os
     >>> from pullback import ffi

@@ -382,6 +382,9 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     Returns:
       A ``custom_vmap`` function. It is differentiated in both modes.
 
+    Raises:
+      ArgumentError: ``f`` is no function (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import vmap
     >>> from pullback.custom_batching import sequential_vmap

@@ -85,7 +85,14 @@ class SymbolicScope:
             self.at_least_zero += [whole, -whole]
 
     def variable(self, name: str) -> Variable:
-        """Return the variable called ``name`` of this scope; the first call for a name makes it."""
+        """Return the variable of a name in this scope; the first call for a name makes it.
+
+        Args:
+          name: the name, such as ``"b"``.
+
+        Returns:
+          A symbolic size.
+        """
         return self.variables.setdefault(name, Variable(name))
 
     def __repr__(self) -> str:

@@ -54,6 +54,12 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
       event: the name of what took this time.
       duration: the number of seconds.
       kwargs: further information, which listeners take by keyword.
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: print(event, seconds))
+    >>> monitoring.record_event_duration_secs("/example/solve", 0.25)
+    /example/solve 0.25
+    >>> monitoring.clear_event_listeners()
     """
     for listener in list(_durations):
         listener(event, duration, **kwargs)
@@ -66,6 +72,12 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
       event: the name of what took this time.
       start_time, end_time: in seconds since the epoch.
       kwargs: further information, which listeners take by keyword.
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_time_span_listener(lambda event, start, end, **more: print(event, end - start))
+    >>> monitoring.record_event_time_span("/example/solve", 10.0, 12.5)
+    /example/solve 2.5
+    >>> monitoring.clear_event_listeners()
     """
     for listener in list(_spans):
         listener(event, start_time, end_time, **kwargs)
@@ -78,6 +90,12 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
       event: the name of the number.
       value: the number.
       kwargs: further information, which listeners take by keyword.
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_scalar_listener(lambda event, value, **more: print(event, value))
+    >>> monitoring.record_scalar("/example/loss", 0.5)
+    /example/loss 0.5
+    >>> monitoring.clear_event_listeners()
     """
     for listener in list(_scalars):
         listener(event, value, **kwargs)
@@ -103,6 +121,12 @@ def register_event_listener(callback: Listener) -> None:
 
     Raises:
       ArgumentError: ``callback`` is no function (a TypeError).
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_listener(lambda event, **more: print(event, more))
+    >>> monitoring.record_event("/example", step=3)
+    /example {'step': 3}
+    >>> monitoring.clear_event_listeners()
     """
     _register(_events, callback)
 
@@ -136,6 +160,12 @@ def register_event_time_span_listener(callback: Listener) -> None:
 
     Raises:
       ArgumentError: ``callback`` is no function (a TypeError).
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_time_span_listener(lambda event, start, end, **more: print(event, end - start))
+    >>> monitoring.record_event_time_span("/example/solve", 10.0, 12.5)
+    /example/solve 2.5
+    >>> monitoring.clear_event_listeners()
     """
     _register(_spans, callback)
 
@@ -148,6 +178,12 @@ def register_scalar_listener(callback: Listener) -> None:
 
     Raises:
       ArgumentError: ``callback`` is no function (a TypeError).
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_scalar_listener(lambda event, value, **more: print(event, value))
+    >>> monitoring.record_scalar("/example/loss", 0.5)
+    /example/loss 0.5
+    >>> monitoring.clear_event_listeners()
     """
     _register(_scalars, callback)
 
@@ -160,6 +196,17 @@ def unregister_event_listener(callback: Listener) -> None:
 
     Raises:
       ListenerError: ``callback`` is not registered for events (an AssertionError).
+
+    >>> from pullback import monitoring
+    >>> seen = []
+    >>> def listener(*event, **more):
+    ...     seen.append(event)
+    >>> monitoring.register_event_listener(listener)
+    >>> monitoring.record_event("/example")
+    >>> monitoring.unregister_event_listener(listener)
+    >>> monitoring.record_event("/example")
+    >>> len(seen)
+    1
     """
     _unregister(_events, callback)
 
@@ -172,6 +219,17 @@ def unregister_event_duration_listener(callback: Listener) -> None:
 
     Raises:
       ListenerError: ``callback`` is not registered for durations (an AssertionError).
+
+    >>> from pullback import monitoring
+    >>> seen = []
+    >>> def listener(*event, **more):
+    ...     seen.append(event)
+    >>> monitoring.register_event_duration_secs_listener(listener)
+    >>> monitoring.record_event_duration_secs("/example", 0.25)
+    >>> monitoring.unregister_event_duration_listener(listener)
+    >>> monitoring.record_event_duration_secs("/example", 0.25)
+    >>> len(seen)
+    1
     """
     _unregister(_durations, callback)
 
@@ -184,6 +242,17 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
 
     Raises:
       ListenerError: ``callback`` is not registered for time spans (an AssertionError).
+
+    >>> from pullback import monitoring
+    >>> seen = []
+    >>> def listener(*event, **more):
+    ...     seen.append(event)
+    >>> monitoring.register_event_time_span_listener(listener)
+    >>> monitoring.record_event_time_span("/example", 10.0, 12.5)
+    >>> monitoring.unregister_event_time_span_listener(listener)
+    >>> monitoring.record_event_time_span("/example", 10.0, 12.5)
+    >>> len(seen)
+    1
     """
     _unregister(_spans, callback)
 
@@ -196,12 +265,29 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
     Raises:
       ListenerError: ``callback`` is not registered for numbers (an AssertionError).
+
+    >>> from pullback import monitoring
+    >>> seen = []
+    >>> def listener(*event, **more):
+    ...     seen.append(event)
+    >>> monitoring.register_scalar_listener(listener)
+    >>> monitoring.record_scalar("/example", 0.5)
+    >>> monitoring.unregister_scalar_listener(listener)
+    >>> monitoring.record_scalar("/example", 0.5)
+    >>> len(seen)
+    1
     """
     _unregister(_scalars, callback)
 
 
 def clear_event_listeners() -> None:
-    """Unregister all listeners of all kinds."""
+    """Unregister all listeners of all kinds.
+
+    >>> from pullback import monitoring
+    >>> monitoring.register_event_listener(lambda event, **more: print(event))
+    >>> monitoring.clear_event_listeners()
+    >>> monitoring.record_event("/example")
+    """
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()
 

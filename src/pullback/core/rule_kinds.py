@@ -30,8 +30,6 @@ class RuleKind:
     (-2.0, -1.0)
     """
 
-    __slots__ = ("name", "otherwise")
-
     def __init__(self, name: str, otherwise: str = "an error that names the operation") -> None:
         if not (isinstance(name, str) and name.isidentifier()):
             raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")

@@ -89,6 +89,13 @@ def zero_tangent(x: Any) -> Any:
     Args:
       x: a tree of arrays and of values of declared types.
 
+    Returns:
+      A tree of the same structure: zeros of the dtype of each array (float0 for integers and booleans), and the
+      declared zero for each value of a declared type.
+
+    Raises:
+      OperandError: a leaf is neither an array nor of a declared type (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.derivatives import zero_tangent
     >>> print(zero_tangent({"a": jnp.ones(2), "n": 3}))
@@ -154,6 +161,9 @@ def difference(x: Any, y: Any) -> Any:
       x: a tree of arrays and of values of declared types.
       y: a tree of the same structure.
 
+    Returns:
+      A tangent of ``x``: a tree of the same structure, with an array of the shape and the dtype of each array.
+
     Raises:
       TangentMismatchError: ``y`` is of another structure (a TypeError and ValueError).
 
@@ -183,6 +193,10 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
       the arguments. There the first derivatives of ``function`` are those of ``fun``; higher derivatives depend on how
       ``move`` and ``difference`` are defined.
 
+    Raises:
+      ArgumentError: ``fun`` is no function (a TypeError and a ValueError).
+      OperandError: a leaf of the arguments is neither an array nor of a declared type (a TypeError).
+
     >>> from pullback import jacfwd
     >>> from pullback.derivatives import in_coordinates
     >>> function, zeros = in_coordinates(lambda x: x**2, 3.0)
@@ -206,6 +220,9 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       A rule with the same arguments and results, except that tangents are trees like the values, with a tangent for
       each leaf.
+
+    Raises:
+      ArgumentError: ``rule`` is no function (a TypeError and a ValueError).
 
     >>> from pullback import custom_jvp, grad
     >>> from pullback.derivatives import local_rule

@@ -26,6 +26,13 @@ class Estimate(NamedTuple):
     Attributes:
       value: the estimate, a mean over the samples.
       standard_error: the standard deviation of ``value``, estimated from the spread of the samples.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.derivatives import stochastic_trace
+    >>> found = stochastic_trace(jnp.diag(jnp.array([1.0, 2.0, 3.0])), random.key(0), 10)
+    >>> print(found.value, found.standard_error)
+    6.0 0.0
     """
 
     value: Any
@@ -112,11 +119,18 @@ def hessian_trace(
 
     Args:
       f: takes a tree of real arrays, and returns a real scalar.
-      method, chunk_size: as for :func:`stochastic_trace`.
+      method: the name of the estimator, as for :func:`stochastic_trace`.
+      chunk_size: the number of products at a time, as for :func:`stochastic_trace`.
 
     Returns:
       A function ``(x, key, samples)`` that returns an :class:`Estimate`: ``x`` is the argument of ``f``, ``key`` a
       random key, and ``samples`` the number of products, a Python integer.
+
+    Raises:
+      ArgumentError: ``f`` is no function; from the returned function, ``samples``, ``method`` or ``chunk_size`` is
+        none of the allowed values (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: ``f`` returns no real scalar, or its argument is not real (a
+        TypeError).
 
     Source: see :func:`stochastic_trace`.
 
@@ -136,11 +150,18 @@ def hessian_diag(
 
     Args:
       f: takes a tree of real arrays, and returns a real scalar.
-      method, chunk_size: as for :func:`stochastic_diag`.
+      method: the name of the estimator, as for :func:`stochastic_diag`.
+      chunk_size: the number of products at a time, as for :func:`stochastic_diag`.
 
     Returns:
       A function ``(x, key, samples)`` that returns an :class:`Estimate` of two trees like ``x``: ``x`` is the argument
       of ``f``, ``key`` a random key, and ``samples`` the number of products, a Python integer.
+
+    Raises:
+      ArgumentError: ``f`` is no function; from the returned function, ``samples``, ``method`` or ``chunk_size`` is
+        none of the allowed values (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: ``f`` returns no real scalar, or its argument is not real (a
+        TypeError).
 
     Source: see :func:`stochastic_diag`.
 

@@ -92,10 +92,11 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 
     Args:
       fun: takes one argument, a tree of real or complex arrays, and returns such a tree.
-      x: the point.
+      x: the point, a tree of real or complex arrays.
       order: the order of the last coefficient: an integer from 0 on.
-      direction: a tree of arrays like ``x``. The coefficients are those of ``fun(x + t * direction)`` as a power series
-        in t. By default, all elements are 1: for an elementwise function, these are the coefficients at each element.
+      direction: a tree of arrays like ``x``. The coefficients are those of ``fun(x + t * direction)`` as a power
+        series in t. By default, all elements are 1: for an elementwise function, these are the coefficients at each
+        element.
 
     Returns:
       A list of ``order + 1`` trees like the result of ``fun``: tree k has the derivatives of order k by t, divided by

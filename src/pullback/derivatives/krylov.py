@@ -22,6 +22,12 @@ class Tridiagonal(NamedTuple):
       alphas: the diagonal of T, of shape ``(steps,)``.
       betas: the off-diagonal of T, followed by the norm of the residual; of shape ``(steps,)``.
       basis: Q^T, with orthonormal rows; of shape ``(steps, n)``.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import lanczos
+    >>> found = lanczos(jnp.diag(jnp.array([1.0, 2.0, 4.0])), jnp.ones(3), 3)
+    >>> print(found.alphas.shape, found.basis.shape, found.ritz()[0].round(3))
+    (3,) (3, 3) [1. 2. 4.]
     """
 
     alphas: Any
@@ -126,6 +132,13 @@ class Spectrum(NamedTuple):
       nodes: the positions on the real line; of shape ``(samples, steps)``.
       weights: the fraction of the eigenvalues at each node; of the same shape. The weights of each sample sum to 1.
       size: the number of eigenvalues.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.derivatives import spectrum
+    >>> found = spectrum(jnp.diag(jnp.array([1.0, 2.0, 4.0])), random.key(0), steps=3, samples=2)
+    >>> print(found.nodes.shape, jnp.sum(found.weights, 1), f"{found.trace(jnp.log).value:.4f}")
+    (2, 3) [1. 1.] 2.0794
     """
 
     nodes: Any

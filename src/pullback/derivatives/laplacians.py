@@ -34,6 +34,12 @@ class ForwardLaplacian(NamedTuple):
       value: the output of the function.
       jacobian: for each leaf of the output a tree like the chosen arguments, as ``jacfwd`` returns it.
       laplacian: the Laplacian, a tree like the output.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.derivatives import forward_laplacian
+    >>> found = forward_laplacian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))
+    >>> print(found.value, found.jacobian, found.laplacian)
+    9.0 [ 3. 12.] 18.0
     """
 
     value: Any

@@ -68,7 +68,12 @@ class CurvatureOperator:
     The function is linearised once, when the operator is made. ``operator @ v`` takes a tree like the point, or
     coordinates: a vector of ``shape[0]`` elements, or a matrix of such columns. The operator can also be called on
     trees, so that the solvers of ``pullback.scipy.sparse.linalg`` and of SciPy accept it. It is a pytree: transformed
-    functions take and return it.
+    functions take and return it. :func:`hessian_operator` and others make it; the matrix is J^T C J.
+
+    Args:
+      jacobian: J, which maps tangents of the point to tangents of an output; None for the identity.
+      curvature: C, which maps tangents of this output to cotangents of the output; if J is the identity, of the point.
+      name: the name of the matrix, for messages.
 
     Attributes:
       shape: ``(n, n)``, for points of ``n`` numbers.
@@ -85,14 +90,6 @@ class CurvatureOperator:
     __slots__ = ("curvature", "jacobian", "name", "treedef", "types")
 
     def __init__(self, jacobian: LinearFunction | None, curvature: LinearFunction, name: str) -> None:
-        """Make the operator of a matrix J^T C J.
-
-        Args:
-          jacobian: J, which maps tangents of the point to tangents of an output; None for the identity.
-          curvature: C, which maps tangents of this output to cotangents of the output; if J is the identity, of the
-            point.
-          name: the name of the matrix, for messages.
-        """
         self.jacobian, self.curvature, self.name = jacobian, curvature, name
         whole = curvature if jacobian is None else jacobian
         (self.treedef,) = tree.treedef_children(whole.in_tree)
@@ -134,6 +131,12 @@ class CurvatureOperator:
     def matvec(self, v: Any) -> Any:
         """Return the product of the matrix with a vector of coordinates.
 
+        Args:
+          v: a vector of n real numbers, for a point of n numbers.
+
+        Returns:
+          A vector of n numbers.
+
         Raises:
           ShapeError: ``v`` is not a vector with as many elements as the point (a TypeError and ValueError).
         """
@@ -150,7 +153,14 @@ class CurvatureOperator:
         return vectors.ravel(product).reshape(x.shape)
 
     def matmat(self, columns: Any) -> Any:
-        """Return the product of the matrix with a matrix whose columns are vectors of coordinates."""
+        """Return the product of the matrix with a matrix whose columns are vectors of coordinates.
+
+        Args:
+          columns: an array (n, k) of real numbers, for a point of n numbers.
+
+        Returns:
+          An array (n, k).
+        """
         return vmap(self.matvec, in_axes=1, out_axes=1)(pnp.asarray(columns))
 
     # Names of SciPy's: the matrix is symmetric.
@@ -363,6 +373,13 @@ def empirical_fisher(log_likelihood: Callable[..., Any], centred: bool = False) 
     Returns:
       A function of the parameters and of the examples, along the first axes of all other arguments, that returns a
       :class:`CurvatureOperator`.
+
+    Raises:
+      ArgumentError: ``log_likelihood`` is no function, or ``centred`` is no bool (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: the likelihood of an example is no scalar, or is complex (a
+        TypeError).
+      BatchAxisError: from the returned function: an array of examples has no first axis (a TypeError and a
+        ValueError).
 
     Source: S. Sorella, Green function Monte Carlo with stochastic reconfiguration, Physical Review Letters 80 (1998).
 

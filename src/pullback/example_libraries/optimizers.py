@@ -51,6 +51,11 @@ class OptimizerState(NamedTuple):
       packed_state: for each parameter the leaves of its state.
       tree_def: the tree of the parameters.
       subtree_defs: for each parameter the tree of its state.
+
+    >>> from pullback.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.5).init_fn({"w": 2.0})
+    >>> print(type(state).__name__, state.packed_state)
+    OptimizerState ([2.0],)
     """
 
     packed_state: PyTree
@@ -66,12 +71,17 @@ tree.register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """An optimizer.
+    """The functions of an optimizer, as those of this module return them.
 
     Attributes:
       init_fn: from parameters to a state.
       update_fn: from the number of a step, gradients and a state to the next state.
       params_fn: from a state to parameters.
+
+    >>> from pullback.example_libraries import optimizers
+    >>> init, update, params = optimizers.sgd(0.5)
+    >>> print(params(update(0, {"w": 1.0}, init({"w": 2.0}))))
+    {'w': 1.5}
     """
 
     init_fn: Callable[[PyTree], OptimizerState]
@@ -86,8 +96,11 @@ def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
       opt_maker: returns ``(init, update, get_params)`` for a single array.
 
     Returns:
-      A function of the same arguments that returns an :class:`Optimizer`. Its ``update_fn`` raises an ArgumentError
-      (a TypeError) if the gradients, or their states, have another tree than the parameters.
+      A function of the same arguments that returns an :class:`Optimizer`.
+
+    Raises:
+      ArgumentError: from ``update_fn``: the gradients, or their states, have another tree than the parameters (a
+        TypeError and a ValueError).
 
     >>> from pullback.example_libraries import optimizers
     >>> @optimizers.optimizer
@@ -144,6 +157,11 @@ class JoinPoint:
 
     Args:
       subtree: the state, a tree.
+
+    >>> from pullback.example_libraries import optimizers
+    >>> state = optimizers.momentum(0.1, 0.9).init_fn({"w": 2.0})
+    >>> print(optimizers.unpack_optimizer_state(state)["w"].subtree)
+    (2.0, Array(0., dtype=float32, weak_type=True))
     """
 
     def __init__(self, subtree: PyTree) -> None:
@@ -151,23 +169,37 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
-    """The state of an optimizer as a tree like the parameters, with a :class:`JoinPoint` for each, to store in files.
+    """Return the state of an optimizer as a tree like the parameters, to store in files.
 
     Args:
-      opt_state: the state.
+      opt_state: an :class:`OptimizerState`.
+
+    Returns:
+      A tree like the parameters, with a :class:`JoinPoint` for each of them.
+
+    Raises:
+      ArgumentError: the leaves of a parameter's state do not fit its tree (a TypeError and a ValueError).
+
+    >>> from pullback.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.5).init_fn({"w": 2.0})
+    >>> optimizers.unpack_optimizer_state(state)["w"].subtree
+    2.0
     """
     packed, treedef, subtrees = opt_state
     return tree.unflatten(treedef, [JoinPoint(tree.unflatten(t, x)) for t, x in zip(subtrees, packed, strict=True)])
 
 
 def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
-    """The state of an optimizer, from the result of :func:`unpack_optimizer_state`.
+    """Make the state of an optimizer from the result of :func:`unpack_optimizer_state`.
 
     Args:
       marked_pytree: a tree whose leaves are of the class :class:`JoinPoint`.
 
+    Returns:
+      An :class:`OptimizerState`.
+
     Raises:
-      ArgumentError: a leaf is of another class (a TypeError).
+      ArgumentError: a leaf is of another class (a TypeError and a ValueError).
 
     >>> from pullback.example_libraries import optimizers
     >>> state = optimizers.adam(0.1).init_fn([1.0, 2.0])
@@ -186,10 +218,25 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
 
 @optimizer
 def sgd(step_size: float | Schedule) -> Rules:
-    """Gradient descent.
+    """Make the optimizer of gradient descent.
 
     Args:
       step_size: a number, or a function of the number of the step.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.sgd(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    0.6554
     """
     size = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - size(i) * g), (lambda x: x)
@@ -197,11 +244,26 @@ def sgd(step_size: float | Schedule) -> Rules:
 
 @optimizer
 def momentum(step_size: float | Schedule, mass: float) -> Rules:
-    """Gradient descent with momentum.
+    """Make the optimizer of gradient descent with momentum.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      mass: how much of the velocity is kept at each step.
+      mass: how much of the velocity is kept at each step, a number from 0 to 1.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.momentum(0.1, 0.9)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    -1.1608
     """
     size = make_schedule(step_size)
 
@@ -215,13 +277,28 @@ def momentum(step_size: float | Schedule, mass: float) -> Rules:
 
 @optimizer
 def nesterov(step_size: float | Schedule, mass: float) -> Rules:
-    """Gradient descent with Nesterov's momentum.
+    """Make the optimizer of gradient descent with Nesterov's momentum.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      mass: how much of the velocity is kept at each step.
+      mass: how much of the velocity is kept at each step, a number from 0 to 1.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
 
     Source: Nesterov, *A method for solving a convex programming problem with convergence rate 1/k²*, 1983.
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.nesterov(0.1, 0.9)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    -0.8314
     """
     size = make_schedule(step_size)
 
@@ -241,13 +318,28 @@ def _inverse_root(x: Any) -> Any:
 
 @optimizer
 def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
-    """Adagrad, with momentum.
+    """Make the optimizer Adagrad, with momentum.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      momentum: how much of the velocity is kept at each step.
+      momentum: how much of the velocity is kept at each step, a number from 0 to 1.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
 
     Source: Duchi, Hazan and Singer, *Adaptive subgradient methods for online learning*, JMLR 12 (2011).
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.adagrad(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    1.9055
     """
     size = make_schedule(step_size)
 
@@ -262,12 +354,27 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
 
 @optimizer
 def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Rules:
-    """RMSProp: gradients divided by the root of a mean of their squares.
+    """Make the optimizer RMSProp: gradients are divided by the root of a mean of their squares.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      gamma: how much of the mean is kept at each step.
+      gamma: how much of the mean is kept at each step, a number from 0 to 1.
       eps: is added below the root.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.rmsprop(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    1.0489
     """
     size = make_schedule(step_size)
 
@@ -283,12 +390,28 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
 def rmsprop_momentum(
     step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Rules:
-    """RMSProp with momentum.
+    """Make the optimizer RMSProp with momentum.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      gamma, eps: as for :func:`rmsprop`.
-      momentum: how much of the velocity is kept at each step.
+      gamma: how much of the mean of squares is kept at each step, a number from 0 to 1.
+      eps: is added below the root of this mean.
+      momentum: how much of the velocity is kept at each step, a number from 0 to 1.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.rmsprop_momentum(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    -0.5357
     """
     size = make_schedule(step_size)
 
@@ -303,14 +426,29 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rules:
-    """Adam.
+    """Make the optimizer Adam.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      b1, b2: how much of the means of gradients and of their squares is kept at each step.
+      b1, b2: how much of the means of gradients and of their squares is kept at each step, numbers from 0 to 1.
       eps: is added to the root of the mean of squares.
 
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
     Source: Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.adam(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    1.5030
     """
     size = make_schedule(step_size)
 
@@ -327,14 +465,29 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
 
 @optimizer
 def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rules:
-    """AdaMax, which is Adam with the maximum norm.
+    """Make the optimizer AdaMax, which is Adam with the maximum norm.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      b1, b2: how much of the mean of gradients and of their largest size is kept at each step.
+      b1, b2: how much of the mean of gradients and of their largest size is kept at each step, numbers from 0 to 1.
       eps: is added to the largest size.
 
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
+
     Source: Kingma and Ba, as for :func:`adam`.
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.adamax(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    1.5258
     """
     size = make_schedule(step_size)
 
@@ -349,13 +502,28 @@ def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps:
 
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
-    """SM3: Adagrad with sums of squares for each axis instead of each element.
+    """Make the optimizer SM3: Adagrad with sums of squares for each axis instead of each element.
 
     Args:
       step_size: a number, or a function of the number of the step.
-      momentum: how much of the velocity is kept at each step.
+      momentum: how much of the velocity is kept at each step, a number from 0 to 1.
+
+    Returns:
+      An :class:`Optimizer`, whose functions take and return trees of arrays of floats.
+
+    Raises:
+      ArgumentError: ``step_size`` is neither a number nor a function (a TypeError and a ValueError).
 
     Source: Anil, Gupta, Koren and Singer, *Memory-efficient adaptive optimization*, NeurIPS 2019.
+
+    >>> from pullback import grad
+    >>> from pullback.example_libraries import optimizers
+    >>> opt = optimizers.sm3(0.1)
+    >>> state = opt.init_fn(2.0)
+    >>> for i in range(5):
+    ...     state = opt.update_fn(i, grad(lambda x: x**2)(opt.params_fn(state)), state)
+    >>> print(f"{opt.params_fn(state):.4f}")
+    1.9055
     """
     size = make_schedule(step_size)
 
@@ -384,10 +552,13 @@ def _first(state: Any) -> Any:
 
 
 def constant(step_size: ArrayLike) -> Schedule:
-    """A constant step size.
+    """Make a schedule of one step size.
 
     Args:
       step_size: the size.
+
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
 
     >>> from pullback.example_libraries import optimizers
     >>> optimizers.constant(0.5)(3)
@@ -397,12 +568,15 @@ def constant(step_size: ArrayLike) -> Schedule:
 
 
 def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -> Schedule:
-    """Sizes that are multiplied by ``decay_rate`` in ``decay_steps`` steps, a little in each.
+    """Make a schedule of sizes that are multiplied by ``decay_rate`` in ``decay_steps`` steps, a little in each.
 
     Args:
       step_size: the first size.
       decay_steps: a number of steps.
       decay_rate: the factor.
+
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
 
     >>> from pullback.example_libraries import optimizers
     >>> optimizers.exponential_decay(1.0, 2, 0.25)(1)
@@ -412,12 +586,15 @@ def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -
 
 
 def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> Schedule:
-    """Sizes divided by ``1 + decay_rate * i / decay_steps``.
+    """Make a schedule of sizes divided by ``1 + decay_rate * i / decay_steps``.
 
     Args:
       step_size: the first size.
       decay_steps, decay_rate: the numbers of the formula.
       staircase: whether ``i / decay_steps`` is rounded down.
+
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
 
     >>> from pullback.example_libraries import optimizers
     >>> optimizers.inverse_time_decay(1.0, 2, 0.5)(4)
@@ -429,13 +606,16 @@ def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, 
 
 
 def polynomial_decay(step_size: float, decay_steps: float, final_step_size: float, power: float = 1.0) -> Schedule:
-    """Step sizes that decay polynomially to a final one.
+    """Make a schedule of sizes that decay polynomially to a final one.
 
     Args:
       step_size: the first size.
       decay_steps: the number of steps to the final size.
       final_step_size: the final size.
       power: the degree.
+
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
 
     >>> from pullback.example_libraries import optimizers
     >>> print(optimizers.polynomial_decay(1.0, 4, 0.0)(3))
@@ -450,14 +630,17 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
 
 
 def piecewise_constant(boundaries: ArrayLike | Sequence[float], values: ArrayLike | Sequence[float]) -> Schedule:
-    """Step sizes that are constant between boundaries.
+    """Make a schedule of sizes that are constant between boundaries.
 
     Args:
       boundaries: the numbers of steps after which they change, in order.
       values: the sizes, one more than boundaries.
 
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
+
     Raises:
-      ArgumentError: there are not n boundaries and n + 1 values (a ValueError).
+      ArgumentError: there are not n boundaries and n + 1 values (a TypeError and a ValueError).
 
     >>> from pullback.example_libraries import optimizers
     >>> print(optimizers.piecewise_constant([2], [0.1, 0.5])(3))
@@ -472,13 +655,20 @@ def piecewise_constant(boundaries: ArrayLike | Sequence[float], values: ArrayLik
 
 
 def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
-    """A function from the number of a step to its size.
+    """Make a function from the number of a step to its size.
 
     Args:
       scalar_or_schedule: a function of this kind, or a number.
 
+    Returns:
+      A function from the number of a step, an integer or a traced one, to its size.
+
     Raises:
-      ArgumentError: the argument is something else (a TypeError).
+      ArgumentError: the argument is neither a number nor a function (a TypeError and a ValueError).
+
+    >>> from pullback.example_libraries import optimizers
+    >>> optimizers.make_schedule(0.5)(3), optimizers.make_schedule(lambda i: 0.25 * i)(3)
+    (0.5, 0.75)
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule  # type: ignore[no-any-return]
@@ -493,10 +683,16 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
 
 
 def l2_norm(tree: PyTree) -> Array:
-    """The root of the sum of the squares of all elements.
+    """Return the root of the sum of the squares of all elements of a tree.
 
     Args:
-      tree: a tree of arrays.
+      tree: a tree of arrays of floats.
+
+    Returns:
+      A scalar.
+
+    Raises:
+      OperandError: a leaf is neither an array nor a number (a TypeError).
 
     >>> from pullback.example_libraries import optimizers
     >>> print(optimizers.l2_norm({"a": 3.0, "b": 4.0}))
@@ -512,8 +708,14 @@ def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
     """Gradients, scaled down if their norm exceeds ``max_norm``.
 
     Args:
-      grad_tree: a tree of arrays.
-      max_norm: the largest norm.
+      grad_tree: a tree of arrays of floats.
+      max_norm: the largest norm, a number.
+
+    Returns:
+      A tree of the same structure, shapes and dtypes.
+
+    Raises:
+      OperandError: a leaf is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.example_libraries import optimizers

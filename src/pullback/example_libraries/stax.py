@@ -39,11 +39,18 @@ face(globals())
 
 
 def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: B008
-    """A layer that multiplies by a matrix and adds a vector.
+    """Make a layer that multiplies by a matrix and adds a vector.
 
     Args:
       out_dim: the size of the last axis of the result.
       W_init, b_init: initializers of the matrix and of the vector.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
@@ -119,15 +126,30 @@ def GeneralConv(
     W_init: Initializer | None = None,
     b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:
-    """A layer that convolves and adds a vector.
+    """Make a layer that convolves and adds a vector.
 
     Args:
       dimension_numbers: the axes of the inputs, the kernel and the results, such as ``("NHWC", "HWIO", "NHWC")``.
       out_chan: the number of features of the result.
-      filter_shape: the size of the kernel along each axis of space.
-      strides: the steps; 1 by default.
-      padding: ``"VALID"``, ``"SAME"``, or pairs of numbers.
-      W_init, b_init: initializers of the kernel and of the vector.
+      filter_shape: the size of the kernel along each axis of space, a sequence of integers.
+      strides: the steps along each axis of space; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or for each axis of space a pair of numbers.
+      W_init, b_init: initializers of the kernel and of the vector; Glorot's and normal numbers by default.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+      ArgumentError: from both: ``padding`` is another text (a TypeError and a ValueError).
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.GeneralConv(("NCHW", "OIHW", "NCHW"), 4, (3, 3))
+    >>> shape, params = init_fun(random.key(0), (-1, 1, 8, 8))
+    >>> shape
+    (-1, 4, 6, 6)
     """
     return _convolution(
         lax.conv_general_dilated, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init
@@ -143,10 +165,30 @@ def GeneralConvTranspose(
     W_init: Initializer | None = None,
     b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:
-    """A layer that applies the transpose of a convolution, and adds a vector.
+    """Make a layer that applies the transpose of a convolution, and adds a vector.
 
     Args:
-      dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init: as for :func:`GeneralConv`.
+      dimension_numbers: the axes of the inputs, the kernel and the results, such as ``("NHWC", "HWIO", "NHWC")``.
+      out_chan: the number of features of the result.
+      filter_shape: the size of the kernel along each axis of space, a sequence of integers.
+      strides: the steps along each axis of space; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or for each axis of space a pair of numbers.
+      W_init, b_init: initializers of the kernel and of the vector; Glorot's and normal numbers by default.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+      ArgumentError: from both: ``padding`` is another text (a TypeError and a ValueError).
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 4, (2, 2), (2, 2))
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 8, 1))
+    >>> shape
+    (-1, 16, 16, 4)
     """
     return _convolution(lax.conv_transpose, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -155,10 +197,17 @@ def Conv(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
     W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
-    """A convolution of images with the features last; see :func:`GeneralConv`.
+    """Make a layer that convolves images with the features last; see :func:`GeneralConv`.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
+      out_chan: the number of features of the result.
+      filter_shape: the size of the kernel along each axis of space, a sequence of integers.
+      strides: the steps along each axis of space; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or for each axis of space a pair of numbers.
+      W_init, b_init: initializers of the kernel and of the vector; Glorot's and normal numbers by default.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
@@ -173,10 +222,24 @@ def ConvTranspose(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
     W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
-    """The transpose of a convolution of images with the features last; see :func:`GeneralConvTranspose`.
+    """Make a layer that applies the transpose of a convolution of images with the features last.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
+      out_chan: the number of features of the result.
+      filter_shape: the size of the kernel along each axis of space, a sequence of integers.
+      strides: the steps along each axis of space; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or for each axis of space a pair of numbers.
+      W_init, b_init: initializers of the kernel and of the vector; Glorot's and normal numbers by default.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.ConvTranspose(4, (2, 2), (2, 2))
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 8, 1))
+    >>> shape
+    (-1, 16, 16, 4)
     """
     return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -185,10 +248,24 @@ def Conv1DTranspose(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
     W_init: Initializer | None = None, b_init: Initializer = normal(1e-6),  # noqa: B008
 ) -> Layer:  # fmt: skip
-    """The transpose of a convolution of sequences with the features last; see :func:`GeneralConvTranspose`.
+    """Make a layer that applies the transpose of a convolution of sequences with the features last.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
+      out_chan: the number of features of the result.
+      filter_shape: the size of the kernel along each axis of space, a sequence of integers.
+      strides: the steps along each axis of space; 1 by default.
+      padding: ``"VALID"``, ``"SAME"``, or for each axis of space a pair of numbers.
+      W_init, b_init: initializers of the kernel and of the vector; Glorot's and normal numbers by default.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.Conv1DTranspose(4, (2,), (2,))
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 1))
+    >>> shape
+    (-1, 16, 4)
     """
     return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -197,13 +274,27 @@ def BatchNorm(
     axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
     beta_init: Initializer = zeros, gamma_init: Initializer = ones,
 ) -> Layer:  # fmt: skip
-    """A layer that subtracts the mean over some axes, divides by the standard deviation, scales and shifts.
+    """Make a layer that subtracts the mean over some axes, divides by the standard deviation, scales and shifts.
 
     Args:
-      axis: the axes.
+      axis: the axes, an integer or a sequence of integers.
       epsilon: is added to the variance.
       center, scale: whether the parameters include a shift and a factor.
       beta_init, gamma_init: the initializers of the shift and the factor.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    Raises:
+      OperandError: from ``init_fun``: there is no random key; from ``apply_fun``: the input is no array (a TypeError).
+      ShapeError: from ``apply_fun``: the input does not fit the parameters (a TypeError and a ValueError).
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.BatchNorm()
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 8, 3))
+    >>> shape
+    (-1, 8, 8, 3)
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -227,11 +318,14 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: PyTree) -> Layer:
-    """A layer without parameters that applies a function.
+    """Make a layer without parameters that applies a function.
 
     Args:
       fun: takes and returns an array of one shape.
       fun_kwargs: further arguments of ``fun``.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
 
     >>> import pullback.numpy as jnp
     >>> from pullback.example_libraries import stax
@@ -292,13 +386,16 @@ def MaxPool(
     padding: Padding = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """A layer that takes the maximum of each window.
+    """Make a layer that takes the maximum of each window.
 
     Args:
-      window_shape: the sizes of windows along the axes of space.
-      strides: the steps between windows; 1 by default.
+      window_shape: the sizes of windows along the axes of space, a sequence of integers.
+      strides: the steps between windows, a sequence of integers; 1 by default.
       padding: ``"VALID"`` or ``"SAME"``.
       spec: the names of the axes, such as ``"NHWC"``; by default the first is the batch, and the last the features.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
 
     >>> from pullback import random
     >>> from pullback.example_libraries import stax
@@ -314,10 +411,23 @@ def SumPool(
     padding: Padding = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """A layer that takes the sum of each window.
+    """Make a layer that takes the sum of each window.
 
     Args:
-      window_shape, strides, padding, spec: as for :func:`MaxPool`.
+      window_shape: the sizes of windows along the axes of space, a sequence of integers.
+      strides: the steps between windows, a sequence of integers; 1 by default.
+      padding: ``"VALID"`` or ``"SAME"``.
+      spec: the names of the axes, such as ``"NHWC"``; by default the first is the batch, and the last the features.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.SumPool((2, 2), (2, 2))
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 8, 3))
+    >>> shape
+    (-1, 4, 4, 3)
     """
     return _pooling(lax.add, 0.0, window_shape, strides, padding, spec, mean=False)
 
@@ -328,10 +438,23 @@ def AvgPool(
     padding: Padding = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """A layer that takes the mean of each window; padding does not count.
+    """Make a layer that takes the mean of each window; padding does not count.
 
     Args:
-      window_shape, strides, padding, spec: as for :func:`MaxPool`.
+      window_shape: the sizes of windows along the axes of space, a sequence of integers.
+      strides: the steps between windows, a sequence of integers; 1 by default.
+      padding: ``"VALID"`` or ``"SAME"``.
+      spec: the names of the axes, such as ``"NHWC"``; by default the first is the batch, and the last the features.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.AvgPool((2, 2), (2, 2))
+    >>> shape, params = init_fun(random.key(0), (-1, 8, 8, 3))
+    >>> shape
+    (-1, 4, 4, 3)
     """
     return _pooling(lax.add, 0.0, window_shape, strides, padding, spec, mean=True)
 
@@ -347,10 +470,20 @@ Flatten = _flatten()
 
 
 def FanOut(num: int) -> Layer:
-    """A layer that returns its input several times.
+    """Make a layer that returns its input several times.
 
     Args:
       num: the number of copies.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.FanOut(2)
+    >>> shape, params = init_fun(random.key(0), (-1, 3))
+    >>> shape
+    [(-1, 3), (-1, 3)]
     """
     return (lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num)
 
@@ -359,10 +492,20 @@ FanInSum: Layer = (lambda rng, input_shapes: (input_shapes[0], ()), lambda param
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """A layer that concatenates its inputs.
+    """Make a layer that concatenates its inputs.
 
     Args:
-      axis: along which axis.
+      axis: the axis along which they are concatenated, an integer.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.FanInConcat()
+    >>> shape, params = init_fun(random.key(0), [(-1, 3), (-1, 4)])
+    >>> shape
+    (-1, 7)
     """
 
     def init_fun(rng: Any, input_shapes: Sequence[Sequence[int]]) -> Any:
@@ -374,15 +517,25 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """A layer that keeps each element with probability ``rate``, divided by ``rate``, and zeroes the others.
+    """Make a layer that keeps each element with probability ``rate``, divided by ``rate``, and zeroes the others.
 
     Args:
       rate: the probability that an element is kept.
       mode: ``"train"``, or another word for a layer that returns its input.
 
     Returns:
-      A layer, which has to be called with a random key: ``apply_fun(params, inputs, rng=key)``; without one it raises
-      an ArgumentError (a ValueError).
+      A layer, which takes a random key: ``apply_fun(params, inputs, rng=key)``.
+
+    Raises:
+      ArgumentError: from ``apply_fun``: there is no key (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.Dropout(0.5)
+    >>> out = apply_fun((), jnp.ones(1000), rng=random.key(0))
+    >>> sorted(set(out.tolist())), bool(abs(out.mean() - 1) < 0.1)
+    ([0.0, 2.0], True)
     """
 
     def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
@@ -401,10 +554,13 @@ def _keys(rng: Any, count: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """A layer of layers, one after the other.
+    """Make a layer of layers, one after the other.
 
     Args:
-      layers: the layers.
+      layers: the layers, each of which takes the result of the one before it.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import random
@@ -433,10 +589,21 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """A layer of layers side by side, which takes a list of inputs, one for each, and returns a list of results.
+    """Make a layer of layers side by side, which takes a list of inputs, one for each, and returns a list of results.
 
     Args:
       layers: the layers.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> branches = stax.parallel(stax.Dense(3), stax.Identity)
+    >>> init_fun, apply_fun = stax.serial(stax.FanOut(2), branches, stax.FanInConcat())
+    >>> shape, params = init_fun(random.key(0), (-1, 2))
+    >>> shape
+    (-1, 5)
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
@@ -453,10 +620,20 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that depends on the shape of its input.
+    """Make a layer that depends on the shape of its input.
 
     Args:
-      make_layer: takes the shape, and returns the layer.
+      make_layer: takes the shape, a tuple of integers, and returns the layer.
+
+    Returns:
+      A layer: a pair ``(init_fun, apply_fun)``.
+
+    >>> from pullback import random
+    >>> from pullback.example_libraries import stax
+    >>> init_fun, apply_fun = stax.shape_dependent(lambda shape: stax.Dense(2 * shape[-1]))
+    >>> shape, params = init_fun(random.key(0), (-1, 3))
+    >>> shape
+    (-1, 6)
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:

@@ -31,15 +31,31 @@ def pjit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> JitFunction[P, R]:
-    """Compile a function, as ``pullback.jit`` does, whose options may also be positional here.
+    """Compile a function, as ``pullback.jit`` does; options may also be positional here.
 
     Args:
-      fun: the function.
-      in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
-        device, backend, inline, compiler_options: as for ``pullback.jit``.
+      fun: a function of trees of arrays, which returns a tree of arrays.
+      in_shardings: how the arguments are sharded: a tree of shardings or specifications, or None.
+      out_shardings: how the results are sharded, in the same form.
+      static_argnums: the positions of static arguments, whose values are part of the program.
+      static_argnames: their names.
+      donate_argnums: the positions of arguments whose memory results may take over.
+      donate_argnames: their names.
+      keep_unused: whether the program keeps arguments that it does not use.
+      device: the device to run on, or None.
+      backend: the platform to run on, or None.
+      inline: whether calls in other traced functions are inlined.
+      compiler_options: options of the compiler, by name.
 
     Returns:
       The compiled function.
+
+    Raises:
+      ArgumentError: ``fun`` is no function, or an option has a value that it does not take (a TypeError and a
+        ValueError).
+      ShardingError: a sharding is none, or does not fit its array (a TypeError and a ValueError).
+
+    Options and errors are those of ``pullback.jit``.
 
     >>> from pullback.experimental.pjit import pjit
     >>> print(pjit(lambda x: x + 1)(1.0))

@@ -56,6 +56,9 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
       num_layers: the number of layers.
       bidirectional: whether each layer runs in both directions.
 
+    Returns:
+      The length of the vector that :func:`lstm` takes, a Python integer.
+
     >>> from pullback.experimental import rnn
     >>> rnn.get_num_params_in_lstm(3, 4, 1, False)
     144
@@ -69,6 +72,12 @@ def init_lstm_weight(rng: KeyArray, input_size: int, hidden_size: int, num_layer
     Args:
       rng: a random key.
       input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+
+    Returns:
+      A vector of floats of the default dtype, of ``get_num_params_in_lstm(...)`` elements.
+
+    Raises:
+      OperandError: ``rng`` is no random key (a TypeError).
 
     >>> from pullback import random
     >>> from pullback.experimental import rnn
@@ -120,8 +129,15 @@ def swap_lstm_gates(
     """Exchange the rows of the cell and of the output gate in a vector of weights, as in AMD's MIOpen.
 
     Args:
-      weights: the vector.
+      weights: the vector, of ``get_num_params_in_lstm(...)`` elements.
       input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
+
+    Returns:
+      A vector of the same length and dtype.
+
+    Raises:
+      ArgumentError: the vector has another length (a TypeError and a ValueError).
+      OperandError: ``weights`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import rnn
@@ -201,12 +217,25 @@ def lstm_ref(
     """Apply LSTM layers as :func:`lstm` does, with weights in the form of :func:`unpack_lstm_weights`.
 
     Args:
-      x, h_0, c_0, seq_lengths: as for :func:`lstm`.
-      W_ih, W_hh, b_ih, b_hh: dictionaries of matrices and vectors.
+      x, h_0, c_0, seq_lengths: arrays as for :func:`lstm`.
+      W_ih, W_hh: dictionaries from the index of a layer and direction to a matrix of floats.
+      b_ih, b_hh: dictionaries from this index to a vector of floats.
       input_size, hidden_size, num_layers, dropout, bidirectional: as for :func:`lstm`.
+
+    Returns:
+      The hidden states of the last layer, and the hidden and the cell states at the end, as :func:`lstm` returns them.
 
     Raises:
       UnsupportedArgumentError: ``dropout`` is not 0 (a NotImplementedError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import random
+    >>> from pullback.experimental import rnn
+    >>> w = rnn.unpack_lstm_weights(rnn.init_lstm_weight(random.key(0), 3, 4, 1, False), 3, 4, 1, False)
+    >>> state = jnp.zeros((1, 2, 4))
+    >>> y, h, c = rnn.lstm_ref(jnp.ones((2, 5, 3)), state, state, *w, jnp.array([5, 2]), 3, 4, 1, 0.0, False)
+    >>> y.shape, h.shape, c.shape
+    ((2, 5, 4), (1, 2, 4), (1, 2, 4))
     """
     return _run(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, num_layers, dropout, bidirectional, None)
 

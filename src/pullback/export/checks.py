@@ -9,7 +9,13 @@ from pullback.core.errors import ArgumentError, UnsupportedExportError
 
 
 class DisabledSafetyCheck:
-    """A safety check of export that the user disables.
+    """A safety check of export that the user disables; :meth:`platform` and :meth:`custom_call` make one.
+
+    Args:
+      text: ``"platform"``, or ``"custom_call:"`` and the name of a target.
+
+    Raises:
+      ArgumentError: another text (a TypeError and a ValueError).
 
     >>> from pullback import export
     >>> export.DisabledSafetyCheck.custom_call("my_kernel")
@@ -28,7 +34,10 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The check that a function is called on a platform that it was exported for.
+        """Return the check that a function is called on a platform that it was exported for.
+
+        Returns:
+          A :class:`DisabledSafetyCheck`.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.platform()
@@ -38,10 +47,13 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The check that later releases have a custom-call target too.
+        """Return the check that later releases have a custom-call target too.
 
         Args:
           target_name: the name of the target.
+
+        Returns:
+          A :class:`DisabledSafetyCheck`.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
@@ -50,7 +62,10 @@ class DisabledSafetyCheck:
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The custom-call target of this check; None for another check.
+        """Return the custom-call target of this check; None for another check.
+
+        Returns:
+          The name of the target, or None.
 
         >>> from pullback import export
         >>> export.DisabledSafetyCheck.platform().is_custom_call() is None

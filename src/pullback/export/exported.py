@@ -51,6 +51,12 @@ class Exported:
     :func:`export` and :func:`deserialize` make it. The function ``main`` of the program takes the leaves of the
     arguments that it uses; if there are several platforms, the index of the current platform comes first.
 
+    Args:
+      make_vjp: exports the function's derivative when it is first asked for; None if there is none.
+      trusted_targets: the names of custom-call targets that the user allows.
+
+    The other arguments are the attributes.
+
     Attributes:
       fun_name: the name of the function.
       in_tree: the structure of the arguments, ``(args, kwargs)``, without static arguments.
@@ -67,6 +73,14 @@ class Exported:
       in_shardings: for each leaf of the arguments a ``NamedSharding`` over an ``AbstractMesh``, or None if unspecified.
       out_shardings: the same for the leaves of the results.
       ordered_effects, unordered_effects: empty, since functions with effects cannot be exported.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import ShapeDtypeStruct, export, jit
+    >>> exported = export.export(jit(jnp.sin))(ShapeDtypeStruct((3,), jnp.float32))
+    >>> print(exported.fun_name, exported.in_avals, exported.platforms)
+    sin (ShapedArray(f32[3]),) ('cpu',)
+    >>> print(export.deserialize(exported.serialize()).call(jnp.zeros(3)))
+    [0. 0. 0.]
     """
 
     ordered_effects: tuple[Any, ...] = ()
@@ -121,7 +135,16 @@ class Exported:
         return len(self.platforms) > 1 or any(any_symbolic(a.shape) for a in self.in_avals)
 
     def mlir_module(self) -> str:
-        """The program as StableHLO text."""
+        """Return the program as StableHLO text.
+
+        Returns:
+          The text.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import export, jit
+        >>> "stablehlo.sine" in export.export(jit(jnp.sin))(1.0).mlir_module()
+        True
+        """
         return str(backend().from_portable(self.mlir_module_serialized))
 
     def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
@@ -146,7 +169,14 @@ class Exported:
         return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """The shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`."""
+        """Return the shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`.
+
+        Args:
+          mesh: a mesh of as many devices as the function was exported for.
+
+        Returns:
+          For each leaf of the results a :class:`NamedSharding`, or None if unspecified.
+        """
         return tuple(self._over(mesh, s, a) for s, a in zip(self.out_shardings, self.out_avals, strict=True))
 
     def _over(self, mesh: Any, sharding: NamedSharding | None, aval: ShapedArray) -> NamedSharding | None:
@@ -174,6 +204,9 @@ class Exported:
           vjp_order: how many reverse-mode derivatives to include, each of the one before.
           format: ``"pullback"``, or ``"jax"`` for bytes that ``jax.export.deserialize`` reads too.
 
+        Returns:
+          The bytes.
+
         Raises:
           ArgumentError: the format is unknown, or ``vjp_order`` is no number of derivatives (a ValueError).
           ExportError: it has no derivatives of that order, or its pytrees have classes of nodes that are not registered
@@ -194,7 +227,11 @@ class Exported:
         return _FORMATS[format](chain)
 
     def has_vjp(self) -> bool:
-        """Whether the function has a reverse-mode derivative: False only if bytes without one were read."""
+        """Return whether the function has a reverse-mode derivative: False only if bytes without one were read.
+
+        Returns:
+          True or False.
+        """
         return self._make_vjp is not None
 
     def vjp(self) -> Exported:
@@ -281,6 +318,9 @@ _FORMATS = {"pullback": pack, "jax": jax_format.pack}
 def default_export_platform() -> str:
     """The platform that functions are exported for by default: the platform of the default device.
 
+    Returns:
+      The name, such as ``"cpu"``.
+
     >>> from pullback import export
     >>> export.default_export_platform()
     'cpu'
@@ -302,7 +342,7 @@ def export(
         may be an ``AbstractMesh``.
       platforms: the platforms on which it will run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``, available here
         or not. By default the platform of the default device.
-      disabled_checks: safety checks to disable.
+      disabled_checks: the safety checks to disable, a sequence of :class:`DisabledSafetyCheck`.
 
     Returns:
       A function of the arguments, or of objects with their shapes and dtypes, that returns an :class:`Exported`.

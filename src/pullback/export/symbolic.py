@@ -21,6 +21,9 @@ def is_symbolic_dim(p: object) -> bool:
     Args:
       p: a size.
 
+    Returns:
+      True for a symbolic size, False for a number and for any other object.
+
     >>> from pullback import export
     >>> export.is_symbolic_dim(export.symbolic_shape("b, 3")[0]), export.is_symbolic_dim(3)
     (True, False)

@@ -1,5 +1,10 @@
 """Derivative rules in JAX's older spelling: ``jax.interpreters.ad``.
 
+Classes:
+  JVPTrace: the trace of differentiation, which applies derivative rules to primals and tangents; ``jvp`` and others
+    make it.
+  JVPTracer: a value with its tangent, ``primal`` and ``tangent``; a trace makes it.
+
 >>> from pullback import core, jvp
 >>> from pullback.interpreters import ad
 >>> negate_p = core.Primitive("negate")
@@ -53,12 +58,23 @@ class Zero:
 
     @staticmethod
     def from_primal_value(x: Any) -> Zero:
-        """Return the zero tangent of a value."""
+        """Return the zero tangent of a value.
+
+        Args:
+          x: an array or a number.
+
+        Returns:
+          A :class:`Zero` of the type of a tangent of ``x``.
+        """
         aval = typeof(x)
         return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
 
     def instantiate(self) -> Array:
-        """Return an array of zeros."""
+        """Return an array of zeros.
+
+        Returns:
+          An array of the shape and the dtype of the tangent.
+        """
         return zeros_of(self.aval)
 
     def __repr__(self) -> str:
@@ -73,6 +89,11 @@ class UndefinedPrimal:
 
     Attributes:
       aval: its type.
+
+    >>> from pullback import core
+    >>> from pullback.interpreters import ad
+    >>> ad.UndefinedPrimal(core.ShapedArray((2,), "float32")).aval.shape
+    (2,)
     """
 
     __slots__ = ("_linear",)
@@ -92,7 +113,13 @@ tree.register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, 
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an operand of a transposition rule is linear.
+    """Return whether an operand of a transposition rule is linear.
+
+    Args:
+      x: an operand: an array, or an :class:`UndefinedPrimal`.
+
+    Returns:
+      True for an :class:`UndefinedPrimal`, otherwise False.
 
     >>> from pullback import core
     >>> from pullback.interpreters import ad
@@ -105,6 +132,12 @@ def is_undefined_primal(x: Any) -> bool:
 def instantiate_zeros(tangent: Any) -> Any:
     """Return a tangent or cotangent, converting a :class:`Zero` to an array of zeros.
 
+    Args:
+      tangent: an array or a :class:`Zero`.
+
+    Returns:
+      An array.
+
     >>> import pullback.numpy as jnp
     >>> from pullback.interpreters import ad
     >>> print(ad.instantiate_zeros(ad.Zero.from_primal_value(jnp.ones(2))))
@@ -115,6 +148,12 @@ def instantiate_zeros(tangent: Any) -> Any:
 
 def zeros_like_aval(aval: ShapedArray) -> Array:
     """Return zeros of a type.
+
+    Args:
+      aval: the type of the result, a ``ShapedArray``.
+
+    Returns:
+      An array of zeros.
 
     >>> from pullback import core
     >>> from pullback.interpreters import ad
@@ -127,6 +166,16 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
 def add_jaxvals(x: Any, y: Any) -> Any:
     """Return the sum of two arrays of one type.
 
+    Args:
+      x, y: arrays or numbers of one shape and dtype.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes differ (a TypeError and a ValueError).
+
     >>> from pullback.interpreters import ad
     >>> print(ad.add_jaxvals(1.0, 2.0))
     3.0
@@ -136,6 +185,16 @@ def add_jaxvals(x: Any, y: Any) -> Any:
 
 def add_tangents(x: Any, y: Any) -> Any:
     """Return the sum of two tangents of one type, each of which may be a :class:`Zero`.
+
+    Args:
+      x, y: arrays or numbers of one shape and dtype, or :class:`Zero`.
+
+    Returns:
+      An array of the same shape and dtype, or a :class:`Zero` if both are.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes differ (a TypeError and a ValueError).
 
     >>> from pullback.interpreters import ad
     >>> print(ad.add_tangents(1.0, ad.Zero.from_primal_value(2.0)))
@@ -237,6 +296,9 @@ def get_primitive_transpose(p: Primitive) -> Rule:
 
     Args:
       p: the operation.
+
+    Returns:
+      The rule, ``rule(ct, *operands, **params) -> cotangents``.
 
     Raises:
       MissingRuleError: it has none (a NotImplementedError).

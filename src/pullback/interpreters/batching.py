@@ -99,6 +99,9 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
       src: the axis to move; a negative one counts from the end.
       dst: its position in the result.
 
+    Returns:
+      An array of the same dtype.
+
     >>> import pullback.numpy as jnp
     >>> from pullback.interpreters import batching
     >>> batching.moveaxis(jnp.ones((2, 3)), 1, 0).shape
@@ -116,6 +119,12 @@ def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
       size: the size of the new axis.
       axis: the position of the new axis in the result.
       mesh_axis: is ignored; JAX has it.
+
+    Returns:
+      An array with one more axis, of the same dtype.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.interpreters import batching
@@ -135,6 +144,9 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
       bdim: the position of the mapped axis, or ``not_mapped``.
       size: the size of the mapped axis.
 
+    Returns:
+      An array whose first axis is the mapped one.
+
     >>> import pullback.numpy as jnp
     >>> from pullback.interpreters import batching
     >>> batching.bdim_at_front(jnp.ones((3, 2)), 1, 2).shape
@@ -147,6 +159,9 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
 
 def defvectorized(primitive: Primitive) -> None:
     """Register the batching rule of an elementwise operation of one operand.
+
+    Args:
+      primitive: the operation.
 
     >>> import numpy as np
     >>> from pullback import core, vmap
@@ -167,6 +182,9 @@ def defvectorized(primitive: Primitive) -> None:
 
 def defbroadcasting(primitive: Primitive) -> None:
     """Register the batching rule of an elementwise operation whose operands broadcast as in NumPy.
+
+    Args:
+      primitive: the operation.
 
     >>> import numpy as np
     >>> from pullback import core, vmap

@@ -71,6 +71,9 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
       fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; returns a list of arrays, or one.
       multiple_results: whether it returns a list.
 
+    Returns:
+      A rule, which :func:`register_lowering` takes.
+
     Raises:
       CustomRuleError: in use, if the function returns something else; or if the rule itself is called (a TypeError).
 
@@ -154,17 +157,70 @@ def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
 
 
 def dtype_to_ir_type(dtype: Any) -> Any:
-    """Return the ``ir.Type`` of an element, within a rule."""
+    """Return the ``ir.Type`` of an element, within a rule.
+
+    Args:
+      dtype: a dtype of arrays.
+
+    Returns:
+      An ``ir.Type``, such as ``f32``.
+
+    Raises:
+      DtypeError: arrays have no such dtype (a TypeError).
+      RuntimeError: outside a rule, where there is no context of MLIR.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> same_p = core.Primitive("same")
+    >>> same = same_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> def rule(ctx, x):
+    ...     print(mlir.dtype_to_ir_type(ctx.avals_in[0].dtype))
+    ...     return [x]
+    >>> mlir.register_lowering(same_p, rule)
+    >>> _ = jit(same_p.bind).lower(1.0)
+    f32
+    """
     return client.mlir("ir").Type.parse(element_type(dtypes.canonicalize_dtype(dtype)))
 
 
 def aval_to_ir_type(aval: ShapedArray) -> Any:
-    """Return the ``ir.Type`` of an array, within a rule."""
+    """Return the ``ir.Type`` of an array, within a rule.
+
+    Args:
+      aval: the type of an array, a ``ShapedArray``.
+
+    Returns:
+      An ``ir.Type``, such as ``tensor<2xf32>``.
+
+    Raises:
+      RuntimeError: outside a rule, where there is no context of MLIR.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> same_p = core.Primitive("same")
+    >>> same = same_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> def rule(ctx, x):
+    ...     print(mlir.aval_to_ir_type(ctx.avals_in[0]))
+    ...     return [x]
+    >>> mlir.register_lowering(same_p, rule)
+    >>> _ = jit(same_p.bind).lower(1.0)
+    tensor<f32>
+    """
     return client.mlir("ir").Type.parse(tensor_type(aval.shape, aval.dtype))
 
 
 def ir_constant(value: Any) -> Any:
     """Emit a NumPy array or a number as a constant ``ir.Value``, within a rule.
+
+    Args:
+      value: a NumPy array or a number.
+
+    Returns:
+      An ``ir.Value``.
+
+    Raises:
+      OperandError: ``value`` is neither an array nor a number (a TypeError).
+      RuntimeError: outside a rule, where there is no context of MLIR.
 
     >>> from pullback import core, jit
     >>> from pullback.interpreters import mlir
@@ -204,6 +260,9 @@ def custom_call(
     Returns:
       The operation; its ``results`` are the values.
 
+    Raises:
+      RuntimeError: outside a rule, where there is no context of MLIR.
+
     >>> from pullback import core, jit
     >>> from pullback.interpreters import mlir
     >>> far_p = core.Primitive("far")
@@ -233,7 +292,28 @@ def custom_call(
 
 
 def dense_int_array(values: Any) -> Any:
-    """Return an attribute that is a list of integers, within a rule."""
+    """Return an attribute that is a list of integers, within a rule.
+
+    Args:
+      values: a sequence of integers.
+
+    Returns:
+      An ``ir.Attribute``.
+
+    Raises:
+      RuntimeError: outside a rule, where there is no context of MLIR.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> same_p = core.Primitive("same")
+    >>> same = same_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> def rule(ctx, x):
+    ...     print(mlir.dense_int_array([1, 2]))
+    ...     return [x]
+    >>> mlir.register_lowering(same_p, rule)
+    >>> _ = jit(same_p.bind).lower(1.0)
+    array<i64: 1, 2>
+    """
     return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])
 
 
@@ -285,6 +365,9 @@ def emit_python_callback(
 
     Returns:
       An ``ir.Value`` for each result; the token; None.
+
+    Raises:
+      RuntimeError: outside a rule, where there is no context of MLIR.
 
     >>> import numpy as np
     >>> from pullback import core, jit

@@ -2,6 +2,9 @@
 
 Flax uses it to find the variables that depend on inputs known only by their types.
 
+Classes:
+  DynamicJaxprTracer: a variable of a program that is being traced, with ``shape`` and ``dtype``; tracing makes it.
+
 >>> import pullback.numpy as jnp
 >>> from pullback import core
 >>> from pullback.interpreters import partial_eval as pe
@@ -34,7 +37,19 @@ JaxprTracer = DynamicJaxprTracer
 
 
 class PartialVal(tuple[Any, Any]):
-    """A known value, ``(None, value)``, or an unknown value of a known type, ``(type, None)``."""
+    """A known value, ``(None, value)``, or an unknown value of a known type, ``(type, None)``.
+
+    Args:
+      pair: a type and a value, one of which is None.
+
+    Raises:
+      ArgumentError: another pair (a TypeError and a ValueError).
+
+    >>> from pullback import core
+    >>> from pullback.interpreters.partial_eval import PartialVal
+    >>> PartialVal.known(2.0).is_known(), PartialVal.unknown(core.get_aval(2.0)).get_aval()
+    (True, ShapedArray(f32[], weak_type=True))
+    """
 
     __slots__ = ()
 
@@ -83,7 +98,7 @@ def trace_to_jaxpr_nounits(
 
     Args:
       fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
-      pvals: the inputs.
+      pvals: the inputs, a sequence of :class:`PartialVal`.
       instantiate: which results count as unknown in any case; one flag for all, or one for each.
 
     Returns:

@@ -37,6 +37,9 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
       args: arrays and numbers.
       params: its parameters.
 
+    Returns:
+      An array, or a list of arrays if the operation has several results.
+
     Raises:
       MissingRuleError: it has no rule for the compiler (a NotImplementedError).
 

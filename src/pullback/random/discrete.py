@@ -403,11 +403,11 @@ def categorical(
 
     Args:
       key: a key.
-      logits: logarithms of probabilities, up to a constant, along an axis.
+      logits: an array of floats, the logarithms of probabilities up to a constant, along ``axis``.
       axis: the axis of the categories.
       shape: the shape of the result; it ends with the shape of ``logits`` without ``axis``, which is the default.
       replace: whether a category may be drawn more than once along the leading axes of ``shape``.
-      mode: how to draw the noise: see :func:`gumbel`.
+      mode: how to draw the noise, a text or None: see :func:`gumbel`.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:

@@ -221,7 +221,39 @@ def _in_turn(x: Any, turn: int) -> Any:
 key_reuse = RuleKind(
     "key_reuse", "by the programs that it holds, the trait of what moves elements, or a result may be any of the keys"
 )
-"""``rule(walk, operands, params, where) -> results``, as of :meth:`ReuseRun.apply`, which it stands for."""
+key_reuse.__doc__ = """Declare which keys an operation uses and returns, for the switch ``debug_key_reuse``.
+
+A rule is ``rule(walk, operands, params, where) -> results``. An operand is the ``Keys`` of an array of keys, the value
+of another array if it is known, or None. A result is the ``Keys`` of the array, or None for new keys and for what is no
+key; one None stands for all results. ``walk.use(keys, name, where)`` uses keys, ``params`` are the parameters of the
+operation, and ``where`` is the user's line. Without a rule, a key that the operation returns counts as each of the keys
+that it takes.
+
+Args:
+  primitive: the operation, a ``Primitive``.
+
+Returns:
+  A decorator that registers a function as the rule of ``primitive``, and returns the function.
+
+>>> import pullback.numpy as jnp
+>>> from pullback import debug_key_reuse, random
+>>> from pullback.experimental.key_reuse import key_reuse
+>>> from pullback.extend import Primitive, ShapedArray
+>>> noise_p = Primitive("noise")
+>>> _ = noise_p.abstract_eval(lambda key: ShapedArray(key.shape, "float32"))
+>>> _ = noise_p.impl(lambda operands, params: jnp.zeros(operands[0].shape))
+>>> @key_reuse(noise_p)
+... def uses_its_key(walk, operands, params, where):
+...     walk.use(operands[0], "noise", where)
+>>> with debug_key_reuse():
+...     key = random.key(0)
+...     noise_p.bind(key) + random.normal(key)
+Traceback (most recent call last):
+    ...
+pullback.core.errors.KeyReuseError: random.normal takes a key that was used before, by random.noise, at
+...
+"""
+__test__ = {"key_reuse": key_reuse.__doc__}
 
 _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)
 

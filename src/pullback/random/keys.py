@@ -87,6 +87,9 @@ def key_dtype(impl_spec: str | None = None) -> np.dtype[Any]:
     Args:
       impl_spec: the name of the generator, as for :func:`key`.
 
+    Returns:
+      The dtype of arrays of keys, such as ``key<threefry2x32>``, which is none of NumPy's.
+
     Raises:
       ArgumentError: the generator is unknown (a ValueError).
 
@@ -172,6 +175,9 @@ def key_impl(keys: KeyArray) -> str:
     Args:
       keys: keys of any shape, or their words.
 
+    Returns:
+      The name, such as ``"threefry2x32"``.
+
     Raises:
       OperandError: the argument holds no keys (a TypeError).
 
@@ -233,7 +239,10 @@ def clone(key: KeyArray) -> Array:
     """The same key, which ``debug_key_reuse`` then allows to be used again.
 
     Args:
-      key: keys of any shape, or their words.
+      key: an array of keys of any shape, or their words, uint32.
+
+    Returns:
+      An array of keys, of the shape and the dtype of ``key``.
 
     Raises:
       OperandError: the argument holds no keys (a TypeError).

@@ -152,7 +152,14 @@ class SdyShardingRule:
                 raise PartitioningError(f"a factor occurs twice in one array of the rule {self}: {mapping}")
 
     def text(self, operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
-        """The text of the rule as an attribute, for arrays of these shapes.
+        """Return the text of the rule as an attribute, for arrays of some shapes.
+
+        Args:
+          operands: the shape of each operand.
+          results: the shape of each result.
+
+        Returns:
+          The text.
 
         Raises:
           PartitioningError: the rule does not fit the shapes (a ValueError and TypeError).

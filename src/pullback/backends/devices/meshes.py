@@ -24,6 +24,11 @@ class AxisType(enum.Enum):
 
     ``Auto``: the compiler decides, unless the user does. ``Explicit`` is accepted, and treated as ``Auto``, since
     the types of arrays have no shardings here. ``Manual``: within ``shard_map``, each device sees its own shard.
+
+    >>> from pullback import make_mesh
+    >>> from pullback.sharding import AxisType
+    >>> print(make_mesh((1,), ("x",), axis_types=(AxisType.Auto,)).axis_types)
+    (Auto,)
     """
 
     Auto = enum.auto()
@@ -98,14 +103,17 @@ class _AnyMesh:
 
     @property
     def are_all_axes_auto(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Auto``."""
         return all(t is AxisType.Auto for t in self.axis_types)
 
     @property
     def are_all_axes_explicit(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Explicit``."""
         return all(t is AxisType.Explicit for t in self.axis_types)
 
     @property
     def are_all_axes_manual(self) -> bool:
+        """Whether every axis is of the type ``AxisType.Manual``."""
         return all(t is AxisType.Manual for t in self.axis_types)
 
     def _repr_html_(self) -> str | None:
@@ -155,7 +163,20 @@ class AbstractMesh(_AnyMesh):
     """The kind of the devices, which a mesh without devices does not say."""
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """A copy of the mesh with other sizes, names or types; None keeps what the mesh has."""
+        """Return a copy of the mesh with other sizes, names or types; None keeps what the mesh has.
+
+        Args:
+          axis_sizes: the sizes of the axes, a tuple of integers.
+          axis_names: the names of the axes, a tuple.
+          axis_types: the :class:`AxisType` of each axis, a tuple.
+
+        Returns:
+          An :class:`AbstractMesh`.
+
+        >>> from pullback.sharding import AbstractMesh
+        >>> print(AbstractMesh((2,), ("x",)).update(axis_sizes=(4,)).shape_tuple)
+        (('x', 4),)
+        """
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -266,7 +287,20 @@ class Mesh(_AnyMesh):
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """A copy of the mesh with other devices, names or types; None keeps what the mesh has."""
+        """Return a copy of the mesh with other devices, names or types; None keeps what the mesh has.
+
+        Args:
+          devices: an array of devices.
+          axis_names: the names of the axes, a tuple.
+          axis_types: the :class:`AxisType` of each axis, a tuple.
+
+        Returns:
+          A :class:`Mesh`.
+
+        >>> from pullback import make_mesh
+        >>> print(make_mesh((1,), ("x",)).update(axis_names=("rows",)).axis_names)
+        ('rows',)
+        """
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
@@ -509,6 +543,9 @@ def current_mesh() -> Any:
 def get_mesh() -> Mesh:
     """The current mesh of this thread; a mesh without axes if none is set.
 
+    Returns:
+      A :class:`Mesh`.
+
     >>> from pullback.sharding import get_mesh
     >>> get_mesh().empty
     True
@@ -519,6 +556,9 @@ def get_mesh() -> Mesh:
 
 def get_abstract_mesh() -> AbstractMesh:
     """The current mesh of this thread, without its devices; a mesh without axes if none is set.
+
+    Returns:
+      The mesh as an :class:`AbstractMesh`: names and sizes of axes, without devices.
 
     >>> from pullback.sharding import get_abstract_mesh
     >>> get_abstract_mesh().shape_tuple

@@ -72,7 +72,18 @@ class PartitionSpec:
         self.partitions = tuple(map(_entry, partitions))
 
     def update(self, partitions: Sequence[Any]) -> PartitionSpec:
-        """A specification with other entries."""
+        """Return a specification with other entries.
+
+        Args:
+          partitions: the entries, a sequence.
+
+        Returns:
+          A :class:`PartitionSpec`.
+
+        >>> from pullback.sharding import PartitionSpec
+        >>> PartitionSpec("x").update(["y", None])
+        P('y', None)
+        """
         return PartitionSpec(*partitions)
 
     def __len__(self) -> int:
@@ -85,11 +96,33 @@ class PartitionSpec:
         return iter(self.partitions)
 
     def index(self, entry: Any) -> int:
-        """The index of the first entry that equals ``entry``."""
+        """Return the index of the first entry that equals another.
+
+        Args:
+          entry: None, the name of an axis, or a tuple of names.
+
+        Returns:
+          An integer.
+
+        >>> from pullback.sharding import PartitionSpec
+        >>> PartitionSpec("x", "y").index("y")
+        1
+        """
         return self.partitions.index(_entry(entry))
 
     def count(self, entry: Any) -> int:
-        """The number of times that an entry occurs."""
+        """Return the number of times that an entry occurs.
+
+        Args:
+          entry: None, the name of an axis, or a tuple of names.
+
+        Returns:
+          An integer.
+
+        >>> from pullback.sharding import PartitionSpec
+        >>> PartitionSpec("x", None, None).count(None)
+        2
+        """
         return self.partitions.count(_entry(entry))
 
     def __add__(self, other: Any) -> PartitionSpec:
@@ -140,7 +173,14 @@ def names_in(entry: Any) -> tuple[Any, ...]:
 
 
 class Sharding:
-    """The division of an array into shards on devices. This is the base class of all shardings."""
+    """The division of an array into shards on devices. This is the base class of all shardings.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.sharding import Sharding
+    >>> sharding = jnp.arange(4.0).sharding
+    >>> isinstance(sharding, Sharding), sharding.shard_shape((4,)), sharding.num_devices
+    (True, (4,), 1)
+    """
 
     __slots__ = ()
     memory_kind: str | None = "device"
@@ -154,19 +194,39 @@ class Sharding:
         raise NotImplementedError
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """For each device, the slices of its shard in an array of shape ``global_shape``.
+        """Return the slices of each device's shard in an array of a shape.
+
+        Args:
+          global_shape: the shape of the whole array, a sequence of integers.
+
+        Returns:
+          A mapping from devices to tuples of slices.
 
         Raises:
           ShardingError: the array has too few axes (a ValueError).
           IndivisibleError: an axis is not divided evenly (a ValueError).
+
+        >>> import pullback.numpy as jnp
+        >>> list(jnp.arange(4.0).sharding.devices_indices_map((4,)).values())
+        [(slice(None, None, None),)]
         """
         raise NotImplementedError
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of each shard of an array of shape ``global_shape``.
+        """Return the shape of each shard of an array of a shape.
+
+        Args:
+          global_shape: the shape of the whole array, a sequence of integers.
+
+        Returns:
+          A tuple of integers.
 
         Raises:
           ShardingError, IndivisibleError: as of :meth:`devices_indices_map`.
+
+        >>> import pullback.numpy as jnp
+        >>> jnp.ones(2).sharding.shard_shape((4, 2))
+        (4, 2)
         """
         raise NotImplementedError
 
@@ -201,11 +261,36 @@ class Sharding:
         raise NotImplementedError
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """For each device of this process, the slices of its shard in an array of shape ``global_shape``."""
+        """Return the slices of the shards of this process in an array of a shape.
+
+        Args:
+          global_shape: the shape of the whole array, a sequence of integers.
+
+        Returns:
+          A mapping from the devices of this process to tuples of slices.
+
+        Raises:
+          ShardingError, IndivisibleError: as of :meth:`devices_indices_map`.
+        """
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.is_local}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether two shardings put the same shards of arrays of rank ``ndim`` on the same devices."""
+        """Return whether two shardings put the same shards of arrays on the same devices.
+
+        Args:
+          other: a sharding.
+          ndim: the number of axes of the arrays, an integer.
+
+        Returns:
+          True or False.
+
+        Raises:
+          ShardingError: ``other`` is no sharding (a ValueError).
+
+        >>> import pullback.numpy as jnp
+        >>> jnp.ones(2).sharding.is_equivalent_to(jnp.zeros(3).sharding, 1)
+        True
+        """
         if not isinstance(other, Sharding):
             raise ShardingError(f"is_equivalent_to: expected a Sharding, got {quoted(other)}")
         return self == other or self._layout(ndim) == other._layout(ndim)
@@ -217,6 +302,12 @@ class Sharding:
     def with_memory_kind(self, kind: str) -> Sharding:
         """Return the sharding itself: ``"device"`` is the only kind of memory.
 
+        Args:
+          kind: ``"device"``.
+
+        Returns:
+          The sharding.
+
         Raises:
           ShardingError: ``kind`` is another kind (a ValueError).
         """
@@ -224,7 +315,15 @@ class Sharding:
         return self
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Raise the errors of :meth:`devices_indices_map` if the sharding cannot divide arrays of a shape."""
+        """Raise the errors of :meth:`devices_indices_map` if the sharding cannot divide arrays of a shape.
+
+        Args:
+          aval_shape: the shape of an array, a sequence of integers.
+
+        Raises:
+          ShardingError: the array has too few axes (a ValueError).
+          IndivisibleError: an axis is not divided evenly (a ValueError).
+        """
         self.shard_shape(aval_shape)
 
 
@@ -293,6 +392,9 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     Args:
       device: one of ``devices()``.
       memory_kind: None or ``"device"``.
+
+    Returns:
+      A :class:`SingleDeviceSharding`.
 
     Raises:
       ShardingError: ``device`` is no device (a ValueError and TypeError).

@@ -21,12 +21,30 @@ from pullback.core.types import ShapedArray
 class LoweringRuleContext:
     """The context that a lowering rule receives: the equation to lower, and the module.
 
+    Args:
+      primitive: the primitive of the equation.
+      avals_in: the types of the operands, a sequence of ``ShapedArray``.
+      avals_out: the types of the results.
+      platform: the name of the target platform.
+      callbacks: a list, to which rules append the Python functions that the module calls.
+
     Attributes:
       primitive: the primitive of the equation.
       avals_in: the types of the operands.
       avals_out: the types of the results.
       module_context: has ``platforms``, a tuple of the name of the target platform; ``callbacks``, the Python functions
         that the module calls and keeps alive; and ``add_keepalive``, which has no effect.
+
+    >>> from pullback import core, jit
+    >>> from pullback.interpreters import mlir
+    >>> same_p = core.Primitive("same")
+    >>> same = same_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    >>> def rule(ctx, x):
+    ...     print(ctx.primitive, ctx.avals_in, ctx.module_context.platforms)
+    ...     return [x]
+    >>> mlir.register_lowering(same_p, rule)
+    >>> _ = jit(same_p.bind).lower(1.0)
+    same (ShapedArray(f32[]),) ('cpu',)
     """
 
     __slots__ = ("avals_in", "avals_out", "module_context", "primitive")

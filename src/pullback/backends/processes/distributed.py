@@ -346,6 +346,9 @@ def _visible(ids: Any) -> tuple[int, ...] | None:
 def is_initialized() -> bool:
     """Whether this process belongs to a group that computes together.
 
+    Returns:
+      True after :func:`initialize`, until :func:`shutdown`; otherwise False.
+
     >>> from pullback import distributed
     >>> distributed.is_initialized()
     False

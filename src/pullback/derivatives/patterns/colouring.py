@@ -114,6 +114,14 @@ class Colouring:
 
         Args:
           file: the path of the file; ``.npz`` is appended unless the path ends in it.
+
+        >>> import os, tempfile
+        >>> from pullback.derivatives import Colouring, colour_jacobian
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = os.path.join(folder, "colours.npz")
+        ...     colour_jacobian([[1, 0], [0, 1]]).save(file)
+        ...     Colouring.load(file)
+        Colouring(2 x 2, 2 elements, 1 colour of columns)
         """
         p = self.pattern
         parts = {"shape": p.shape, "bounds": p.bounds, "pattern_columns": p.columns, "method": self.method}
@@ -129,6 +137,9 @@ class Colouring:
 
         Args:
           file: the path of the file.
+
+        Returns:
+          The :class:`Colouring`.
 
         Raises:
           PatternError: the file holds something else (a ValueError).
@@ -149,6 +160,13 @@ class Colouring:
 
         Args:
           size: the length of the longer side of the picture, in pixels.
+
+        Returns:
+          The text of an SVG file.
+
+        >>> from pullback.derivatives import colour_jacobian
+        >>> colour_jacobian([[1, 1], [0, 1]]).picture().startswith("<svg")
+        True
         """
         tones = tones_of(*self.counts)
         p = self.pattern

@@ -29,9 +29,35 @@ sparsity = RuleKind(
     "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
     "of the operands",
 )
-"""``rule(walk, eqn, operands) -> results``: the abstract results of an operation on abstract operands, at least one of
-them a tangent. An abstract value is the dependence of a tangent (a ``csr_array`` of booleans, with a row for each
-element), a known value (a NumPy array), or ``UNKNOWN``, a value without tangents that is not known."""
+sparsity.__doc__ = """Declare on which inputs the results of an operation depend, for sparse derivatives.
+
+A rule is ``rule(walk, eqn, operands) -> results``: the abstract results of an operation on abstract operands, at least
+one of which is a tangent. An abstract value is the dependence of a tangent (a ``csr_array`` of booleans, with a row for
+each element and a column for each input), a known value (a NumPy array), or ``UNKNOWN``, a value without tangents that
+is not known. ``walk`` evaluates the programs that the operation holds, and ``eqn`` is its equation. Without a rule,
+every element of the results depends on every element of the operands.
+
+Args:
+  primitive: the operation, a ``Primitive``.
+
+Returns:
+  A decorator that registers a function as the rule of ``primitive``, and returns the function.
+
+>>> import pullback.numpy as jnp
+>>> from pullback.derivatives import jacobian_pattern, sparsity
+>>> from pullback.extend import Primitive, ShapedArray
+>>> double_p = Primitive("double")
+>>> _ = double_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+>>> _ = double_p.jvp(lambda primals, tangents: (double_p.bind(*primals), double_p.bind(*tangents)))
+>>> jacobian_pattern(double_p.bind)(jnp.ones(3)).nnz
+9
+>>> @sparsity(double_p)
+... def elementwise(walk, eqn, operands):
+...     return operands
+>>> jacobian_pattern(double_p.bind)(jnp.ones(3)).nnz
+3
+"""
+__test__ = {"sparsity": sparsity.__doc__}
 
 
 class Unknown:

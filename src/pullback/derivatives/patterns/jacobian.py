@@ -61,8 +61,9 @@ def sparse_jacobian(
       mode: ``"forward"``: products with columns; ``"reverse"``: with rows; ``"both"``: with columns for some elements
         and with rows for the others; ``"auto"``: whichever needs fewest.
       choices: the options below, which all sparse derivatives take.
-      orders: see :func:`colour_jacobian`; all by default.
-      format: ``"bcoo"``, the default, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument elements).
+      orders: the orders of greedy colouring to try: see :func:`colour_jacobian`; all by default.
+      format: ``"bcoo"``, the default, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument
+        elements).
       chunk_size: the number of products to compute at a time, which bounds the memory; all by default.
       local: whether the pattern holds only at the arguments of the call: it omits elements whose factors are zero
         there, and follows the branches that are taken there. It is found anew in each call.

@@ -61,11 +61,31 @@ class Pattern:
         return np.repeat(np.arange(count, dtype=self.columns.dtype), np.diff(self.bounds))
 
     def to_scipy(self) -> Any:
-        """The pattern as a ``csr_array`` of booleans."""
+        """Return the pattern as a sparse array of SciPy.
+
+        Returns:
+          A ``csr_array`` of booleans.
+
+        >>> from pullback.derivatives import Pattern
+        >>> print(Pattern([[1, 1], [0, 1]]).to_scipy().toarray())
+        [[ True  True]
+         [False  True]]
+        """
         return boolean.rows_of(self.bounds, self.columns, self.shape)
 
     def contains(self, other: Pattern) -> bool:
-        """Return whether this pattern contains every element of the pattern ``other``, and has the same shape."""
+        """Return whether this pattern contains every element of the pattern ``other``, and has the same shape.
+
+        Args:
+          other: a pattern.
+
+        Returns:
+          True or False.
+
+        >>> from pullback.derivatives import Pattern
+        >>> Pattern([[1, 1], [0, 1]]).contains(Pattern([[1, 0], [0, 1]]))
+        True
+        """
         return self.shape == other.shape and boolean.union([self.to_scipy(), other.to_scipy()]).nnz == self.nnz
 
     def __eq__(self, other: object) -> bool:

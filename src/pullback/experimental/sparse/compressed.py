@@ -47,7 +47,18 @@ def bounds_of(rows: Any, count: int, dtype: Any) -> Any:
 
 
 def to_bcoo(mat: Any) -> BCOO:
-    """Convert a sparse array of any format to a BCOO."""
+    """Convert a sparse array of any format to a BCOO.
+
+    Args:
+      mat: a sparse array of any format.
+
+    Returns:
+      A BCOO of the shape and the dtype of ``mat``.
+
+    >>> from pullback.experimental import sparse
+    >>> sparse.BCSR.from_bcoo(sparse.eye(2)).to_bcoo()
+    BCOO(float32[2, 2], nse=2)
+    """
     if isinstance(mat, BCOO):
         return mat
     if isinstance(mat, BCSR):
@@ -73,6 +84,9 @@ def from_bcoo(mat: Any) -> BCSR:
 
     Args:
       mat: a BCOO.
+
+    Returns:
+      A BCSR of the shape and the dtype of ``mat``.
 
     Raises:
       ArgumentError: the array has another number of sparse axes (a TypeError and ValueError).
@@ -109,6 +123,9 @@ def bcsr_fromdense(
       n_batch, n_dense: the numbers of leading batch axes and of trailing dense axes.
       index_dtype: the dtype of the indices.
 
+    Returns:
+      A BCSR of the shape and the dtype of ``mat``.
+
     Raises:
       ArgumentError: another number of axes (a TypeError and ValueError).
 
@@ -129,6 +146,15 @@ def bcsr_fromdense(
 def bcsr_todense(mat: BCSR) -> Array:
     """Convert a BCSR to a dense array.
 
+    Args:
+      mat: a BCSR.
+
+    Returns:
+      An array of the shape and the dtype of ``mat``; duplicates are added up.
+
+    Raises:
+      OperandError: ``mat`` is no BCSR (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcsr_todense(sparse.bcsr_fromdense(jnp.eye(2))))
@@ -148,6 +174,11 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
 
     Returns:
       Data ``(*batch, nse, *dense)``; zero for padding.
+
+    Raises:
+      ShapeError: the shapes do not fit one another (a TypeError and a ValueError).
+      OperandError: ``mat`` is no dense array (a TypeError).
+      DtypeError: ``indices`` or ``indptr`` are no integers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -180,7 +211,16 @@ def bcsr_dot_general(
     Args:
       lhs, rhs: a BCSR and an array, an array and a BCSR, or two sparse arrays.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      precision, preferred_element_type, out_sharding: those of :func:`bcoo_dot_general`.
+      precision: how exactly products are computed, a ``lax.Precision`` or its name.
+      preferred_element_type: the dtype of the result; by default that to which the operands promote.
+      out_sharding: the sharding of the result, or None.
+
+    Returns:
+      An array of the batch axes, then the other axes of ``lhs``, then those of ``rhs``; sparse if both operands are.
+
+    Raises:
+      OperandError: no operand is a BCSR, or one is no array (a TypeError).
+      ShapeError: the axes do not fit the shapes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -204,6 +244,20 @@ def bcsr_broadcast_in_dim(
 ) -> BCSR:
     """Repeat a BCSR along new axes, before rows or after columns; see :func:`bcoo_broadcast_in_dim`.
 
+    Args:
+      mat: a BCSR.
+      shape: the shape of the result, a sequence of integers.
+      broadcast_dimensions: for each axis of ``mat`` the axis of the result, in ascending order.
+      sharding: None.
+
+    Returns:
+      A BCSR of the shape ``shape``, and of the dtype of ``mat``.
+
+    Raises:
+      OperandError: ``mat`` is no BCSR (a TypeError).
+      ShapeError: the shape or the axes do not fit (a TypeError and a ValueError).
+      UnsupportedArgumentError: ``sharding`` is not None (a NotImplementedError).
+
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
     >>> sparse.bcsr_broadcast_in_dim(matrix, shape=(3, 2, 2), broadcast_dimensions=(1, 2)).shape
@@ -217,6 +271,18 @@ def bcsr_broadcast_in_dim(
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """Concatenate BCSRs along an axis; see :func:`bcoo_concatenate`.
+
+    Args:
+      operands: a sequence of BCSRs, whose shapes are the same except along ``dimension``.
+      dimension: the axis, an integer.
+
+    Returns:
+      A BCSR.
+
+    Raises:
+      OperandError: an operand is no BCSR (a TypeError).
+      ArgumentError: there are no operands (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit, or ``dimension`` is no axis (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
@@ -234,6 +300,18 @@ def relaid_to_rows(mat: BCOO) -> BCOO:
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     """Sum the elements of a BCSR that have the same indices; see :func:`bcoo_sum_duplicates`.
+
+    Args:
+      mat: a BCSR.
+      nse: the number of elements that the result stores for each index of the batch axes; by default as many as are
+        needed, which requires concrete indices.
+
+    Returns:
+      A BCSR of the same shape and dtype.
+
+    Raises:
+      OperandError: ``mat`` is no BCSR (a TypeError).
+      ArgumentError: ``nse`` is no integer, or is missing and the indices are traced (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> sparse.bcsr_sum_duplicates(sparse.BCSR.from_bcoo(sparse.eye(2)))
@@ -272,6 +350,20 @@ def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
     """Convert a dense matrix to a COO; see :func:`bcoo_fromdense`.
 
+    Args:
+      mat: a matrix (m, n).
+      nse: the number of elements to store; by default as many as are not zero, which requires a concrete matrix.
+      index_dtype: the dtype of the indices.
+
+    Returns:
+      A COO of the shape and the dtype of ``mat``.
+
+    Raises:
+      ShapeError: ``mat`` is no matrix (a TypeError and a ValueError).
+      OperandError: ``mat`` is neither an array nor a number (a TypeError).
+      ArgumentError: ``nse`` is no integer, or is missing and the matrix is traced (a TypeError and a ValueError).
+      DtypeError: ``index_dtype`` is no dtype of integers (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> sparse.coo_fromdense(jnp.eye(2))
@@ -283,6 +375,20 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """Convert a dense matrix to a CSR; see :func:`bcoo_fromdense`.
 
+    Args:
+      mat: a matrix (m, n).
+      nse: the number of elements to store; by default as many as are not zero, which requires a concrete matrix.
+      index_dtype: the dtype of the indices.
+
+    Returns:
+      A CSR of the shape and the dtype of ``mat``.
+
+    Raises:
+      ShapeError: ``mat`` is no matrix (a TypeError and a ValueError).
+      OperandError: ``mat`` is neither an array nor a number (a TypeError).
+      ArgumentError: ``nse`` is no integer, or is missing and the matrix is traced (a TypeError and a ValueError).
+      DtypeError: ``index_dtype`` is no dtype of integers (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> sparse.csr_fromdense(jnp.eye(2))
@@ -292,7 +398,25 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 
 def csc_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-    """Convert a dense matrix to a CSC; see :func:`bcoo_fromdense`."""
+    """Convert a dense matrix to a CSC; see :func:`bcoo_fromdense`.
+
+    Args:
+      mat: a matrix (m, n).
+      nse: the number of elements to store; by default as many as are not zero, which requires a concrete matrix.
+      index_dtype: the dtype of the indices.
+
+    Returns:
+      A CSC of the shape and the dtype of ``mat``.
+
+    Raises:
+      ShapeError: ``mat`` is no matrix (a TypeError and a ValueError).
+      ArgumentError: ``nse`` is no integer, or is missing and the matrix is traced (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental import sparse
+    >>> sparse.CSC.fromdense(jnp.eye(2))
+    CSC(float32[2, 2], nse=2)
+    """
     return as_csc(matrix_fromdense("csc_fromdense", mat, nse, index_dtype))
 
 
@@ -305,6 +429,15 @@ def _of(name: str, mat: Any, kind: type) -> BCOO:
 def coo_todense(mat: COO) -> Array:
     """Convert a COO to a dense matrix.
 
+    Args:
+      mat: a COO.
+
+    Returns:
+      An array of the shape and the dtype of ``mat``; duplicates are added up.
+
+    Raises:
+      OperandError: ``mat`` is no COO (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> print(sparse.coo_todense(sparse.coo_fromdense(jnp.eye(1))))
@@ -315,6 +448,15 @@ def coo_todense(mat: COO) -> Array:
 
 def csr_todense(mat: CSR) -> Array:
     """Convert a CSR to a dense matrix.
+
+    Args:
+      mat: a CSR.
+
+    Returns:
+      An array of the shape and the dtype of ``mat``; duplicates are added up.
+
+    Raises:
+      OperandError: ``mat`` is no CSR (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -337,9 +479,17 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     """Return the product of a COO and a vector.
 
     Args:
-      mat: a COO.
-      v: a vector.
+      mat: a COO of the shape (m, n).
+      v: a vector of n numbers; of m, if ``transpose``.
       transpose: whether to multiply by the transpose of ``mat``.
+
+    Returns:
+      A vector of m numbers; of n, if ``transpose``.
+
+    Raises:
+      OperandError: ``mat`` is no COO, or ``v`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      ArgumentError: ``transpose`` is no bool (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -351,7 +501,20 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """Return the product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a COO and a matrix.
+
+    Args:
+      mat: a COO of the shape (m, n).
+      B: a matrix (n, k); (m, k), if ``transpose``.
+      transpose: whether to multiply by the transpose of ``mat``.
+
+    Returns:
+      A matrix (m, k); (n, k), if ``transpose``.
+
+    Raises:
+      OperandError: ``mat`` is no COO, or ``B`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      ArgumentError: ``transpose`` is no bool (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -363,7 +526,20 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
-    """Return the product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a CSR and a vector.
+
+    Args:
+      mat: a CSR of the shape (m, n).
+      v: a vector of n numbers; of m, if ``transpose``.
+      transpose: whether to multiply by the transpose of ``mat``.
+
+    Returns:
+      A vector of m numbers; of n, if ``transpose``.
+
+    Raises:
+      OperandError: ``mat`` is no CSR, or ``v`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      ArgumentError: ``transpose`` is no bool (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -375,7 +551,20 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """Return the product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a CSR and a matrix.
+
+    Args:
+      mat: a CSR of the shape (m, n).
+      B: a matrix (n, k); (m, k), if ``transpose``.
+      transpose: whether to multiply by the transpose of ``mat``.
+
+    Returns:
+      A matrix (m, k); (n, k), if ``transpose``.
+
+    Raises:
+      OperandError: ``mat`` is no CSR, or ``B`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      ArgumentError: ``transpose`` is no bool (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse

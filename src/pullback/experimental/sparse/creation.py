@@ -56,13 +56,15 @@ def empty(
     """Return a sparse array of zeros, which stores no elements.
 
     Args:
-      shape: the shape.
+      shape: the shape, a sequence of integers.
       dtype: the dtype of the elements; the default float by default.
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes, and ``nse``, the number of stored
-        elements,
-        all of them padding.
+        elements, all of them padding.
+
+    Returns:
+      A sparse array of this format.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
@@ -102,6 +104,9 @@ def eye(
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes.
 
+    Returns:
+      A sparse matrix (N, M) of this format.
+
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
 
@@ -125,6 +130,13 @@ def eye(
     if n_batch or n_dense:
         mat = layouts.sum_duplicates(layouts.relaid(mat, n_batch=n_batch, n_dense=n_dense), None, not n_dense)
     return _in_format("sparse.eye", mat, sparse_format, kwds)
+
+
+def _stored_count(name: str, nse: Any, cells: int) -> int:
+    """Return the number of elements to store: ``nse``, or below 1 this fraction of ``cells``."""
+    if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
+        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
+    return math.ceil(nse * cells) if nse < 1 else int(nse)
 
 
 def random_bcoo(
@@ -155,6 +167,9 @@ def random_bcoo(
       generator: draws the elements: ``generator(key, shape, dtype, **kwds)``.
       kwds: further arguments of ``generator``.
 
+    Returns:
+      A BCOO of the shape ``shape`` and of the dtype ``dtype``, with half its bits if 64 bits are not enabled.
+
     Raises:
       ArgumentError: an invalid argument, such as more unique elements than the axes have (a TypeError and ValueError).
 
@@ -171,9 +186,7 @@ def random_bcoo(
     count = layouts.check_layout(name, n_batch, n_dense, len(sizes))
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + count], sizes[n_batch + count :]
     cells = math.prod(sparse)
-    if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
-        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
-    stored = math.ceil(nse * cells) if nse < 1 else int(nse)
+    stored = _stored_count(name, nse, cells)
     if unique_indices and stored > cells:
         raise ArgumentError(
             f"{name}: axes of sizes {sparse} do not have {stored} different indices; set unique_indices=False"
@@ -228,6 +241,9 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
       index_dtype: the dtype of the indices; int32 by default.
       n_dense, n_batch: must be 0, since SciPy's arrays have no batch and dense axes.
 
+    Returns:
+      A BCOO of the shape of ``mat``, and of its dtype or the narrower one of the switch for 64 bits.
+
     Raises:
       OperandError: ``mat`` is not a sparse array of SciPy (a TypeError).
 
@@ -252,7 +268,15 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
 
 
 def bcsr_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
-    """Convert a sparse matrix of SciPy to a BCSR; the arguments are those of ``BCOO.from_scipy_sparse``.
+    """Convert a sparse matrix of SciPy to a BCSR.
+
+    Args:
+      mat: SciPy's matrix or two-dimensional array, of any format.
+      index_dtype: the dtype of the indices; int32 by default.
+      n_dense, n_batch: must be 0, since SciPy's arrays have no batch and dense axes.
+
+    Returns:
+      A BCSR of the shape of ``mat``.
 
     >>> import numpy as np
     >>> import scipy.sparse

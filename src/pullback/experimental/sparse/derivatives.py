@@ -123,7 +123,22 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
 def value_and_grad(
     fun: Callable[..., R], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., tuple[R, PyTree]]:
-    """Return a function that computes the value and the gradient by the data of sparse arguments; see :func:`grad`.
+    """Return a function that computes the value and the gradient by the data of sparse arguments.
+
+    Args:
+      fun: takes sparse or dense arrays, or trees of them, and returns a scalar; with ``has_aux``, a pair of a scalar
+        and any value.
+      argnums: the positions of the arguments to differentiate by, an integer or a sequence of integers.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned along with the scalar.
+      kwargs: further options of ``pullback.value_and_grad``.
+
+    Returns:
+      A function of the same arguments that returns the pair ``(value, gradient)``, or ``((value, aux), gradient)``;
+      ``gradient`` is that of :func:`grad`.
+
+    Raises:
+      ArgumentError: ``fun`` is no function, or an option has another value (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: the result is no scalar of floats (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -197,12 +212,17 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
     Args:
       fun: takes arrays, sparse or dense, and returns dense ones, or trees of them.
-      argnums, has_aux, kwargs: those of :func:`grad`.
+      argnums: the positions of the arguments to differentiate by, an integer or a sequence of integers.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned along with the Jacobian.
+      kwargs: further options of ``pullback.jacfwd``.
 
     Returns:
       A function of the same arguments that returns the Jacobian: by a BCOO, a BCOO with the axes of the result, as
-        batch
-      axes, before those of the argument.
+      batch axes, before those of the argument.
+
+    Raises:
+      ArgumentError: ``fun`` is no function, or an option has another value (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: an argument or a result is not of floats (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -215,6 +235,20 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
     """Return a function that computes the same Jacobian as that of :func:`jacfwd`, in reverse mode.
+
+    Args:
+      fun: takes arrays, sparse or dense, and returns dense ones, or trees of them.
+      argnums: the positions of the arguments to differentiate by, an integer or a sequence of integers.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned along with the Jacobian.
+      kwargs: further options of ``pullback.jacrev``.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian: by a BCOO, a BCOO with the axes of the result, as
+      batch axes, before those of the argument.
+
+    Raises:
+      ArgumentError: ``fun`` is no function, or an option has another value (a TypeError and a ValueError).
+      NotDifferentiableError: from the returned function: an argument or a result is not of floats (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse

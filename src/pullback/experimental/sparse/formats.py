@@ -24,8 +24,22 @@ from pullback.numpy.promotion import quote
 class JAXSparse:
     """The base class of sparse arrays: a shape, a dtype, and arrays that are the leaves of the tree.
 
+    Args:
+      args: the arrays, in the order in which the format lists them: for a BCOO the data and the indices.
+      shape: the shape of the dense array, a sequence of integers.
+
+    Raises:
+      ArgumentError: ``args`` has another number of arrays (a TypeError and a ValueError).
+      OperandError: an element of ``args`` is no array (a TypeError).
+      DtypeError: indices are no integers (a TypeError).
+
     Attributes:
       shape: the shape of the dense array that it represents.
+
+    >>> from pullback.experimental import sparse
+    >>> matrix = sparse.eye(2, 3)
+    >>> print(isinstance(matrix, sparse.JAXSparse), matrix.shape, matrix.dtype, matrix.nse)
+    True (2, 3) float32 2
     """
 
     __hash__ = None  # type: ignore[assignment]

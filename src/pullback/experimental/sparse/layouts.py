@@ -330,6 +330,12 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     Args:
       mat: a BCOO.
 
+    Returns:
+      A BCOO of the same shape and dtype, whose ``indices_sorted`` is True.
+
+    Raises:
+      OperandError: ``mat`` is no BCOO (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[2], [0]])), shape=(3,))
@@ -350,8 +356,12 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
       nse: the number of elements that the result stores for each index of the batch axes; by default as many as are
         needed, which requires concrete indices. Excess elements, the last ones, are dropped.
 
+    Returns:
+      A BCOO of the same shape and dtype, which stores ``nse`` elements for each index of the batch axes.
+
     Raises:
-      ArgumentError: ``nse`` is no integer, or is missing and the indices are traced (a TypeError and ValueError).
+      OperandError: ``mat`` is no BCOO (a TypeError).
+      ArgumentError: ``nse`` is no integer, or is missing and the indices are traced (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental import sparse
@@ -437,9 +447,13 @@ def bcoo_update_layout(
       on_inefficient: the reaction if the result would store many zeros, as it does if either number grows: "error",
         "warn", or None for no reaction.
 
+    Returns:
+      A BCOO of the same shape and dtype, with ``n_batch`` and ``n_dense`` axes.
+
     Raises:
+      OperandError: ``mat`` is no BCOO (a TypeError).
       SparseEfficiencyError: the result would store many zeros (a ValueError).
-      ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and ValueError).
+      ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and a ValueError).
 
     Warns:
       SparseEfficiencyWarning: the result stores many zeros, and ``on_inefficient`` is "warn".

@@ -50,7 +50,11 @@ def _iterate(self: Any) -> Any:
 
 
 def _todense(self: Any) -> Any:
-    """Convert this sparse array to a dense array."""
+    """Convert this sparse array to a dense array.
+
+    Returns:
+      An array of the same shape and dtype.
+    """
     return layouts.bcoo_todense(compressed.to_bcoo(self))
 
 
@@ -62,7 +66,21 @@ def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 
 def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """Return the sum over some axes, as a sparse array; or the sum over all axes, as a dense scalar."""
+    """Return the sum over some axes, as a sparse array; or the sum over all axes, as a dense scalar.
+
+    Args:
+      axis: an axis, a sequence of axes, or None for all.
+      dtype: the dtype of the result; that of the array by default.
+      out: must be None, for arrays are immutable.
+      keepdims: whether the result keeps the axes, with the size 1.
+
+    Returns:
+      A sparse array, or for all axes a dense scalar.
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.eye(3).sum(), sparse.eye(3).sum(0).todense())
+    3.0 [1. 1. 1.]
+    """
     if out is not None:
         raise ArgumentError("sum of a sparse array has no out")
     return arithmetic.reduce_sum(self, axis, keepdims, dtype)
@@ -92,7 +110,21 @@ def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
 
 
 def _reshape(self: Any, *shape: Any) -> Any:
-    """Reshape the array; one size may be -1."""
+    """Reshape the array.
+
+    Args:
+      *shape: the sizes, or one sequence of them; one may be -1.
+
+    Returns:
+      A BCOO of the new shape.
+
+    Raises:
+      ShapeError: the sizes do not fit (a TypeError and a ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.eye(2).reshape(4).todense())
+    [1. 0. 0. 1.]
+    """
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if sizes.count(-1) == 1:
         known = 1
@@ -105,7 +137,14 @@ def _reshape(self: Any, *shape: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any) -> Any:
-    """Return the array with its elements converted to another dtype."""
+    """Return the array with its elements converted to another dtype.
+
+    Args:
+      dtype: the dtype.
+
+    Returns:
+      A sparse array of the same format.
+    """
     mat = compressed.to_bcoo(self)
     target = dtypes.requested_dtype(dtype, "astype")
     return (
@@ -116,14 +155,23 @@ def _astype(self: Any, dtype: Any) -> Any:
 
 
 def _sort_indices(self: BCOO) -> BCOO:
-    """Sort the stored elements of the array by their indices, with padding last."""
+    """Sort the stored elements of the array by their indices, with padding last.
+
+    Returns:
+      A BCOO of the same shape.
+    """
     return layouts.bcoo_sort_indices(self)
 
 
 def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
-    """Sum stored elements with equal indices; drop zeros if ``remove_zeros``.
+    """Sum stored elements with equal indices.
 
-    ``nse`` is the number of elements to store in the result; by default the number of distinct indices.
+    Args:
+      nse: the number of elements to store in the result; by default the number of distinct indices.
+      remove_zeros: whether to drop zeros.
+
+    Returns:
+      A sparse array of the same format.
     """
     out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
     return compressed.from_bcoo(out) if isinstance(self, BCSR) else out
@@ -132,12 +180,27 @@ def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True
 def _update_layout(
     self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
-    """Convert the array to other numbers of batch and dense axes; see ``bcoo_update_layout``."""
+    """Convert the array to other numbers of batch and dense axes.
+
+    Args:
+      n_batch, n_dense: the numbers of batch and dense axes of the result; by default those of the array.
+      on_inefficient: the reaction if the result would store many zeros: "error", "warn", or None for no reaction.
+
+    Returns:
+      A BCOO of the same shape.
+
+    Raises:
+      SparseEfficiencyError: the result would store many zeros (a ValueError).
+      ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and a ValueError).
+    """
     return layouts.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 
 def _to_scipy_sparse(self: Any) -> Any:
     """Convert to SciPy's sparse array of the same format: a BCOO to COO, a BCSR to CSR.
+
+    Returns:
+      A ``scipy.sparse.coo_array`` or the like, with elements of NumPy.
 
     Raises:
       ArgumentError: the array has batch or dense axes, which SciPy's do not have (a TypeError and ValueError).
@@ -152,6 +215,33 @@ def _to_scipy_sparse(self: Any) -> Any:
     return triples.tocsr() if isinstance(self, (BCSR, CSR)) else triples.tocsc() if isinstance(self, CSC) else triples
 
 
+def _to_coo(self: Any) -> Any:
+    """Convert to SciPy's ``coo_array``; see :meth:`to_scipy_sparse`.
+
+    Returns:
+      A ``scipy.sparse.coo_array``.
+    """
+    return _to_scipy_sparse(self).tocoo()
+
+
+def _to_csr(self: Any) -> Any:
+    """Convert to SciPy's ``csr_array``; see :meth:`to_scipy_sparse`.
+
+    Returns:
+      A ``scipy.sparse.csr_array``.
+    """
+    return _to_scipy_sparse(self).tocsr()
+
+
+def _to_csc(self: Any) -> Any:
+    """Convert to SciPy's ``csc_array``; see :meth:`to_scipy_sparse`.
+
+    Returns:
+      A ``scipy.sparse.csc_array``.
+    """
+    return _to_scipy_sparse(self).tocsc()
+
+
 def _stored(self: Any) -> int:
     """Return the number of stored elements, as SciPy counts these: stored zeros count, padding does not."""
     mat = compressed.to_bcoo(self)
@@ -164,8 +254,15 @@ def _diagonal(self: Any, k: int = 0) -> Any:
     Args:
       k: the offset of the diagonal: positive to the right of the main diagonal, negative below it.
 
+    Returns:
+      A vector of the elements of the diagonal.
+
     Raises:
       ShapeError: the array is not a matrix, or has batch or dense axes (a TypeError and ValueError).
+
+    >>> from pullback.experimental import sparse
+    >>> print(sparse.eye(3).diagonal())
+    [1. 1. 1.]
     """
     mat = compressed.to_bcoo(self)
     if mat.n_batch or mat.n_dense or mat.ndim != 2:
@@ -204,9 +301,9 @@ _OF_ALL: dict[str, Any] = {
     "astype": _astype,
     "to_scipy_sparse": _to_scipy_sparse,
     "toarray": _todense,
-    "tocoo": lambda self: _to_scipy_sparse(self).tocoo(),
-    "tocsr": lambda self: _to_scipy_sparse(self).tocsr(),
-    "tocsc": lambda self: _to_scipy_sparse(self).tocsc(),
+    "tocoo": _to_coo,
+    "tocsr": _to_csr,
+    "tocsc": _to_csc,
     "nnz": property(_stored, doc=_stored.__doc__),
     "diagonal": _diagonal,
 }

@@ -77,6 +77,9 @@ def todense(arr: JAXSparse | ArrayLike) -> Array:
     Returns:
       A dense array. Within a sparsified function, use this to convert sparse arrays.
 
+    Raises:
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+
     >>> from pullback.experimental import sparse
     >>> print(sparse.todense(sparse.eye(2)))
     [[1. 0.]

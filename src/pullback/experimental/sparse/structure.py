@@ -319,10 +319,14 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
     Args:
       arr: a BCOO.
-      dimensions: the axes.
+      dimensions: the axes to remove, a sequence of integers.
+
+    Returns:
+      A BCOO without these axes, of the same dtype.
 
     Raises:
-      ShapeError: an axis of another size (a TypeError and ValueError).
+      OperandError: ``arr`` is no BCOO (a TypeError).
+      ShapeError: an axis has another size, or is none of the array (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> sparse.bcoo_squeeze(sparse.eye(1, 3), dimensions=(0,))
@@ -369,10 +373,14 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
     Args:
       mat: a BCOO.
-      axes: the axes to sum over, which the result lacks.
+      axes: the axes to sum over, a sequence of integers.
 
     Returns:
-      A BCOO.
+      A BCOO without these axes, of the dtype of ``mat``.
+
+    Raises:
+      OperandError: ``mat`` is no BCOO (a TypeError).
+      ShapeError: ``axes`` are not distinct axes of the array (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcoo_reduce_sum(sparse.eye(3), axes=(0,)).todense())
@@ -493,8 +501,12 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
       start_indices: an integer for each axis, clipped so that the slice lies within the array.
       slice_sizes: the shape of the slice.
 
+    Returns:
+      A BCOO of the shape ``slice_sizes``, and of the dtype of ``mat``.
+
     Raises:
-      ShapeError: sizes that are too large, or do not fit the axes (a TypeError and ValueError).
+      OperandError: ``mat`` is no BCOO (a TypeError).
+      ShapeError: the sizes are too large, or do not fit the axes (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcoo_dynamic_slice(sparse.eye(3), (1, 1), (2, 1)).todense())
@@ -532,7 +544,14 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
     Args:
       operand: a BCOO.
-      dimensions: the axes.
+      dimensions: the axes to reverse, a sequence of integers.
+
+    Returns:
+      A BCOO of the same shape and dtype.
+
+    Raises:
+      OperandError: ``operand`` is no BCOO (a TypeError).
+      ShapeError: ``dimensions`` are not distinct axes of the array (a TypeError and a ValueError).
 
     >>> from pullback.experimental import sparse
     >>> print(sparse.bcoo_rev(sparse.eye(2), (0,)).todense())

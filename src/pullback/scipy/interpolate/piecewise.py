@@ -99,7 +99,13 @@ class PPoly:
         return shapes.transpose(out, order_of)
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of order ``nu``, a piecewise polynomial; for negative orders the integral.
+        """Return the derivative, as a piecewise polynomial.
+
+        Args:
+          nu: the order, an integer; a negative one for integrals.
+
+        Returns:
+          A :class:`PPoly`.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import interpolate
@@ -117,7 +123,13 @@ class PPoly:
         return self._of(pnp.multiply(self.c[: m - order], column))
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The integral from the first point, ``nu`` times, a piecewise polynomial; for negative orders the derivative.
+        """Return the integral from the first point, as a piecewise polynomial.
+
+        Args:
+          nu: how many times to integrate, an integer; a negative one for derivatives.
+
+        Returns:
+          A :class:`PPoly`.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import interpolate
@@ -155,6 +167,11 @@ class PPoly:
 
         Returns:
           An array of the axes of ``c`` after the first two.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import interpolate
+        >>> print(interpolate.PPoly(jnp.array([[2.0], [0.0]]), jnp.array([0.0, 1.0])).integrate(0.0, 0.5))
+        0.25
         """
         how = self.extrapolate if extrapolate is None else _extrapolation("PPoly.integrate", extrapolate)
         integral = self.antiderivative()

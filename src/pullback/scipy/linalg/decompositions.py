@@ -95,7 +95,7 @@ def eigh(
       lower: whether to read the lower triangles, not the upper ones.
       eigvals_only: whether to return the eigenvalues alone.
       overwrite_a, overwrite_b, turbo, check_finite: without effect.
-      eigvals: (first, last): which of the ascending eigenvalues to return; all by default.
+      eigvals: the positions ``(first, last)`` of the ascending eigenvalues to return; all by default.
       type: the problem, unless ``b`` is None: 1 for a v = w b v, 2 for a b v = w v, 3 for b a v = w v.
 
     Returns:
@@ -572,7 +572,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
       check_finite: without effect.
 
     Returns:
-      T, upper triangular, and Z, both complex.
+      Two arrays (..., n, n) of complex numbers: T, which is upper triangular, and Z.
 
     Raises:
       ShapeError: not two square matrices of one shape (a TypeError and a ValueError).

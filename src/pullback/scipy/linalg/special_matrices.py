@@ -95,6 +95,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Returns:
       An array (..., m, n).
 
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the leading axes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
     >>> print(linalg.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 4])))
@@ -156,6 +160,9 @@ def circulant(c: ArrayLike) -> Array:
 
     Returns:
       An array (..., n, n).
+
+    Raises:
+      OperandError: ``c`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
@@ -282,6 +289,9 @@ def fiedler(a: ArrayLike) -> Array:
     Returns:
       An array (..., n, n), with ``abs(a[i] - a[j])`` in row i and column j.
 
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
     >>> print(linalg.fiedler(jnp.array([1, 4, 6])))
@@ -361,9 +371,9 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
     """The matrix of the discrete Fourier transform.
 
     Args:
-      n: how many rows and columns.
+      n: the number of rows and columns, an integer.
       scale: None, "sqrtn" to divide by the root of n, so that the matrix is unitary, or "n" to divide by n.
-      dtype: complex; the widest by default.
+      dtype: a complex dtype; the widest by default.
 
     Returns:
       An array (n, n), with ``exp(-2 pi i j k / n)`` in row j and column k.
@@ -392,8 +402,8 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of ones and minus ones, whose rows are orthogonal, after Sylvester.
 
     Args:
-      n: how many rows and columns, a power of two.
-      dtype: of the result.
+      n: the number of rows and columns, an integer that is a power of two.
+      dtype: the dtype of the result.
 
     Returns:
       An array (n, n).
@@ -416,7 +426,7 @@ def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix, whose rows are orthonormal; all except the first have the sum zero.
 
     Args:
-      n: how many columns; at least one.
+      n: the number of columns, an integer; at least one.
       full: whether to return the first row, of equal elements, too.
 
     Returns:
@@ -438,7 +448,7 @@ def hilbert(n: int) -> Array:
     """Hilbert's matrix, with ``1 / (i + j + 1)`` in row i and column j, which is ill-conditioned.
 
     Args:
-      n: how many rows and columns.
+      n: the number of rows and columns, an integer.
 
     Returns:
       An array (n, n).
@@ -459,7 +469,7 @@ def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, whose elements are integers.
 
     Args:
-      n: how many rows and columns.
+      n: the number of rows and columns, an integer.
 
     Returns:
       An array (n, n) of floats; elements that are larger than floats are infinite.
@@ -487,9 +497,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
     """The matrix of Pascal's triangle.
 
     Args:
-      n: how many rows and columns.
-      kind: "symmetric", by default, with the triangle along its antidiagonals; "lower" or "upper", with the triangle by
-        rows, or by columns.
+      n: the number of rows and columns, an integer.
+      kind: "symmetric", by default, with the triangle along its antidiagonals; "lower" or "upper", with the triangle
+        by rows, or by columns.
 
     Returns:
       An array (n, n) of floats.
@@ -511,7 +521,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of the matrix of Pascal's triangle, whose elements are integers.
 
     Args:
-      n: how many rows and columns.
+      n: the number of rows and columns, an integer.
       kind: as for :func:`pascal`.
 
     Returns:

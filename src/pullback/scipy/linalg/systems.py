@@ -64,13 +64,20 @@ def cho_factor(
     """The Cholesky factors of matrices, as :func:`cho_solve` takes them.
 
     Args:
-      a: positive definite Hermitian matrices, of shape ``(..., n, n)``.
+      a: positive definite Hermitian matrices, an array (..., n, n) of floats or complex numbers; integers are
+        converted.
       lower: whether to return lower triangular factors.
       overwrite_a: without effect.
       check_finite: without effect.
 
     Returns:
-      The factors, with zeros in the other triangle, and ``lower``.
+      A pair: the factors, an array of the shape of ``a`` with zeros in the other triangle, and ``lower``. The factors
+      of a matrix that is not positive definite are NaN.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      ArgumentError: ``lower`` is no bool (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
@@ -373,9 +380,17 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     """The inverses of square matrices; see :func:`pullback.numpy.linalg.inv`.
 
     Args:
-      a: an array of shape ``(..., n, n)``.
+      a: an array (..., n, n) of floats or complex numbers; integers are converted.
       overwrite_a: without effect.
       check_finite: without effect.
+
+    Returns:
+      An array (..., n, n) of the inexact dtype of ``a``; the inverse of a singular matrix has elements that are not
+      finite.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg
@@ -390,9 +405,16 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     """The determinants of square matrices; see :func:`pullback.numpy.linalg.det`.
 
     Args:
-      a: an array of shape ``(..., n, n)``.
+      a: an array (..., n, n) of floats or complex numbers; integers are converted.
       overwrite_a: without effect.
       check_finite: without effect.
+
+    Returns:
+      An array (...) of the inexact dtype of ``a``.
+
+    Raises:
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import linalg

@@ -53,6 +53,12 @@ class LeastSquaresResult(NamedTuple):
       grad: the gradient of the cost, like ``x``.
       optimality: the largest element of ``grad``, in absolute value.
       nfev, njev, nit: how often the function and the Jacobian were evaluated, and the number of iterations.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.optimize import least_squares
+    >>> found = least_squares(lambda x: x**2 - jnp.array([4.0, 9.0]), jnp.array([1.0, 1.0]))
+    >>> print(found.x.round(3), found.success)
+    [2. 3.] True
     """
 
     x: Any

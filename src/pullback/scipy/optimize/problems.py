@@ -38,6 +38,12 @@ class OptimizeResults(NamedTuple):
       nfev: how often the function was evaluated.
       njev: how often its derivative was evaluated.
       nit: how many iterations there were.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.optimize import minimize
+    >>> found = minimize(lambda x: jnp.sum((x - 1.0) ** 2), jnp.zeros(2), method="BFGS")
+    >>> print(found.x.round(3), found.success, found.jac.shape)
+    [1. 1.] True (2,)
     """
 
     x: Array

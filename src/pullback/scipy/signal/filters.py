@@ -61,7 +61,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     Args:
       b: the coefficients of the numerator, a vector.
       a: the coefficients of the denominator, a vector whose first element is not zero.
-      x: the signal.
+      x: the signal, an array of floats or complex numbers of any shape; integers are converted.
       axis: along which axis to filter.
       zi: the initial state of the transposed direct form II, as in SciPy; at rest by default. It has the shape of
         ``x``, with max(len(a), len(b)) - 1 elements along the axis; other sizes may be 1, and are repeated.
@@ -188,7 +188,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     Args:
       sos: the sections, (sections, 6): three coefficients of the numerator, and three of the denominator, the first of
         them not zero.
-      x: the signal.
+      x: the signal, an array of floats or complex numbers of any shape; integers are converted.
       axis: along which axis to filter.
       zi: the initial states, (sections, ..., 2, ...): for each section the shape of ``x``, with 2 elements along the
         axis; at rest by default.
@@ -262,12 +262,12 @@ def savgol_filter(
     """Smooth a signal: replace each element by the value of the polynomial that fits its neighbourhood best.
 
     Args:
-      x: the signal.
+      x: the signal, an array of floats or complex numbers of any shape; integers are converted.
       window_length: the number of elements to which a polynomial is fitted.
       polyorder: its degree, less than ``window_length``.
-      deriv: which derivative of the polynomial to take instead of its value.
-      delta: the distance between elements, for derivatives.
-      axis: along which axis.
+      deriv: the order of the derivative of the polynomial to take, an integer; 0 for its value.
+      delta: the distance between elements, a number, for derivatives.
+      axis: the axis along which the signal runs, an integer.
       mode: the treatment of the ends: ``"interp"`` uses the polynomials of the first and the last window; the others
         extend the signal by its mirror image (``"mirror"``), its last element (``"nearest"``), itself (``"wrap"``), or
         ``cval`` (``"constant"``).

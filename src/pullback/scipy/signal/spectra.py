@@ -261,19 +261,19 @@ def stft(
     """The short-time Fourier transform: the transforms of overlapping segments of a signal.
 
     Args:
-      x: the signal.
-      fs: the sampling frequency.
+      x: the signal, an array of floats or complex numbers of any shape; integers are converted.
+      fs: the sampling frequency, a number.
       window: the factors of each segment: the name of a SciPy window, a tuple of a name and parameters, or a vector.
       nperseg: the number of elements of a segment.
-      noverlap: the overlap of neighbouring segments; half a segment by default.
+      noverlap: the number of elements that neighbouring segments share; half a segment by default.
       nfft: the length of the transforms, at least ``nperseg``; the same by default.
-      detrend: the trend to subtract from each segment first: ``"constant"`` for its mean, ``"linear"`` for the straight
+      detrend: the trend to subtract from each segment first: ``"constant"`` for its mean, ``"linear"`` for the
         line that fits it best, ``False`` for none; or a function of the segments, which are along the last axis.
       return_onesided: whether to return the half of the frequencies that determines the other, for real signals.
       boundary: the extension of the signal by half a segment at both ends: ``"zeros"``, ``"constant"`` for its last
         elements, ``"even"`` or ``"odd"`` for its mirror image, or None for no extension.
       padded: whether zeros are added to the end, so that all elements are in a segment.
-      axis: along which axis.
+      axis: the axis along which the signal runs, an integer.
 
     Returns:
       The frequencies, the times in the middle of the segments, and the transforms, divided by the sum of the window,
@@ -414,9 +414,9 @@ def welch(
     """The power spectral density of a signal, by Welch's method: the mean over overlapping segments.
 
     Args:
-      x: the signal.
-      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as for :func:`stft`; by default a segment has
-        256 elements, or all.
+      x: the signal, an array of floats or complex numbers of any shape; integers are converted.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as for :func:`stft`; by default a segment has 256
+        elements, or all.
       scaling, axis, average: as for :func:`csd`.
 
     Returns:
@@ -454,7 +454,7 @@ def istft(
     """The signal whose :func:`stft` is ``Zxx``; for other arrays, the signal whose transforms are nearest.
 
     Args:
-      Zxx: the transforms.
+      Zxx: the transforms, an array of complex numbers with axes of frequencies and of times.
       fs, window, nperseg, noverlap, nfft: as for :func:`stft`; segments are as long as the transforms by default.
       input_onesided: whether ``Zxx`` has half of the frequencies.
       boundary: whether the signal was extended, so that half a segment is cut off at both ends.
@@ -525,8 +525,8 @@ def detrend(
     """A signal without its trend.
 
     Args:
-      data: the signal.
-      axis: along which axis.
+      data: the signal, an array of floats or complex numbers of any shape; integers are converted.
+      axis: the axis along which the signal runs, an integer.
       type: ``"linear"`` for the straight line that fits the signal best, ``"constant"`` for its mean.
       bp: an int or a sequence of ints: the indices at which another line begins.
       overwrite_data: must be None, for arrays are immutable.

@@ -83,11 +83,14 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False) -> Rotation:
-        """Rotations from quaternions, which are divided by their norms.
+        """Make rotations from quaternions, which are divided by their norms.
 
         Args:
-          quat: (..., 4).
+          quat: an array (..., 4) of real numbers.
           scalar_first: whether the order is (w, x, y, z).
+
+        Returns:
+          A :class:`Rotation`, or an array of them, of the leading axes.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -108,7 +111,13 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """Rotations from rotation matrices, (..., 3, 3); from other matrices, rotations near them.
+        """Make rotations from rotation matrices; from other matrices, rotations near them.
+
+        Args:
+          matrix: an array (..., 3, 3) of real numbers.
+
+        Returns:
+          A :class:`Rotation`, or an array of them, of the leading axes.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -142,7 +151,14 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Rotations from vectors, (..., 3), along their axes, whose norms are their angles.
+        """Make rotations from vectors along their axes, whose norms are their angles.
+
+        Args:
+          rotvec: an array (..., 3) of real numbers.
+          degrees: whether the angles are in degrees.
+
+        Returns:
+          A :class:`Rotation`, or an array of them, of the leading axes.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -164,7 +180,13 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
-        """Rotations from modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4).
+        """Make rotations from modified Rodrigues parameters: vectors along the axes, of norms tan(angle / 4).
+
+        Args:
+          mrp: an array (..., 3) of real numbers.
+
+        Returns:
+          A :class:`Rotation`, or an array of them, of the leading axes.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -181,13 +203,16 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Rotations from the angles of up to three rotations about coordinate axes.
+        """Make rotations from the angles of up to three rotations about coordinate axes.
 
         Args:
-          seq: up to three letters, whose neighbours differ: of ``xyz`` for fixed axes (extrinsic rotations), of ``XYZ``
-            for axes that rotate too (intrinsic rotations).
-          angles: (..., n) for n letters; for one letter also without the last axis.
+          seq: up to three letters, whose neighbours differ: of ``xyz`` for fixed axes (extrinsic rotations), of
+            ``XYZ`` for axes that rotate too (intrinsic rotations).
+          angles: an array (..., n) of real numbers for n letters; for one letter also without the last axis.
           degrees: whether the angles are in degrees.
+
+        Returns:
+          A :class:`Rotation`, or an array of them, of the leading axes.
 
         Raises:
           ArgumentError: letters that make no sense (a TypeError and a ValueError).
@@ -215,7 +240,14 @@ class Rotation(NamedTuple):
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
-        """The identity rotation, or ``num`` of them.
+        """Make the identity rotation, or an array of it.
+
+        Args:
+          num: the number of rotations, an integer; None for one without an axis.
+          dtype: the dtype of the quaternions.
+
+        Returns:
+          A :class:`Rotation`, or ``num`` of them.
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.identity().quat)
@@ -228,7 +260,14 @@ class Rotation(NamedTuple):
 
     @classmethod
     def random(cls, random_key: KeyArray, num: int | None = None) -> Rotation:
-        """A random rotation, or ``num`` of them, all equally likely.
+        """Draw a random rotation, or several, all equally likely.
+
+        Args:
+          random_key: a random key.
+          num: the number of rotations, an integer; None for one without an axis.
+
+        Returns:
+          A :class:`Rotation`, or ``num`` of them.
 
         >>> from pullback import random
         >>> from pullback.scipy.spatial.transform import Rotation
@@ -240,10 +279,16 @@ class Rotation(NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """Several rotations, or arrays of them, as one array.
+        """Join several rotations, or arrays of them, to one array.
+
+        Args:
+          rotations: a sequence of :class:`Rotation`.
+
+        Returns:
+          An array of rotations.
 
         Raises:
-          OperandError: something else than rotations (a TypeError).
+          OperandError: an element is no rotation (a TypeError).
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(len(Rotation.concatenate([Rotation.identity(), Rotation.identity(2)])))
@@ -278,12 +323,15 @@ class Rotation(NamedTuple):
         return Rotation.from_rotvec(pnp.multiply(self.as_rotvec(), operand("Rotation.__pow__", n)))
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
-        """The quaternions, (..., 4).
+        """Return the quaternions.
 
         Args:
           canonical: whether to return, of the two quaternions of a rotation, the one whose w, or whose first element
             if w is zero, is positive.
           scalar_first: whether the order is (w, x, y, z).
+
+        Returns:
+          An array (..., 4) of floats, of norm 1.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy.spatial.transform import Rotation
@@ -294,7 +342,10 @@ class Rotation(NamedTuple):
         return pnp.roll(q, 1, axis=-1) if scalar_first else q
 
     def as_matrix(self) -> Array:
-        """The matrices, (..., 3, 3), by which vectors are multiplied.
+        """Return the matrices by which vectors are multiplied.
+
+        Returns:
+          An array (..., 3, 3) of floats.
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.identity().as_matrix())
@@ -313,7 +364,13 @@ class Rotation(NamedTuple):
         return pnp.stack([pnp.stack(row, axis=-1) for row in rows], axis=-2)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors along the axes of the rotations, (..., 3), whose norms are their angles, at most a half turn.
+        """Return vectors along the axes of the rotations, whose norms are their angles, at most a half turn.
+
+        Args:
+          degrees: whether the angles are in degrees.
+
+        Returns:
+          An array (..., 3) of floats.
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("y", 90.0, degrees=True).as_rotvec(degrees=True).round(3))
@@ -332,7 +389,10 @@ class Rotation(NamedTuple):
         return ops.mul(out, 180 / math.pi) if degrees else out
 
     def as_mrp(self) -> Array:
-        """Modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4) of at most 1.
+        """Return modified Rodrigues parameters: vectors along the axes, of norms tan(angle / 4) of at most 1.
+
+        Returns:
+          An array (..., 3) of floats.
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("x", 180.0, degrees=True).as_mrp().round(3))
@@ -392,11 +452,14 @@ class Rotation(NamedTuple):
         return ops.mul(out, 180 / math.pi) if degrees else out
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """The vectors rotated.
+        """Return vectors, rotated.
 
         Args:
-          vectors: (..., 3), whose leading axes broadcast against the rotations.
+          vectors: an array (..., 3) of real numbers, whose leading axes broadcast against the rotations.
           inverse: whether to rotate back.
+
+        Returns:
+          An array (..., 3) of floats.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -411,7 +474,10 @@ class Rotation(NamedTuple):
         return pnp.matvec(pnp.matrix_transpose(m) if inverse else m, v)
 
     def inv(self) -> Rotation:
-        """The rotations back.
+        """Return the rotations back.
+
+        Returns:
+          Rotations of the same shape.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy.spatial.transform import Rotation
@@ -421,7 +487,10 @@ class Rotation(NamedTuple):
         return Rotation(ops.mul(self.quat, np.array([-1, -1, -1, 1], self.quat.dtype)))
 
     def magnitude(self) -> Array:
-        """The angles, from 0 to π.
+        """Return the angles, from 0 to π.
+
+        Returns:
+          An array of floats, of the shape of the rotations.
 
         >>> from pullback.scipy.spatial.transform import Rotation
         >>> print(Rotation.from_euler("z", 2.0).magnitude())
@@ -431,10 +500,13 @@ class Rotation(NamedTuple):
         return ops.mul(2.0, pnp.arctan2(norm, ops.abs(self.quat[..., 3])))
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """The mean of an array of rotations: the rotation with the least sum of squared distances (of matrices).
+        """Return the mean of an array of rotations: the rotation with the least sum of squared distances (of matrices).
 
         Args:
-          weights: a vector of the weights of the rotations.
+          weights: a vector of the weights of the rotations, not negative; None for equal ones.
+
+        Returns:
+          A :class:`Rotation`.
 
         Raises:
           ShapeError: weights that do not fit (a TypeError and a ValueError).
@@ -522,16 +594,24 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
-        """The path through n rotations.
+        """Make the path through rotations.
 
         Args:
-          times: a vector of n that increases.
-          rotations: n at least 2.
+          times: a vector of n real numbers that increases.
+          rotations: an array of n rotations, at least two.
+
+        Returns:
+          A :class:`Slerp`, a function from times to rotations.
 
         Raises:
           OperandError: something else than rotations (a TypeError).
           ShapeError: not as many times as rotations, or fewer than two (a TypeError and a ValueError).
           ArgumentError: times that do not increase (a TypeError and a ValueError).
+
+        >>> from pullback.scipy.spatial.transform import Rotation, Slerp
+        >>> path = Slerp.init([0.0, 1.0], Rotation.from_euler("z", [0.0, 1.0]))
+        >>> print(path(0.25).magnitude().round(3))
+        0.25
         """
         if not isinstance(rotations, Rotation):
             raise OperandError(f"Slerp.init takes rotations, got {quote(rotations)} of type {type(rotations).__name__}")

@@ -25,8 +25,8 @@ def i0(x: ArrayLike) -> Array:
       An array of floats, of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
@@ -49,8 +49,8 @@ def i1(x: ArrayLike) -> Array:
       An array of floats, of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
@@ -71,8 +71,8 @@ def i0e(x: ArrayLike) -> Array:
       An array of floats, of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
@@ -93,8 +93,8 @@ def i1e(x: ArrayLike) -> Array:
       An array of floats, of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is Poisson's integral (DLMF 10.32.2).
 
@@ -118,9 +118,9 @@ def jv(v: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype; NaN outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is a power series near zero, Schläfli's integrals (DLMF 10.9.6), and integrals along paths of steepest
     descent elsewhere (Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8). It has derivatives of
@@ -146,9 +146,9 @@ def yv(v: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype; minus infinity at 0, NaN where ``x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is made of integrals, as :func:`jv`. It has derivatives of any
     order by both operands: those by ``v`` under the integral, those by ``x`` by the neighbouring orders.
@@ -173,9 +173,9 @@ def iv(v: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype; NaN outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is a power series up to 13 (DLMF 10.25.2), and an integral along a path of steepest descent beyond. It
     has derivatives of any order by both operands: those by ``v`` under the integral, those by ``x`` by the
@@ -201,9 +201,9 @@ def kv(v: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype; infinity at 0, NaN where ``x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is an integral about the largest value of the integrand (DLMF 10.32.9). It has derivatives of any
     order by both operands: those by ``v`` under the integral, those by ``x`` by the neighbouring orders.
@@ -225,9 +225,9 @@ def jn(n: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.jn(0, 1.0):.4f}")

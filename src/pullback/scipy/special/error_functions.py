@@ -21,7 +21,14 @@ def erf(x: ArrayLike) -> Array:
     """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, from -1 to 1.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.erf(1.0):.4f}")
@@ -36,7 +43,14 @@ def erfc(x: ArrayLike) -> Array:
     Errors are up to 6 units in the last place (``docs/accuracy.md``).
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, from 0 to 2.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.erfc(3.0):.4e}")
@@ -52,7 +66,14 @@ def erfinv(x: ArrayLike) -> Array:
     derivative 700 and 1e7; eager up to 3, and 50 (``docs/accuracy.md``).
 
     Args:
-      x: an array of real numbers, between -1 and 1.
+      x: an array of floats or integers from -1 to 1, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape: -inf at -1, inf at 1, and NaN outside.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.erfinv(0.5):.4f}")
@@ -90,7 +111,14 @@ def ndtr(x: ArrayLike) -> Array:
     Errors are up to 6 units in the last place (``docs/accuracy.md``).
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, from 0 to 1.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(special.ndtr(0.0))
@@ -105,11 +133,16 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Compiled it is -x²/2 plus the logarithm of half the scaled function erfcx below zero (DLMF 7.2.7).
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
       series_order: without effect; in JAX the number of terms of an asymptotic series.
 
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, at most 0.
+
     Raises:
-      ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
+      ArgumentError: ``series_order`` is not an integer from 0 to 30 (a ValueError).
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.log_ndtr(0.0):.4f} {special.log_ndtr(-100.0):.3f}")
@@ -130,8 +163,8 @@ def ndtri(p: ArrayLike) -> Array:
       An array of floats; infinite at 0 and 1, NaN outside.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is algorithm AS 241 (Wichura, *Applied Statistics* 37, 1988).
 
@@ -154,7 +187,7 @@ def erfcx(x: ArrayLike) -> Array:
       An array of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     Compiled it is an integral (DLMF 7.7.1); for complex numbers it is :func:`wofz` of ``i x``.
 
@@ -176,8 +209,8 @@ def dawsn(x: ArrayLike) -> Array:
       An array of floats, of the dtype of ``x``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is the integral of a product in which nothing cancels, and from 7 on the asymptotic series DLMF 7.12.1.
 
@@ -200,7 +233,7 @@ def wofz(z: ArrayLike) -> Array:
       An array of complex numbers.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     It is holomorphic: its derivative is ``2i / sqrt(pi) - 2 z w(z)``. Compiled it is the trapezoidal rule with the
     correction for poles (Al Azah and Chandler-Wilde, *SIAM Journal on Numerical Analysis* 59, 2021).
@@ -224,8 +257,8 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
       Two arrays, ``(S, C)``.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled they are integrals, far from zero of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
     is known to the last place.
@@ -252,9 +285,9 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is the defining integral of ``a`` up to 1, and its relation to ``1 / a`` beyond (D. B. Owen, *Tables for
     computing bivariate normal probabilities*, 1956).

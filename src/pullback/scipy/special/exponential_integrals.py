@@ -27,8 +27,8 @@ def exp1(x: ArrayLike) -> Array:
       An array of floats; infinite at 0, NaN where ``x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is a series near zero (DLMF 6.6.2), and an integral beyond (8.19.3).
 
@@ -49,8 +49,8 @@ def expi(x: ArrayLike) -> Array:
       An array of floats; minus infinity at 0.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is the sum DLMF 6.2.7, which integrates a positive function.
 
@@ -74,9 +74,9 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       An array of floats; NaN where ``x`` is negative, or ``n`` negative or no integer.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Its derivative by ``x`` is ``-expn(n - 1, x)``. Compiled it is a series near zero (DLMF 8.19.8), and an integral
     beyond (8.19.3).
@@ -103,8 +103,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       and NaN for minus infinity, as in SciPy.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled they are series near zero, and the auxiliary functions beyond (DLMF 6.2.19, 6.7.13).
 
@@ -129,8 +129,8 @@ def spence(x: ArrayLike) -> Array:
       An array of floats; NaN where ``x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Compiled it is a series in ``log(x)`` with Bernoulli's numbers, and the reflections DLMF 25.12.4 and 25.12.6.
 

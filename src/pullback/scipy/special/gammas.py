@@ -33,7 +33,14 @@ def gammaln(x: ArrayLike) -> Array:
     Compiled, errors are up to 19 units in the last place (``docs/accuracy.md``).
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape: inf at 0 and at negative integers.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.gammaln(5.0):.4f}")
@@ -48,7 +55,14 @@ def digamma(x: ArrayLike) -> Array:
     Compiled, errors are up to 10 units in the last place, of the derivative 18 (``docs/accuracy.md``).
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape: NaN at negative integers.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.digamma(1.0):.4f}")
@@ -63,8 +77,16 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     Compiled, errors are up to 21 units in the last place, of the derivative 800 in float32 (``docs/accuracy.md``).
 
     Args:
-      n: an array of integers that are not negative.
-      x: an array of real numbers.
+      n: an array of integers that are not negative: the orders.
+      x: an array of floats or integers, which broadcasts against ``n``.
+
+    Returns:
+      An array of the float dtype of ``x``, and of the shape to which ``n`` and ``x`` broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: ``n`` are no integers, or ``x`` is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.polygamma(1, 1.0):.4f}")
@@ -88,7 +110,7 @@ def gamma(x: ArrayLike) -> Array:
       An array of the dtype of ``x``; infinite at zero with its sign, and NaN at the other poles.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     Compiled it is Stirling's formula, with the recurrence and the reflection formula (DLMF 5.11.3, 5.5.1, 5.5.3).
 
@@ -114,7 +136,7 @@ def loggamma(x: ArrayLike) -> Array:
       is its real part there.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     Of complex numbers, compiled, it is Stirling's series, with the recurrence and the reflection formula (D. E. G.
     Hare, *Computing the principal branch of log-Gamma*, 1997).
@@ -140,8 +162,8 @@ def gammasgn(x: ArrayLike) -> Array:
       An array of floats: 1 or -1; the sign of ``x`` at zero, and NaN at the other poles.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     Its derivative is zero.
 
@@ -166,9 +188,9 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     As :data:`scipy.special.beta`.
 
@@ -192,9 +214,9 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     Compiled it is the algorithm of Didonato and Morris, *Significant digit computation of the incomplete beta function
     ratios*, ACM Transactions on Mathematical Software 18 (1992).
@@ -217,9 +239,9 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
       Numbers from 0 to 1; NaN outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by both operands, as :func:`pullback.lax.igamma`.
 
@@ -241,9 +263,9 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
       Numbers from 0 to 1; NaN outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by both operands, as :func:`pullback.lax.igammac`.
 
@@ -265,9 +287,9 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       Numbers from 0 to 1; NaN outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by all operands, as :func:`pullback.lax.betainc`.
 
@@ -292,9 +314,9 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     As :data:`scipy.special.poch`.
 
@@ -320,8 +342,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
     Raises:
       UnsupportedArgumentError: ``exact`` is true (a NotImplementedError).
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(special.factorial(5))
@@ -350,9 +372,9 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
       An array of floats; 0 where ``k`` is negative or above ``N``, or ``N`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> from pullback.scipy import special
     >>> print(special.comb(5, 2), special.comb(5, 2, repetition=True))
@@ -464,9 +486,9 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
       An array of floats, of the common dtype. With two operands it is NaN where ``x`` is below 1.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives by both operands, where ``q`` is positive, by Euler's and Maclaurin's formula (DLMF 25.11.5);
     left of zero Riemann's is by the reflection formula (25.4.1).

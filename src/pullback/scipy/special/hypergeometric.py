@@ -303,9 +303,9 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       An array of floats, of the common dtype; infinite where ``b`` is 0, -1, ... and the sum does not end before.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by all operands: of its series, of Kummer's transformation (DLMF 13.2.39) and
     of the asymptotic series 13.7.2.
@@ -328,9 +328,9 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       or ``b`` and the other one is an integer.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by all operands. Compiled it is its series up to 1/2, after transformations (DLMF
     15.8.1); beyond, the differential equation is solved by Taylor's series, which has no degenerate cases.

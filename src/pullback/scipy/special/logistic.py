@@ -21,7 +21,13 @@ def expit(x: ArrayLike) -> Array:
     """The logistic function, ``1 / (1 + exp(-x))``.
 
     Args:
-      x: an array of floats or complex numbers; integers are converted.
+      x: an array of floats or complex numbers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the inexact dtype of ``x``, and of its shape.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(special.expit(0.0))
@@ -34,7 +40,14 @@ def logit(x: ArrayLike) -> Array:
     """``log(x / (1 - x))``, the inverse of the logistic function.
 
     Args:
-      x: an array of floats or complex numbers; integers are converted.
+      x: an array of floats or complex numbers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the inexact dtype of ``x``, and of its shape: -inf at 0, inf at 1, and NaN for real numbers outside
+      [0, 1].
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback.scipy import special
     >>> print(f"{special.logit(0.75):.4f} {special.logit(1.0):.1f}")
@@ -47,8 +60,15 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
 
     Args:
-      x: an array of floats or complex numbers; integers are converted.
-      y: an array of floats or complex numbers; integers are converted.
+      x: an array of floats or complex numbers; integers are converted to floats.
+      y: the same, of a shape that broadcasts against that of ``x``.
+
+    Returns:
+      An array of the common inexact dtype of ``x`` and ``y``, and of the shape to which they broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import special
@@ -62,8 +82,15 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log1p(y)``; 0 where ``x`` is 0, even if the logarithm is not finite.
 
     Args:
-      x: an array of floats or complex numbers; integers are converted.
-      y: an array of floats or complex numbers; integers are converted.
+      x: an array of floats or complex numbers; integers are converted to floats.
+      y: the same, of a shape that broadcasts against that of ``x``.
+
+    Returns:
+      An array of the common inexact dtype of ``x`` and ``y``, and of the shape to which they broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import special
@@ -77,7 +104,14 @@ def entr(x: ArrayLike) -> Array:
     """The term of an entropy: ``-x * log(x)``, 0 at 0, and -inf where ``x`` is negative.
 
     Args:
-      x: an array of real numbers.
+      x: an array of floats or integers, of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import special
@@ -98,9 +132,9 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
       An array of floats, of the common dtype.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     As :data:`scipy.special.rel_entr`.
 
@@ -124,9 +158,9 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
       An array of floats, of the common dtype; infinite outside the domain.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     As :data:`scipy.special.kl_div`; for ``p`` near ``q`` it is ``p (r - log(1 + r))``, where ``r = (q - p) / p``.
 
@@ -150,8 +184,8 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
       An array of the common dtype; NaN where ``x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It is ``log(x) * exprel(lmbda * log(x))``, which has all derivatives where ``lmbda`` is 0 too.
 
@@ -175,8 +209,8 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
       An array of the common dtype; NaN where ``1 + x`` is negative.
 
     Raises:
-      OperandError: no array of numbers (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It is ``log(1 + x) * exprel(lmbda * log(1 + x))``, which has all derivatives where ``lmbda`` is 0 too.
 
@@ -199,8 +233,15 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """Exponentials divided by their sum, without overflow.
 
     Args:
-      x: an array of real numbers.
-      axis: the axis to sum over, a tuple of axes, or None for all.
+      x: an array of floats, of any shape; integers are converted.
+      axis: the axis to sum over, an integer; a tuple of axes; or None for all of them.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, whose sum over ``axis`` is 1.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: ``axis`` is out of range (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import special
@@ -214,7 +255,15 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """The logarithm of :func:`softmax`, also where :func:`softmax` underflows.
 
     Args:
-      x, axis: as for :func:`softmax`.
+      x: an array of floats, of any shape; integers are converted.
+      axis: the axis to sum over, an integer; a tuple of axes; or None for all of them.
+
+    Returns:
+      An array of the float dtype of ``x``, and of its shape, at most 0.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: ``axis`` is out of range (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import special

@@ -43,7 +43,7 @@ def sph_harm_y(
       ArgumentError: ``n_max`` is negative (a TypeError and a ValueError).
       ConcretizationTypeError: ``n`` is traced, and there is no ``n_max`` (a TypeError).
       UnsupportedArgumentError: ``diff_n`` (a NotImplementedError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     The normalised functions of Legendre are computed by the recurrence in the degree (DLMF 14.10.3), which is stable.
 

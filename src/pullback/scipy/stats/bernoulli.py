@@ -19,6 +19,8 @@ def _quantile(fails: Any, q: Any, p: Any) -> Any:
 
 DISTRIBUTION = Discrete(
     values=("0.3", "-1.204", "1", "0", "0", "-inf", "1", "0"),
+    formulas=("p**i * (1 - p)**(1 - i)", "(1 - p)**(1 - i)", "p * (1 - i)"),
+    support="``i = 0`` and ``i = 1``",
     name="bernoulli", of="the Bernoulli distribution", high=1.0, example="1; 0.9; 0.3",
     parameters={"p": "the probability of 1"}, valid=probability, log_mass=_log_mass,
     cdf=lambda k, p: ops.add(ops.sub(1, p), ops.mul(k, 0)),

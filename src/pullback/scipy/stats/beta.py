@@ -29,6 +29,11 @@ def _outside(y: Any, a: Any, b: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("1.728", "0.547", "0.5248", "-0.6447", "0.4752", "-0.744", "0.6795", "0.1426"),
+    formulas=("z**(a - 1) * (1 - z)**(b - 1) / beta(a, b)", "betainc(a, b, z)", "1 - betainc(a, b, z)"),
+    support="``0 <= z <= 1``",
+    notes={
+        "pdf logpdf": "The density is infinite at ``z = 0`` if ``a`` is below 1, and at ``z = 1`` if ``b`` is.",
+    },
     name="beta", of="the beta distribution", valid=positive, low=0.0, high=1.0, example="0.4; 0.9; 2.0; 3.0",
     parameters={"a": "the first shape, positive", "b": "the second shape, positive"},
     log_density=lambda y, a, b: log_beta_density_p.bind(a, b, y), inside=_inside, outside=_outside,

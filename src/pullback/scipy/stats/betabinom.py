@@ -59,6 +59,15 @@ def _log_sum(first: Any, last: Any, n: Any, a: Any, b: Any) -> Any:
 
 DISTRIBUTION = Discrete(
     values=("0.1439", "-1.939", "0.4545", "-0.7885", "0.5455", "-0.6061", "7", "1"),
+    formulas=(
+        "comb(n, i) * beta(i + a, n - i + b) / beta(a, b)",
+        "the sum of the probabilities from 0 to ``i``",
+        "the sum of the probabilities from ``i + 1`` to ``n``",
+    ),
+    support="integers ``0 <= i <= n``",
+    notes={
+        "cdf logcdf sf logsf": "The probabilities are added up one by one, as in SciPy.",
+    },
     name="betabinom", of="the beta-binomial distribution", high=lambda n, a, b: n, example="3; 0.9; 10; 2.0; 3.0",
     parameters={
         "n": "the number of trials, an integer",
@@ -66,7 +75,6 @@ DISTRIBUTION = Discrete(
         "b": "the second shape, positive",
     },
     valid=lambda n, a, b: both(both(at_least(n, 0), is_integer(n)), positive(a, b)), log_mass=_log_mass,
-    source="The distribution function is a sum over the counts, as in SciPy.",
     logcdf=lambda k, n, a, b: _log_sum(ops.mul(k, 0), k, n, a, b),
     logsf=lambda k, n, a, b: _log_sum(ops.add(k, 1), n, n, a, b),
 )  # fmt: skip

@@ -33,6 +33,8 @@ def _beta(primitive: Any) -> Any:
 
 DISTRIBUTION = Discrete(
     values=("0.2668", "-1.321", "0.6496", "-0.4314", "0.3504", "-1.049", "5", "1"),
+    formulas=("comb(n, i) * p**i * (1 - p)**(n - i)", "1 - betainc(i + 1, n - i, p)", "betainc(i + 1, n - i, p)"),
+    support="integers ``0 <= i <= n``",
     name="binom", of="the binomial distribution", high=lambda n, p: n, example="3; 0.9; 10; 0.3",
     parameters={"n": "the number of trials, an integer", "p": "the probability of a success"},
     valid=lambda n, p: both(both(at_least(n, 0), is_integer(n)), probability(p)), log_mass=_log_mass,

@@ -42,6 +42,8 @@ def _ppf(q: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.1273", "-2.061", "0.1476", "-1.913", "0.8524", "-0.1597", "3.539", "0.4612"),
+    formulas=("1 / (pi * (1 + z**2))", "1 / 2 + arctan(z) / pi", "1 / 2 - arctan(z) / pi"),
+    support="all real ``z``",
     name="cauchy", of="the Cauchy distribution", symmetric=True, example="1.0; 0.9; 2.0; 0.5",
     log_density=_log_density, cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip

@@ -23,6 +23,15 @@ def _twice(formula: Any) -> Callable[..., Any]:
 
 DISTRIBUTION = Continuous(
     values=("0.2308", "-1.466", "0.3177", "-1.147", "0.6823", "-0.3823", "6.251", "0.5844"),
+    formulas=(
+        "z**(df / 2 - 1) * exp(-z / 2) / (2**(df / 2) * gamma(df / 2))",
+        "gammainc(df / 2, z / 2)",
+        "gammaincc(df / 2, z / 2)",
+    ),
+    support="``z >= 0``",
+    notes={
+        "pdf logpdf": "The density is infinite at ``z = 0`` if ``df`` is below 2.",
+    },
     name="chi2", of="the chi-squared distribution", parameters={"df": "the degrees of freedom, positive"},
     valid=positive, low=0.0, example="1.5; 0.9; 3.0",
     log_density=lambda y, df: ops.sub(_of_half(_gamma.log_density)(y, df), math.log(2)),

@@ -28,9 +28,9 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
       and NaN where a parameter is not positive.
 
     Raises:
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     A share of zero is inside the support where its parameter is 1. As ``scipy.stats.dirichlet.logpdf``.
 

@@ -28,6 +28,8 @@ from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.special.others import exprel_p
 from pullback.scipy.special.operands import real_operands
+from pullback.scipy.stats import docstrings
+from pullback.scipy.stats.docstrings import QUANTILES as QUANTILES
 
 Formula = Callable[..., Any]
 Function = Callable[..., Array]
@@ -73,35 +75,6 @@ def is_integer(x: ArrayLike) -> Array:
     return ops.eq(floor(x), x)
 
 
-_SENTENCES = {
-    "pdf": "The density of {of}.",
-    "logpdf": "The logarithm of the density of {of}.",
-    "pmf": "The probabilities of {of}.",
-    "logpmf": "The logarithms of the probabilities of {of}.",
-    "cdf": "The distribution function of {of}: the probability of at most ``{x}``.",
-    "logcdf": "The logarithm of the distribution function of {of}, also where that underflows.",
-    "sf": "The survival function of {of}: the probability of more than ``{x}``, without cancellation.",
-    "logsf": "The logarithm of the survival function of {of}, also where that underflows.",
-    "ppf": "The quantile of {of}: the inverse of the distribution function.",
-    "isf": "The inverse of the survival function of {of}.",
-    "entropy": "The entropy of {of}.",
-}
-_OUTSIDE = {
-    "pdf": "zero outside the support",
-    "logpdf": "-inf outside the support",
-    "pmf": "zero except for integers of the support",
-    "logpmf": "-inf except for integers of the support",
-    "cdf": "0 below the support and 1 above",
-    "logcdf": "-inf below the support and 0 above",
-    "sf": "1 below the support and 0 above",
-    "logsf": "0 below the support and -inf above",
-    "ppf": "the ends of the support at 0 and 1, and NaN outside",
-    "isf": "the ends of the support at 0 and 1, and NaN outside",
-    "entropy": "in units of e",
-}
-QUANTILES = ("ppf", "isf")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
     """The definition of a distribution; formulas take the variable (or a probability) and the parameters.
@@ -110,10 +83,13 @@ class Distribution:
       name: the name of its module.
       of: its name in docstrings.
       parameters: the descriptions of the parameters, by name.
+      formulas: the density or the probabilities, the distribution function, and the survival function, for docstrings;
+        see :func:`~pullback.scipy.stats.docstrings.formula`.
+      support: the condition under which ``formulas`` hold.
       valid: whether parameters are in their domain; None if they always are.
       example: a variable, a probability, and parameters, separated by semicolons.
       values: the results of the functions for the example, to four digits, in the order of the functions.
-      source: a sentence for the docstrings, on the source of formulas.
+      notes: sentences for the docstrings, by kinds of functions, such as "pdf logpdf": sources, and what to know.
       variable: the name of the first argument.
       quantile: the name of the first argument of inverses, by function.
       low, high: the ends of the support.
@@ -124,11 +100,13 @@ class Distribution:
 
     name: str
     of: str
+    formulas: tuple[str, str, str]
+    support: str
+    example: str
+    values: tuple[str, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
     valid: Formula | None = None
-    example: str = ""
-    values: tuple[str, ...] = ()
-    source: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
     variable: str = "x"
     quantile: Mapping[str, str] = field(default_factory=dict)
     low: End = -math.inf
@@ -166,10 +144,11 @@ class Distribution:
         """Return the public function ``kind``, which calls ``compute`` on promoted arguments, with its docstring."""
         first = self.quantile.get(kind, "q") if kind in QUANTILES else self.variable
         names = [*([] if kind == "entropy" else [first]), *self.parameters, *keywords]
-        kind_of_all = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        where_ = inspect.Parameter.POSITIONAL_OR_KEYWORD
         signature = inspect.Signature([
-            inspect.Parameter(n, kind_of_all, default=keywords.get(n, inspect.Parameter.empty)) for n in names
-        ])  # fmt: skip
+            inspect.Parameter(n, where_, default=keywords.get(n, inspect.Parameter.empty), annotation="ArrayLike")
+            for n in names
+        ], return_annotation="Array")  # fmt: skip
         title = f"{self.name}.{kind}"
         least, most, defaults = len(names) - len(keywords), len(names), list(keywords.values())
 
@@ -178,7 +157,8 @@ class Distribution:
                 try:
                     bound = signature.bind(*args, **kwargs)
                 except TypeError as error:
-                    raise ArgumentError(f"{title}: {error}; its arguments are {signature}") from None
+                    listed = ", ".join(f"{n}={keywords[n]}" if n in keywords else n for n in names)
+                    raise ArgumentError(f"{title}: {error}; its arguments are ({listed})") from None
                 bound.apply_defaults()
                 args = bound.args
             elif len(args) < most:
@@ -198,41 +178,17 @@ class Distribution:
         return function
 
     def _docstring(self, kind: str, first: str, keywords: Mapping[str, Any], module: str) -> str:
-        lines = [_SENTENCES[kind].format(of=self.of, x=first), "", "    Args:"]
-        if kind in QUANTILES:
-            lines.append(f"      {first}: an array of probabilities.")
-        elif kind != "entropy":
-            lines.append(
-                f"      {first}: an array of {'counts' if first == 'k' else 'real numbers'}; integers are converted."
-            )
-        lines += [f"      {name}: {what}." for name, what in self.parameters.items()]
-        lines += [f"      {name}: {_KEYWORDS[name]}." for name in keywords]
-        lines += [
-            "",
-            "    Returns:",
-            "      An array of floats, of the common dtype and the shape to which the arguments broadcast:",
-            f"      {_OUTSIDE[kind]}; NaN where a parameter is outside its domain.",
-            "",
-            "    Raises:",
-            "      ArgumentError: arguments that are missing, or too many (a TypeError).",
-            "      OperandError: no array of numbers (a TypeError).",
-            "      DtypeError: complex numbers (a TypeError).",
-            "      ShapeError: shapes that do not fit (a TypeError and a ValueError).",
-            "",
-            f"    {self.source}" if self.source else f"    As ``scipy.stats.{self.name}.{kind}``.",
-        ]
-        kinds = self.kinds()
-        if self.example and kinds.index(kind) < len(self.values):
-            x, q, *parameters = [s.strip() for s in self.example.split(";")]
-            operands = [*([] if kind == "entropy" else [q if kind in QUANTILES else x]), *parameters]
-            face, short = module.rpartition(".")[::2]
-            lines += [
-                "",
-                f"    >>> from {face} import {short}",
-                f'    >>> print(f"{{{short}.{kind}({", ".join(operands)}):.4g}}")',
-                f"    {self.values[kinds.index(kind)]}",
-            ]
-        return "\n".join(lines) + "\n    "
+        described = {**self.parameters, **{name: docstrings.KEYWORDS[name] for name in keywords}}
+        position = self.kinds().index(kind)
+        x, q, *parameters = self.example.split("; ")
+        operands = [*([] if kind == "entropy" else [q if kind in QUANTILES else x]), *parameters]
+        return "\n\n".join([
+            docstrings.described(kind, self.of, first, described, self.support),
+            docstrings.formula(kind, first, self.formulas, self.support),
+            *(note for kinds, note in self.notes.items() if kind in kinds.split()),
+            f"As ``scipy.stats.{self.name}.{kind}``.",
+            docstrings.example(module, kind, operands, self.values[position]),
+        ])  # fmt: skip
 
     def kinds(self) -> list[str]:
         raise NotImplementedError
@@ -252,9 +208,6 @@ class Distribution:
 
     def _inverse(self, kind: str) -> Formula:
         raise NotImplementedError
-
-
-_KEYWORDS = {"loc": "the shift of the variable", "scale": "the factor of the variable, positive"}
 
 
 def _valid_result(valid: Any, out: Any) -> Any:

@@ -25,6 +25,11 @@ def outside(y: ArrayLike, a: ArrayLike) -> Array:
 
 DISTRIBUTION = Continuous(
     values=("0.2987", "-1.208", "0.8009", "-0.2221", "0.1991", "-1.614", "1.945", "0.2659"),
+    formulas=("z**(a - 1) * exp(-z) / gamma(a)", "gammainc(a, z)", "gammaincc(a, z)"),
+    support="``z >= 0``",
+    notes={
+        "pdf logpdf": "The density is infinite at ``z = 0`` if ``a`` is below 1.",
+    },
     name="gamma", of="the gamma distribution", parameters={"a": "the shape, positive"}, valid=positive, low=0.0,
     example="1.5; 0.9; 2.0; 0.0; 0.5",
     log_density=lambda y, a: log_gamma_density_p.bind(a, y), inside=inside, outside=outside,

@@ -64,6 +64,12 @@ gennorm_quantile_p = quantile_function("gennorm_quantile", _quantile, _host_quan
 
 DISTRIBUTION = Continuous(
     values=("0.2038", "-1.591", "0.8876", "-0.1192", "0.1124", "-2.186", "1.064", "-1.064"),
+    formulas=(
+        "beta * exp(-abs(z)**beta) / (2 * gamma(1 / beta))",
+        "1 / 2 + sign(z) * gammainc(1 / beta, abs(z)**beta) / 2",
+        "1 / 2 - sign(z) * gammainc(1 / beta, abs(z)**beta) / 2",
+    ),
+    support="all real ``z``",
     name="gennorm", of="the generalised normal distribution", parameters={"beta": "the exponent, positive"},
     valid=positive, symmetric=True, example="1.0; 0.9; 1.5", log_density=_log_density,
     cdf=lambda y, beta: gennorm_cdf_p.bind(beta, y, orders=(0, 0)),

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.others import xlog1py_p
 from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log1mexp
+from pullback.scipy.stats.docstrings import WITHOUT_CANCELLATION
 
 
 def _log_sf(k: Any, p: Any) -> Any:
@@ -31,6 +32,9 @@ def _in_double(formula: Formula) -> Formula:
 
 DISTRIBUTION = Discrete(
     values=("0.147", "-1.917", "0.657", "-0.4201", "0.343", "-1.07", "7", "1"),
+    formulas=("(1 - p)**(i - 1) * p", "1 - (1 - p)**i", "(1 - p)**i"),
+    support="integers ``i >= 1``",
+    notes={"logcdf": WITHOUT_CANCELLATION},
     name="geom", of="the geometric distribution", low=1.0, example="3; 0.9; 0.3",
     parameters={"p": "the probability of a success"}, valid=lambda p: both(ops.gt(p, 0), at_most(p, 1)),
     log_mass=lambda k, p: ops.add(_log_sf(ops.sub(k, 1), p), log(p)),

@@ -113,7 +113,10 @@ class gaussian_kde:
         return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
 
     def tree_flatten(self) -> tuple[tuple[PyTree, ...], None]:
-        """The arrays of the estimate, for pytrees.
+        """Return the arrays of the estimate, for pytrees.
+
+        Returns:
+          A pair: a tuple of arrays, and None.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import stats
@@ -125,6 +128,13 @@ class gaussian_kde:
     @classmethod
     def tree_unflatten(cls, aux: None, children: PyTree) -> gaussian_kde:
         """Rebuild an estimate from its arrays.
+
+        Args:
+          aux: None.
+          children: the arrays, as :meth:`tree_flatten` returns them.
+
+        Returns:
+          The estimate.
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import stats
@@ -228,6 +238,9 @@ class gaussian_kde:
         Args:
           x: the points, an array (d, m); or (m,) of one variable, or (d,) of one point.
 
+        Returns:
+          An array (m,) of floats.
+
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import stats
         >>> print(f"{stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0])).pdf(2.0)[0]:.4f}")
@@ -246,7 +259,7 @@ class gaussian_kde:
           A number.
 
         Raises:
-          ShapeError: shapes that do not fit (a TypeError and a ValueError).
+          ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback.scipy import stats
@@ -344,9 +357,12 @@ class gaussian_kde:
         """The probability of an interval, for one variable; not supported for several.
 
         Args:
-          low_bounds: the lower ends.
-          high_bounds: the upper ends.
+          low_bounds: the lower ends, real numbers.
+          high_bounds: the upper ends, real numbers.
           maxpts: not used.
+
+        Returns:
+          An array of floats, of the shape to which the ends broadcast.
 
         Raises:
           UnsupportedArgumentError: an estimate of several variables (a NotImplementedError).

@@ -28,6 +28,12 @@ def _ppf(q: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.1353", "-2", "0.06767", "-2.693", "0.9323", "-0.07007", "2.805", "1.195"),
+    formulas=(
+        "exp(-abs(z)) / 2",
+        "1 / 2 + sign(z) * (1 - exp(-abs(z))) / 2",
+        "1 / 2 - sign(z) * (1 - exp(-abs(z))) / 2",
+    ),
+    support="all real ``z``",
     name="laplace", of="the Laplace distribution", symmetric=True, example="1.0; 0.9; 2.0; 0.5",
     log_density=lambda y: ops.sub(ops.neg(ops.abs(y)), math.log(2)), cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip

@@ -28,9 +28,9 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
       to 1.
 
     Raises:
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     The probabilities are taken as they are, as in JAX; SciPy computes the last from the others. As
     ``scipy.stats.multinomial.logpmf``.

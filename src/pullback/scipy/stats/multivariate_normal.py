@@ -28,10 +28,10 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
       An array of floats, of the broadcast shape of the leading axes of vectors and matrices.
 
     Raises:
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
       ArgumentError: ``allow_singular`` is no bool (a TypeError and a ValueError).
-      OperandError: no array of numbers (a TypeError).
-      DtypeError: complex numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
 
     By a Cholesky factor, or by eigenvalues if matrices may be singular: those below a million times the rounding
     error of the largest count as zeros, as in SciPy. As ``scipy.stats.multivariate_normal.logpdf``.
@@ -105,7 +105,7 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | No
       An array of floats.
 
     Raises:
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
       ArgumentError, OperandError, DtypeError: see :func:`logpdf`.
 
     >>> import pullback.numpy as jnp

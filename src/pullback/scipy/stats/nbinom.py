@@ -30,6 +30,12 @@ def _beta(primitive: Any) -> Any:
 
 DISTRIBUTION = Discrete(
     values=("0.05557", "-2.89", "0.126", "-2.071", "0.874", "-0.1347", "17", "3"),
+    formulas=(
+        "gamma(i + n) / (factorial(i) * gamma(n)) * p**n * (1 - p)**i",
+        "betainc(n, i + 1, p)",
+        "1 - betainc(n, i + 1, p)",
+    ),
+    support="integers ``i >= 0``",
     name="nbinom", of="the negative binomial distribution", example="3; 0.9; 4.0; 0.3",
     parameters={"n": "the number of successes, positive", "p": "the probability of a success"},
     valid=lambda n, p: both(positive(n), both(ops.gt(p, 0), at_most(p, 1))), log_mass=_log_mass,

@@ -11,6 +11,8 @@ from pullback.scipy.stats.distributions import Continuous
 
 DISTRIBUTION = Continuous(
     values=("0.108", "-2.226", "0.02275", "-3.783", "0.9772", "-0.02301", "2.641", "1.359"),
+    formulas=("exp(-z**2 / 2) / sqrt(2 * pi)", "erfc(-z / sqrt(2)) / 2", "erfc(z / sqrt(2)) / 2"),
+    support="all real ``z``",
     name="norm", of="the normal distribution", symmetric=True, example="1.0; 0.9; 2.0; 0.5",
     log_density=lambda y: y * y * -0.5 - 0.5 * math.log(2 * math.pi),
     cdf=ndtr, logcdf=log_ndtr_p.bind, ppf=ndtri_p.bind,

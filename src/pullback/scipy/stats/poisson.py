@@ -64,6 +64,8 @@ def _entropy(mu: Any) -> Any:
 
 DISTRIBUTION = Discrete(
     values=("0.2138", "-1.543", "0.7576", "-0.2776", "0.2424", "-1.417", "5", "1", "1.831"),
+    formulas=("mu**i * exp(-mu) / factorial(i)", "gammaincc(i + 1, mu)", "gammainc(i + 1, mu)"),
+    support="integers ``i >= 0``",
     name="poisson", of="the Poisson distribution", parameters={"mu": "the mean, not negative"},
     valid=lambda mu: both(at_least(mu, 0), ops.lt(mu, math.inf)), example="3; 0.9; 2.5", log_mass=_log_mass,
     cdf=_gamma(igammac_p), logcdf=_gamma(log_igammac_p), sf=_gamma(igamma_p), logsf=_gamma(log_igamma_p),

@@ -79,7 +79,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
       ArgumentError: an unknown policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
       AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     The value is differentiated as the element is; the count has no derivative. As :func:`scipy.stats.mode`.
 
@@ -141,7 +141,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
       ArgumentError: an unknown method or policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
       AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     As :func:`scipy.stats.rankdata`.
 
@@ -199,7 +199,7 @@ def sem(
       AxisError: an axis out of range (a ValueError and an IndexError).
       ShapeError: ``ddof`` is no integer (a TypeError and a ValueError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
-      OperandError: no array of numbers (a TypeError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     As :func:`scipy.stats.sem`.
 

@@ -97,6 +97,12 @@ def _of_order_zero(primitive: Primitive) -> Formula:
 _normal: Any = norm.DISTRIBUTION
 DISTRIBUTION = Continuous(
     values=("0.1302", "-2.039", "0.05097", "-2.977", "0.949", "-0.05231", "2.738", "1.262"),
+    formulas=(
+        "(1 + z**2 / df)**(-(df + 1) / 2) / (sqrt(df) * beta(df / 2, 1 / 2))",
+        "1 / 2 + sign(z) * betainc(1 / 2, df / 2, z**2 / (df + z**2)) / 2",
+        "1 / 2 - sign(z) * betainc(1 / 2, df / 2, z**2 / (df + z**2)) / 2",
+    ),
+    support="all real ``z``",
     name="t", of="Student's t distribution", parameters={"df": "the degrees of freedom, positive"},
     valid=lambda df: ops.gt(df, 0), symmetric=True, example="1.0; 0.9; 5.0; 2.0; 0.5",
     log_density=_or_normal(_log_density, _normal.log_density),

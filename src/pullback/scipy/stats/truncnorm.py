@@ -14,6 +14,7 @@ from pullback.primitives.special.inverse_incomplete import ndtri_exp_p
 from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
 from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1mexp, log1p, where
+from pullback.scipy.stats.docstrings import WITHOUT_CANCELLATION
 
 _log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
 
@@ -121,6 +122,13 @@ def _middle(a: Any, b: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.4301", "-0.8438", "0.6509", "-0.4294", "0.3491", "-1.052", "1.256", "-0.7046"),
+    formulas=(
+        "exp(-z**2 / 2) / sqrt(2 * pi) / (ndtr(b) - ndtr(a))",
+        "(ndtr(z) - ndtr(a)) / (ndtr(b) - ndtr(a))",
+        "(ndtr(b) - ndtr(z)) / (ndtr(b) - ndtr(a))",
+    ),
+    support="``a <= z <= b``",
+    notes={"logcdf": WITHOUT_CANCELLATION},
     name="truncnorm", of="the normal distribution between ``loc + a * scale`` and ``loc + b * scale``",
     parameters={"a": "the lower end of the standardised variable", "b": "the upper end"},
     valid=ops.lt, low=lambda a, b: a, high=lambda a, b: b, interior=_middle, example="0.5; 0.9; -1.0; 2.0",

@@ -18,6 +18,8 @@ def _itself(q: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.5", "-0.6931", "0.25", "-1.386", "0.75", "-0.2877", "2.8", "1.2"),
+    formulas=("1", "z", "1 - z"),
+    support="``0 <= z <= 1``",
     name="uniform", of="the uniform distribution from ``loc`` to ``loc + scale``", low=0.0, high=1.0,
     example="1.5; 0.9; 1.0; 2.0",
     log_density=lambda y: ops.mul(y, 0),

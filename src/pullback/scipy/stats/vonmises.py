@@ -118,10 +118,19 @@ def _ppf(q: Any, kappa: Any) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.2057", "-1.581", "0.8896", "-0.117", "0.1104", "-2.203", "1.053", "-1.053"),
+    formulas=(
+        "exp(kappa * cos(z)) / (2 * pi * i0(kappa))",
+        "the integral of the density from ``-pi`` to ``z``",
+        "the integral of the density from ``z`` to ``pi``",
+    ),
+    support="all real ``z``",
+    notes={
+        "cdf logcdf": "The distribution function grows by 1 with each turn of ``2 * pi`` in ``z``, as in SciPy.",
+        "ppf isf": "The angle is between ``loc - pi * scale`` and ``loc + pi * scale``, and is found by bisection.",
+    },
     name="vonmises", of="the von Mises distribution", parameters={"kappa": "the concentration, not negative"},
     valid=lambda kappa: both(at_least(kappa, 0), ops.lt(kappa, math.inf)), symmetric=True,
     example="1.0; 0.9; 2.0",
-    source="The distribution function grows by one with each turn, and its inverse is between -π and π, as in SciPy.",
     log_density=_log_density, cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip
 

@@ -59,6 +59,12 @@ def _quantile(q: Any, c: Any, upper: bool) -> Any:
 
 DISTRIBUTION = Continuous(
     values=("0.1682", "-1.783", "0.3256", "-1.122", "0.6744", "-0.3939", "6.067", "0.2158"),
+    formulas=(
+        "(1 - c**2) / (2 * pi * (1 + c**2 - 2 * c * cos(z)))",
+        "arctan2((1 + c) / (1 - c) * sin(z / 2), cos(z / 2)) / pi",
+        "arctan2((1 + c) / (1 - c) * sin(z / 2), -cos(z / 2)) / pi",
+    ),
+    support="``0 <= z <= 2 * pi``",
     name="wrapcauchy", of="the wrapped Cauchy distribution", low=0.0, high=2 * math.pi, example="1.0; 0.9; 0.5",
     parameters={"c": "the concentration, between 0 and 1"}, valid=lambda c: both(ops.gt(c, 0), ops.lt(c, 1)),
     log_density=_log_density, cdf=_cdf, sf=_sf,

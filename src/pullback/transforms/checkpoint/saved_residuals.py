@@ -72,6 +72,11 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
       fun: takes and returns trees of arrays.
       *args, **kwargs: its arguments: arrays, or ``ShapeDtypeStruct`` for their types.
 
+    Raises:
+      ArgumentError: ``fun`` is no function (a TypeError and a ValueError).
+      OperandError: a leaf of the arguments or of the result is no array (a TypeError).
+      ConcretizationTypeError: ``fun`` branches on values, and the arguments are types (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import checkpoint
     >>> from pullback.ad_checkpoint import print_saved_residuals

@@ -60,6 +60,11 @@ class Error:
     An error is a tree of arrays: it can be returned from ``jit``, and mapped by ``vmap``; then each example has its own
     failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
+    Args:
+      code: an array of integers, of any shape under ``vmap``: 0 for no failure, or the number of the failed check.
+      payload: the arrays that the message shows.
+      checks: the checks that can fail; those of number 1, 2, and so on.
+
     Raises:
       FailedCheckError: by :meth:`throw`, if a condition of :func:`check` does not hold (a ValueError, as all of these).
       NanCheckError: by :meth:`throw`, if an operation has returned a NaN.
@@ -121,6 +126,9 @@ class Error:
 
     def get(self) -> str | None:
         """Return the message of the failure; None if there is no failure.
+
+        Returns:
+          The text, or None.
 
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).

@@ -266,7 +266,14 @@ class custom_transpose(FunctionWithRules):
         self.transpose: Callable[..., Any] | None = None
 
     def def_transpose(self, transpose: Callable[..., Any]) -> Callable[..., Any]:
-        """Set the rule ``transpose(residual_args, ct) -> cts``, and return it, for use as a decorator."""
+        """Set the transposition rule.
+
+        Args:
+          transpose: ``transpose(residual_args, ct) -> cts``, the cotangents of the linear arguments.
+
+        Returns:
+          The rule, for use as a decorator.
+        """
         require_function(f"def_transpose of {self.described}", "transpose", transpose)
         self.transpose = transpose
         return transpose

@@ -43,6 +43,18 @@ class SymbolicZero:
 
     Attributes:
       aval: the type of the tangent or cotangent.
+
+    >>> from pullback import custom_jvp, grad
+    >>> from pullback.custom_derivatives import SymbolicZero
+    >>> f = custom_jvp(lambda x, y: x * y)
+    >>> def rule(primals, tangents):
+    ...     (x, y), (x_dot, y_dot) = primals, tangents
+    ...     print(isinstance(x_dot, SymbolicZero), isinstance(y_dot, SymbolicZero))
+    ...     return x * y, x_dot * y
+    >>> _ = f.defjvp(rule, symbolic_zeros=True)
+    >>> print(grad(f)(2.0, 3.0))
+    False True
+    3.0
     """
 
     __slots__ = ("aval",)
@@ -50,10 +62,10 @@ class SymbolicZero:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
+    shape = property(lambda self: self.aval.shape, doc="The size of each axis.")
+    dtype = property(lambda self: self.aval.dtype, doc="The dtype of the elements.")
+    ndim = property(lambda self: self.aval.ndim, doc="The number of axes.")
+    size = property(lambda self: self.aval.size, doc="The number of elements.")
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
@@ -65,6 +77,16 @@ class CustomVJPPrimal:
     Attributes:
       value: the value.
       perturbed: whether derivatives with respect to the argument are needed.
+
+    >>> from pullback import custom_vjp, grad
+    >>> f = custom_vjp(lambda x, y: x * y)
+    >>> def forward(x, y):
+    ...     print(x.perturbed, y.perturbed)
+    ...     return x.value * y.value, y.value
+    >>> f.defvjp(forward, lambda y, cotangent: (cotangent * y, None), symbolic_zeros=True)
+    >>> print(grad(f)(2.0, 3.0))
+    True False
+    3.0
     """
 
     __slots__ = ("perturbed", "value")
@@ -81,7 +103,13 @@ def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
     """Return the values in a tree of :class:`CustomVJPPrimal`, the arguments of a forward rule with ``symbolic_zeros``.
 
     Args:
-      tree_of_primals: the tree.
+      tree_of_primals: a tree whose leaves are :class:`CustomVJPPrimal`.
+
+    Returns:
+      A tree of the same structure, with the ``value`` of each leaf.
+
+    Raises:
+      ArgumentError: a leaf is no :class:`CustomVJPPrimal` (a TypeError and a ValueError).
 
     >>> from pullback.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
     >>> print(custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True)}))

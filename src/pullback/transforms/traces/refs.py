@@ -442,11 +442,11 @@ def get(ref: Ref, idx: Index = None) -> Array:
     """Read a reference, as ``ref[idx]`` does.
 
     Args:
-      ref: the reference.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
       idx: an index as arrays take it; None or ``...`` for all elements.
 
     Returns:
-      An array. It does not change when the reference does.
+      An array of the shape that the index selects. It does not change when the reference does.
 
     Raises:
       RefError: ``ref`` is no reference, or cannot be used any more (a ValueError).
@@ -466,7 +466,7 @@ def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
     """Write to a reference, as ``ref[idx] = value`` does.
 
     Args:
-      ref: the reference.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
       idx: an index as arrays take it; None or ``...`` for all elements. Traced numbers out of range are clipped.
       value: an array of the shape that the index selects, and of the dtype of the reference.
 
@@ -488,13 +488,13 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
     """Write to a reference, and return the elements that were replaced.
 
     Args:
-      ref: the reference.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
       idx: an index as arrays take it; None or ``...`` for all elements.
       value: an array of the shape that the index selects, and of the dtype of the reference.
       _function_name: the name of the called function, for error messages.
 
     Returns:
-      The elements that were replaced.
+      An array of the elements that were replaced, of the shape that the index selects.
 
     Raises:
       RefError: as from :func:`set` (a ValueError).
@@ -521,9 +521,9 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
     """Add to elements of a reference, as ``ref[idx] += x`` does.
 
     Args:
-      ref: the reference.
-      idx: an index as arrays take it; None or ``...`` for all elements. Where it selects an element more than once, all
-        are added.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
+      idx: an index as arrays take it; None or ``...`` for all elements. Where it selects an element more than once,
+        all are added.
       x: an array of the shape that the index selects, and of the dtype of the reference.
 
     Raises:

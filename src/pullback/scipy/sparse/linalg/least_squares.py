@@ -32,6 +32,12 @@ class LsqrResult(NamedTuple):
       r1norm: the size of b - A x.
       r2norm: the size of b - A x and ``damp`` times x together.
       arnorm: the size of A* (b - A x) - damp² x.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.sparse.linalg import lsqr
+    >>> found = lsqr(jnp.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), jnp.array([1.0, 2.0, 3.0]))
+    >>> print(found.x.round(3), int(found.istop), f"{found.r1norm:.1f}")
+    [1. 1.] 2 3.0
     """
 
     x: Any
