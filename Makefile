@@ -27,7 +27,7 @@ PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint typecheck bench changes stubs rules facts pins accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record docs clean
 
 help: ## list the targets
@@ -152,6 +152,11 @@ changes: .venv-bench/bench.stamp ## measure against the source tree in the folde
 
 stubs: .venv/dev.stamp ## write what type checkers know of the public names, the .pyi of src/
 	.venv/bin/python -m tests.public.stubs
+
+names: ## compare the documented names with the newest JAX that is pinned, and list the parameters of its functions
+	@python=$$(.ci/find-python 3.13) && \
+	$(MAKE) --no-print-directory .venv-3.13/dev.stamp PYTHON="$$python" && \
+	.venv-3.13/bin/python -W ignore -m tests.public.documented_parameters
 
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself
 	.venv/bin/python -m tests.project.rules_page
