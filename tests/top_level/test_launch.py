@@ -28,14 +28,19 @@ def test_nothing_is_left_open(tmp_path: Path) -> None:
 
 
 def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows, which has no SIGKILL either."""
+    """As on Windows, which has no SIGKILL either, and one signal of groups."""
 
     class Started:
         pid = 0
-        sent: list[int] = []  # noqa: RUF012
+
+        def __init__(self) -> None:
+            self.sent: list[int | str] = []
 
         def send_signal(self, number: int) -> None:
             self.sent.append(number)
+
+        def kill(self) -> None:
+            self.sent.append("killed")
 
         def wait(self, timeout: float | None = None) -> None:
             if timeout is not None:
@@ -43,7 +48,12 @@ def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.delattr(os, "killpg")
     monkeypatch.delattr(signal, "SIGKILL")
+    monkeypatch.setattr(signal, "CTRL_BREAK_EVENT", 1, raising=False)
     process: Any = launch._Process.__new__(launch._Process)
     process.popen, process.readers = Started(), []
     launch._end([process])
-    assert Started.sent == [signal.SIGTERM, signal.SIGTERM]
+    assert process.popen.sent == [signal.CTRL_BREAK_EVENT, "killed"]  # type: ignore[attr-defined]
+    monkeypatch.delattr(signal, "CTRL_BREAK_EVENT")
+    process.popen = Started()
+    launch._end([process])
+    assert process.popen.sent == [signal.SIGTERM, "killed"]

@@ -40,6 +40,7 @@ from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
 from pullback.backends.processes.calls import Call
 from pullback.backends.processes.descriptors import not_inherited
+from pullback.core import systems
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
@@ -392,9 +393,10 @@ def _installed_plugin(name: str) -> str | None:
         except ModuleNotFoundError:
             continue
         if spec is not None and spec.submodule_search_locations:
-            candidate = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin.so")
-            if os.path.exists(candidate):
-                return candidate
+            stem = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin")
+            found = [stem + ending for ending in systems.LIBRARY_ENDINGS if os.path.exists(stem + ending)]
+            if found:
+                return found[0]
     return None
 
 
