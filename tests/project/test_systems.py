@@ -23,7 +23,8 @@ ANSWERS = SOURCE / "core" / "systems.py"
 
 def stub_of(module: str) -> Path | None:
     spec = importlib.util.find_spec("mypy")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     path = Path(spec.origin).parent / "typeshed" / "stdlib" / module.replace(".", "/")
     return next((p for p in (path.with_suffix(".pyi"), path / "__init__.pyi") if p.exists()), None)
 
@@ -130,7 +131,9 @@ def assumptions(text: str) -> Iterator[tuple[int, str]]:
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in modules:
                 if name in (lacking(modules[owner]) or ()) or (modules[owner], name) in ASKS_FOR_A_NAME:
                     yield node.lineno, f"{owner}.{name}"
-            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[ast.Name(id=owner), ast.Constant(value=name), *_]):
+            case ast.Call(
+                func=ast.Name(id="hasattr" | "getattr"), args=[ast.Name(id=owner), ast.Constant(value=name), *_]
+            ):
                 if name in (lacking(modules.get(owner, "")) or ()):
                     yield node.lineno, f"{owner}.{name}"
             case ast.Call(func=ast.Attribute(attr="CDLL" | "PyDLL"), args=[ast.Constant(value=None)]):

@@ -148,7 +148,7 @@ def test_it_does_not_wait_for_the_compiler() -> None:
         "systems._SLEEP.clear()",  # another processor
         "systems._file_of_call = lambda thread: '/nowhere'",  # no /proc
         "systems.ctypes.CDLL = lambda name: None",  # another C library
-        "systems.ctypes.CDLL = systems.ctypes.PyDLL = lambda name: len(name)\ndel os.uname, os.O_CLOEXEC, os.pread",  # Windows
+        "systems.ctypes.CDLL = systems.ctypes.PyDLL = len\ndel os.uname, os.O_CLOEXEC, os.pread",  # Windows
     ],
 )
 def test_on_other_systems_it_waits_and_says_nothing(other: str) -> None:

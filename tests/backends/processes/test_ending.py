@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from pullback.backends.processes import ending
 from pullback.core import systems
 from tests.helpers import chosen
 
