@@ -341,8 +341,11 @@ def _cpu_client() -> Any:
     if _joined is None:
         return make(num_devices=cpu_count())
     group, common = _joined
-    with not_inherited():
-        collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    try:
+        with not_inherited():
+            collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    except library().jax.JaxRuntimeError as error:  # as on Windows
+        raise BackendError(f"this jaxlib cannot connect the CPU devices of several processes: {error}") from None
     together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
     minutes = max(1, math.ceil(group.seconds / 60))
     limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
