@@ -22,8 +22,8 @@ from pullback.core import systems
 from pullback.core.config import config, override
 from pullback.core.errors import CompilationCacheWarning
 
-ROOT = os.geteuid() == 0
-SOMEBODY = os.geteuid() + 12345
+ROOT = systems.user() == 0
+SOMEBODY = (systems.user() or 0) + 12345
 HEADER = 84
 
 
