@@ -112,7 +112,7 @@ def at_fork(
     if not hasattr(os, "register_at_fork"):
         return
     given = {"before": before, "after_in_parent": in_parent, "after_in_child": in_child}
-    os.register_at_fork(**{name: function for name, function in given.items() if function is not None})  # type: ignore[arg-type]
+    os.register_at_fork(**{name: function for name, function in given.items() if function is not None})
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
