@@ -80,18 +80,30 @@ PLACES = re.compile(r"/(?:dev|etc|proc|sys|tmp|usr|var)(?:/|$)|.*\.(?:so(?:\.\d+
 ASKS_FOR_A_NAME = {("sys", "platform"), ("os", "name"), ("platform", "system")}
 
 
-def imported(tree: ast.AST) -> dict[str, str]:
+def imported(nodes: list[ast.AST]) -> dict[str, str]:
     """The modules that a file imports, by the names that it has for them."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
                 found[name.asname or name.name.partition(".")[0]] = name.name
     return found
 
 
-def docstrings(tree: ast.AST) -> set[ast.AST]:
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+def docstrings(nodes: list[ast.AST]) -> set[ast.AST]:
+    return {node.value for node in nodes if isinstance(node, ast.Expr)}
+
+
+def called(call: ast.Call) -> tuple[str, str]:
+    """The module or object whose function is called, if it has a name, and the name of the function."""
+    match call.func:
+        case ast.Name(id=name):
+            return "", name
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            return owner, name
+        case ast.Attribute(attr=name):
+            return "an object", name
+    return "an object", ""
 
 
 def reads_text(call: ast.Call) -> bool:
@@ -99,8 +111,7 @@ def reads_text(call: ast.Call) -> bool:
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     if "encoding" in given:
         return False
-    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-    owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    owner, name = called(call)
     if name in ("read_text", "write_text"):
         return owner != "systems"  # which writes to a stream
     if owner in ("gzip", "bz2", "lzma"):
@@ -116,9 +127,11 @@ def reads_text(call: ast.Call) -> bool:
 
 def assumptions(text: str) -> Iterator[tuple[int, str]]:
     """What a file of Python assumes of the system: lines, and words."""
-    tree = ast.parse(text)
-    modules, prose = imported(tree), docstrings(tree)
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(text)))
+    modules, prose = imported(nodes), docstrings(nodes)
+    for node in nodes:
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute | ast.Call | ast.Constant):
+            continue  # most nodes are of other kinds
         match node:
             case ast.Import():
                 yield from ((node.lineno, name.name) for name in node.names if lacking(name.name) is None)
@@ -142,7 +155,7 @@ def assumptions(text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, value
             case ast.Call() if reads_text(node):
                 yield node.lineno, f"{ast.unparse(node.func)} without an encoding"
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("subprocess."):
+        if isinstance(node, ast.Call) and called(node)[0] == "subprocess":
             yield from ((node.lineno, x.arg) for x in node.keywords if x.arg in OPTIONS)
 
 
