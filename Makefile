@@ -28,7 +28,7 @@ PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api \
-    ecosystem ecosystem-quick ecosystem-record docs clean
+    ecosystem ecosystem-quick ecosystem-record docs targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -149,6 +149,11 @@ bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BEN
 
 changes: .venv-bench/bench.stamp ## measure against the source tree in the folder BEFORE (CHANGES_ARGS="--only hvp")
 	.venv-bench/bin/python -m benchmarks.changes $(BEFORE) $(CHANGES_ARGS)
+
+# A Python with NumPy and ziglang, a compiler for other systems: python -m pip install numpy ziglang
+TARGETS_PYTHON ?= $(PYTHON)
+targets: ## compile the modules in C for other systems and processors (TARGETS_PYTHON has ziglang)
+	$(TARGETS_PYTHON) -m tests.project.targets
 
 stubs: .venv/dev.stamp ## write what type checkers know of the public names, the .pyi of src/
 	.venv/bin/python -m tests.public.stubs

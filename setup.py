@@ -9,18 +9,19 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-HEADERS = [f"src/pullback/backends/host/{name}.h" for name in ("special", "rows", "products", "foreign", "runner")]
+NAMES = ("portable", "special", "rows", "products", "foreign", "runner")
+HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
-# Without debugging information, whose paths would make wheels differ that are built in different folders.
-OPTIONS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3", "-g0"]
+# Without debugging information, whose paths would make wheels differ that are built in different folders. Microsoft's
+# compiler rounds as is written by itself, and needs no library for threads.
+if sys.platform == "win32":
+    OPTIONS, OF_LOOPS, LINKED = ["/std:c11", "/O2"], [], []
+else:
+    OPTIONS, OF_LOOPS, LINKED = ["-std=gnu11", "-O3", "-g0"], ["-fno-math-errno", "-pthread"], ["-pthread"]
 
-modules = [Extension("pullback.transforms.jit.quick", [f"{QUICK}.c"], optional=True, extra_compile_args=OPTIONS)]
-if sys.platform != "win32":  # the loops need the threads of POSIX
-    modules.append(
-        Extension(
-            "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()],
-            depends=HEADERS,
-            extra_compile_args=[*OPTIONS, "-fno-math-errno", "-pthread"], extra_link_args=["-pthread"],
-        )
-    )  # fmt: skip
-setup(ext_modules=modules)
+quick = Extension("pullback.transforms.jit.quick", [f"{QUICK}.c"], optional=True, extra_compile_args=OPTIONS)
+loops = Extension(
+    "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()], depends=HEADERS,
+    extra_compile_args=[*OPTIONS, *OF_LOOPS], extra_link_args=LINKED,
+)  # fmt: skip
+setup(ext_modules=[quick, loops])

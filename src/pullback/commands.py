@@ -12,6 +12,7 @@ from typing import Any
 
 import pullback
 from pullback import explain, launch, show
+from pullback.core import systems
 from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.source import hide_internal_frames
@@ -198,7 +199,9 @@ def _write(text: str, path: str | None) -> None:
             file.write(text)
         return
     try:
-        sys.stdout.write(text)
+        systems.write_text(sys.stdout, text)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has closed the pipe; the interpreter flushes again when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not systems.reader_is_gone(error):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes again when it ends

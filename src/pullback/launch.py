@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any
 
+from pullback.core import systems
 from pullback.core.command_name import command_name
 from pullback.core.errors import ArgumentError
 from pullback.core.locks import lock
@@ -108,7 +109,7 @@ class _Process:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # so that its own children end with it
+            **systems.group_of_its_own(),  # so that its own children end with it
         )
         prefix = f"[{number}] ".encode()
         pairs = ((self.popen.stdout, sys.stdout), (self.popen.stderr, sys.stderr))
@@ -135,21 +136,6 @@ class _Process:
             return f"process {self.number} failed with exit status {code}"
         return f"process {self.number} was ended by {signal.Signals(-code).name}"
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the process is stopped, as by SIGSTOP, and not by a debugger."""
-        try:
-            return os.waitid(os.P_PID, self.popen.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-        except (AttributeError, OSError):  # on systems that do not know it; or the process has ended
-            return False
-
-    def signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self.popen.pid, number)
-            else:  # on Windows
-                self.popen.send_signal(number)
-
 
 _writing = lock(globals(), "_writing")
 
@@ -160,7 +146,7 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
             with _writing:
                 try:
                     text = (prefix + line.rstrip(b"\n")).decode(errors="replace") + "\n"
-                    target.write(text)
+                    systems.write_text(target, text)
                     target.flush()
                 except (OSError, ValueError):  # the reader has closed the pipe; the process may still write
                     pass
@@ -186,7 +172,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
     while running:
         limit = None if len(running) == len(started) else LOOK
         try:
-            event = events.get(timeout=limit if deadline is None else max(0.0, deadline - time.monotonic()))
+            event = _next(events, limit if deadline is None else max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             rest = [p for p in started if p in running]
             if deadline is None:
@@ -197,7 +183,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
             break
         if isinstance(event, int):
             for process in running:
-                process.signal(event)
+                systems.signal_group(process.popen, event)
             status = status or 128 + event
             deadline = time.monotonic() + ENDING
             continue
@@ -207,6 +193,23 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
             deadline = time.monotonic() + grace
             _say(event.describe())
     return status
+
+
+def _next(events: Any, seconds: float | None) -> Any:
+    """Return the next event of a queue; signal handlers, which add events, run meanwhile.
+
+    Raises:
+      queue.Empty: there was none for so many seconds; None is for ever.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic())
+        limits = [x for x in (left, systems.LONGEST_WAIT) if x is not None]
+        try:
+            return events.get(timeout=min(limits, default=None))
+        except queue.Empty:
+            if end is not None and time.monotonic() >= end:
+                raise
 
 
 class _Late:
@@ -221,7 +224,7 @@ class _Late:
     def stay_stopped(self, rest: list[_Process]) -> bool:
         """Whether all processes of ``rest`` have been stopped for the time of grace."""
         now = time.monotonic()
-        stopped = [process.is_stopped for process in rest]
+        stopped = [systems.is_stopped(process.popen) for process in rest]
         if self.seen != (rest, stopped):
             self.seen, self.begin, self.said = (rest, stopped), now, False
         over = now > self.begin + self.grace
@@ -243,15 +246,15 @@ def _name(process: _Process) -> str:
 def _end(started: list[_Process]) -> None:
     """End the remaining processes and their children, and forward the rest of their output."""
     for process in started:
-        process.signal(signal.SIGTERM)
-        if process.is_stopped:
-            process.signal(signal.SIGCONT)  # it notices the first signal
+        systems.signal_group(process.popen, signal.SIGTERM)
+        if systems.is_stopped(process.popen):
+            systems.go_on(process.popen)  # it notices the first signal
     end = time.monotonic() + ENDING
     for process in started:
         try:
             process.popen.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            process.signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # on Windows, SIGTERM kills immediately
+            systems.kill_group(process.popen)
             process.popen.wait()
         for reader in process.readers:
             reader.join(1)
@@ -259,4 +262,5 @@ def _end(started: list[_Process]) -> None:
 
 def _say(text: str) -> None:
     with _writing, contextlib.suppress(OSError, ValueError):
-        print(f"{command_name()} launch: {text}", file=sys.stderr, flush=True)
+        systems.write_text(sys.stderr, f"{command_name()} launch: {text}\n")
+        sys.stderr.flush()

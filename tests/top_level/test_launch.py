@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from pullback import launch
+from pullback.core import systems
 from tests.helpers import ROOT
 
 
@@ -28,14 +30,19 @@ def test_nothing_is_left_open(tmp_path: Path) -> None:
 
 
 def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows, which has no SIGKILL either."""
+    """As on Windows, which has no SIGKILL either, and one signal of groups."""
 
     class Started:
         pid = 0
-        sent: list[int] = []  # noqa: RUF012
+
+        def __init__(self) -> None:
+            self.sent: list[int | str] = []
 
         def send_signal(self, number: int) -> None:
             self.sent.append(number)
+
+        def kill(self) -> None:
+            self.sent.append("killed")
 
         def wait(self, timeout: float | None = None) -> None:
             if timeout is not None:
@@ -43,7 +50,36 @@ def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.delattr(os, "killpg")
     monkeypatch.delattr(signal, "SIGKILL")
+    monkeypatch.setattr(signal, "CTRL_BREAK_EVENT", 1, raising=False)
     process: Any = launch._Process.__new__(launch._Process)
     process.popen, process.readers = Started(), []
     launch._end([process])
-    assert Started.sent == [signal.SIGTERM, signal.SIGTERM]
+    assert process.popen.sent == [signal.CTRL_BREAK_EVENT, "killed"]  # type: ignore[attr-defined]
+    monkeypatch.delattr(signal, "CTRL_BREAK_EVENT")
+    process.popen = Started()
+    launch._end([process])
+    assert process.popen.sent == [signal.SIGTERM, "killed"]
+
+
+def test_signals_are_noticed_where_they_interrupt_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: the launcher waits for a moment, again and again."""
+    events: queue.SimpleQueue[int] = queue.SimpleQueue()
+    waits: list[float | None] = []
+
+    class Events:
+        def get(self, timeout: float | None) -> int:
+            waits.append(timeout)
+            if len(waits) == 3:
+                events.put(signal.SIGINT)
+            return events.get(timeout=timeout)
+
+    monkeypatch.setattr(systems, "LONGEST_WAIT", 0.01)
+    assert launch._next(Events(), None) == signal.SIGINT
+    assert waits == [0.01, 0.01, 0.01]
+    with pytest.raises(queue.Empty):
+        launch._next(events, 0.03)
+    monkeypatch.setattr(systems, "LONGEST_WAIT", None)
+    waits.clear()
+    events.put(7)
+    assert launch._next(Events(), None) == 7
+    assert waits == [None]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import _imp
 import functools
 import importlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
+
+from pullback.core import systems
 
 T = TypeVar("T")
 
@@ -50,8 +51,7 @@ def renewed(namespace: dict[str, Any], name: str, make: Callable[[], Any]) -> No
       name: the name of the object in ``namespace``.
       make: takes no arguments and returns a new object.
     """
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: namespace.__setitem__(name, make()))
+    systems.at_fork(in_child=lambda: namespace.__setitem__(name, make()))
 
 
 class cached_property(functools.cached_property[T]):
@@ -108,5 +108,4 @@ def _release_imports() -> None:
 
 
 _module_locks: dict[str, Callable[[], Any]] = vars(importlib)["_bootstrap"]._module_locks
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_imports, after_in_parent=_release_imports, after_in_child=_release_imports)
+systems.at_fork(before=_hold_imports, in_parent=_release_imports, in_child=_release_imports)

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,20 @@ def test_a_platform_that_is_not_there() -> None:
         pullback.devices("nowhere")
     with pytest.raises(errors.BackendError, match="no platform"):
         jit(lambda x: x, device="nowhere")(1.0)
+
+
+def test_processes_that_cannot_be_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, for which jaxlib has no connections between CPU devices."""
+    lib = client.library()
+
+    def refuse(**options: object) -> None:
+        raise lib.jax.JaxRuntimeError("only implemented for linux and macos")
+
+    group = types.SimpleNamespace(host="localhost")
+    monkeypatch.setattr(client, "_joined", (group, None))
+    monkeypatch.setattr(lib, "jax", types.SimpleNamespace(**{**vars(lib.jax), "make_gloo_tcp_collectives": refuse}))
+    with pytest.raises(errors.BackendError, match="cannot connect the CPU devices of several processes: only"):
+        client._cpu_client()
 
 
 def test_a_platform_whose_library_does_not_load(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

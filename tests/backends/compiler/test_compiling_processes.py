@@ -145,13 +145,14 @@ def test_it_does_not_wait_for_the_compiler() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "ending._PAUSE.clear()",  # another processor
-        "ending.os = type('os', (), {**vars(os), 'open': lambda *args: os.stat('/nowhere')})",  # no /proc
-        "ending.ctypes.CDLL = lambda name: None",  # another C library
+        "systems._SLEEP.clear()",  # another processor
+        "systems._file_of_call = lambda thread: '/nowhere'",  # no /proc
+        "systems.ctypes.CDLL = lambda name: None",  # another C library
+        "systems.ctypes.CDLL = systems.ctypes.PyDLL = len\ndel os.uname, os.O_CLOEXEC, os.pread",  # Windows
     ],
 )
 def test_on_other_systems_it_waits_and_says_nothing(other: str) -> None:
-    code = f"from pullback.backends.processes import ending\n{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
+    code = f"from pullback.core import systems\n{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
     assert run(code, LARGE, 0) == (0, "ended")
 
 

@@ -18,11 +18,12 @@ import pytest
 
 from pullback.backends.compiler import client, disk_cache
 from pullback.backends.devices.devices import HOST, device
+from pullback.core import systems
 from pullback.core.config import config, override
 from pullback.core.errors import CompilationCacheWarning
 
-ROOT = os.geteuid() == 0
-SOMEBODY = os.geteuid() + 12345
+ROOT = systems.user() == 0
+SOMEBODY = (systems.user() or 0) + 12345
 HEADER = 84
 
 
@@ -228,7 +229,7 @@ KEYED = {
     "an option": lambda patch: patch(client, "options_as_bytes", lambda overrides: b"others"),
     "the compiler": lambda patch: patch(client, "version", lambda device: "99.0"),
     "the format": lambda patch: patch(disk_cache, "_FORMAT", 99),
-    "the processor": lambda patch: patch(disk_cache, "_cpu", lambda: ("another",)),
+    "the processor": lambda patch: patch(systems, "processor", lambda: ("another",)),
     "the number of devices": lambda patch: patch(client, "count", lambda platform: 99),
     "the number of processors": lambda patch: patch(os, "sched_getaffinity", lambda process: range(99), raising=False),
 }
@@ -263,31 +264,6 @@ def test_the_key_changes_with_flags_of_the_environment(tmp_path: Path) -> None:
     """
     keys = [run_python(source, tmp_path, XLA_FLAGS=flags)[0] for flags in ("", "--xla_cpu_enable_fast_math=true", "")]
     assert keys[0] == keys[2] != keys[1]
-
-
-@pytest.mark.parametrize(
-    ("lines", "known"),
-    [
-        ("processor\t: 0\nmodel name\t: A\ncpu MHz\t\t: 1.0\nflags\t\t: sse avx\n\nprocessor\t: 1\nflags\t: none\n", 2),
-        ("processor\t: 0\nBogoMIPS\t: 50\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\n", 3),
-    ],
-    ids=["x86", "Arm"],
-)
-def test_what_a_processor_can_do(lines: str, known: int, tmp_path: Path) -> None:
-    source = tmp_path / "cpuinfo"
-    source.write_text(lines)
-    found = disk_cache._cpu(str(source))
-    assert len(found) == known
-    source.write_text(lines.replace("1.0", "2.0").replace("50", "60").replace("none", "sse"))
-    assert disk_cache._cpu(str(source)) == found
-    source.write_text(lines.replace("avx", "avx2").replace("asimd", "sve"))
-    assert disk_cache._cpu(str(source)) != found
-
-
-def test_a_machine_that_says_nothing_of_its_processor(tmp_path: Path) -> None:
-    import platform
-
-    assert disk_cache._cpu(str(tmp_path / "none"))[:2] == (platform.machine(), platform.node())
 
 
 def test_what_cannot_be_written_as_bytes_is_compiled(plain: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

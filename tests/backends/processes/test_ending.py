@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from pullback.backends.processes import ending
+from pullback.core import systems
 from tests.helpers import chosen
 
 BEGINNING = """
@@ -93,7 +93,7 @@ def test_threads_that_wait_rest_and_threads_at_work_do_not() -> None:
         for thread in threads.values():
             thread.start()
         time.sleep(0.1)
-        found = [{name: ending._rests(thread) for name, thread in threads.items()} for _ in range(20)]
+        found = [{name: systems.rests(thread) for name, thread in threads.items()} for _ in range(20)]
     finally:
         stop.set()
         held.release()

@@ -40,6 +40,7 @@ from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
 from pullback.backends.processes.calls import Call
 from pullback.backends.processes.descriptors import not_inherited
+from pullback.core import systems
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
@@ -361,8 +362,11 @@ def _cpu_client() -> Any:
     if _joined is None:
         return make(num_devices=cpu_count())
     group, common = _joined
-    with not_inherited():
-        collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    try:
+        with not_inherited():
+            collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    except library().jax.JaxRuntimeError as error:  # as on Windows
+        raise BackendError(f"this jaxlib cannot connect the CPU devices of several processes: {error}") from None
     together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
     minutes = max(1, math.ceil(group.seconds / 60))
     limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
@@ -413,9 +417,10 @@ def _installed_plugin(name: str) -> str | None:
         except ModuleNotFoundError:
             continue
         if spec is not None and spec.submodule_search_locations:
-            candidate = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin.so")
-            if os.path.exists(candidate):
-                return candidate
+            stem = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin")
+            found = [stem + ending for ending in systems.LIBRARY_ENDINGS if os.path.exists(stem + ending)]
+            if found:
+                return found[0]
     return None
 
 

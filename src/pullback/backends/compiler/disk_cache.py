@@ -32,7 +32,7 @@ from typing import Any
 
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices.devices import Device
-from pullback.core import monitoring
+from pullback.core import monitoring, systems
 from pullback.core.config import config
 from pullback.core.errors import CompilationCacheWarning
 from pullback.core.source import warn
@@ -46,8 +46,6 @@ _HEADER = struct.Struct("<8sI32sQ32s")
 _HOUR = 3600.0  # how often a file's time of use is updated; an older temporary file has no writer any more
 _SCANS = 16  # how often the directory is scanned while as many bytes are written as the bound allows
 
-_read_flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_write_flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _refused: set[str] = set()
 """Directories that this process no longer uses."""
 _unwritable: set[str] = set()
@@ -210,8 +208,7 @@ def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]])
 def _key(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bytes:
     """A digest of the text, the options and the environment: all that a compiled program depends on."""
     # XLA divides loops among the CPU cores that it may use when it compiles.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    settings = (cores, backend().options_as_bytes(overrides))
+    settings = (systems.cores(), backend().options_as_bytes(overrides))
     digest = hashlib.sha256(environment(device))
     digest.update(hashlib.sha256(repr(settings).encode()).digest())
     return hashlib.sha256(text.encode()).digest()[:_HALF] + digest.digest()[:_HALF]
@@ -233,36 +230,9 @@ def environment(device: Device) -> bytes:
         device.id,
         backend().count(device.platform),
         device.device_kind,
-        _cpu(),
+        systems.processor(),
     )
     return hashlib.sha256(repr(facts).encode()).digest()
-
-
-_FEATURES = (
-    *(b"vendor_id", b"cpu family", b"model", b"model name", b"flags"),  # x86
-    *(b"CPU implementer", b"CPU architecture", b"CPU variant", b"CPU part", b"Features"),  # Arm
-    *(b"cpu", b"isa", b"uarch", b"features"),  # POWER, RISC-V, z/Architecture
-)
-
-
-def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
-    """The model and features of this machine's CPU, from the file ``source``; if not listed, the machine's name."""
-    try:
-        # Unbuffered and short: the kernel writes this file while it is read, with an interrupt for each CPU core.
-        with open(source, "rb", buffering=0) as file:
-            first = file.read(8192).split(b"\n\n")[0]
-    except OSError:
-        first = b""
-    known = []
-    for line in first.splitlines():
-        name, _, value = line.partition(b":")
-        if name.strip() in _FEATURES:
-            known.append((name.strip(), value.strip()))
-    if known:
-        return tuple(known)
-    import platform
-
-    return platform.machine(), platform.node(), os.environ.get("PROCESSOR_IDENTIFIER")
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -280,12 +250,12 @@ def _read(path: str, key: bytes) -> bytes | None:
       OSError: the file cannot be read.
     """
     try:
-        descriptor = os.open(path, _read_flags)
+        descriptor = os.open(path, systems.READ)
     except FileNotFoundError:
         return None
     try:
         found = os.fstat(descriptor)
-        if not (stat.S_ISREG(found.st_mode) and _is_own(found) and _is_private(found)):
+        if not (stat.S_ISREG(found.st_mode) and systems.is_own(found) and systems.is_private(found)):
             raise _DamagedError("it is not a file that this user alone can write to")
         data = b"".join(iter(lambda: os.read(descriptor, found.st_size + 1), b""))
     finally:
@@ -340,7 +310,7 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
 def _write(path: str, data: bytes) -> None:
     """Write a file atomically, by renaming a temporary file."""
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
-    descriptor = os.open(temporary, _write_flags, 0o600)
+    descriptor = os.open(temporary, systems.WRITE_NEW, 0o600)
     try:
         try:
             rest = memoryview(data)
@@ -348,7 +318,8 @@ def _write(path: str, data: bytes) -> None:
                 rest = rest[os.write(descriptor, rest) :]
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        if not systems.replace(temporary, path):
+            _remove(temporary)  # another process reads the program that is there
     except BaseException:
         _remove(temporary)
         raise
@@ -413,18 +384,6 @@ def _make_room(directory: str, size: int, bound: int) -> None:
 # Directories ---------------------------------------------------------------------------------------------------------
 
 
-# Only POSIX systems have permissions of this kind; others keep users' files in private directories.
-_posix = hasattr(os, "geteuid")
-
-
-def _is_own(found: os.stat_result) -> bool:
-    return not _posix or found.st_uid == os.geteuid()
-
-
-def _is_private(found: os.stat_result) -> bool:
-    return not _posix or not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
 def _objection(directory: str) -> str | None:
     """The reason why a directory cannot be trusted; None if it can be trusted, or does not exist."""
     try:
@@ -436,11 +395,11 @@ def _objection(directory: str) -> str | None:
         return f"cannot be inspected: {error}"
     if not stat.S_ISDIR(found.st_mode):
         return "is not a directory"
-    if not _is_own(found):
-        return f"belongs to user {found.st_uid}, while this process runs as user {os.geteuid()}"
-    if stat.S_ISLNK(link.st_mode) and link.st_uid != 0 and not _is_own(link):
-        return f"is a link that belongs to user {link.st_uid}, while this process runs as user {os.geteuid()}"
-    if not _is_private(found) and not found.st_mode & stat.S_ISVTX:  # the sticky bit protects our files
+    if not systems.is_own(found):
+        return f"belongs to user {found.st_uid}, while this process runs as user {systems.user()}"
+    if stat.S_ISLNK(link.st_mode) and link.st_uid != 0 and not systems.is_own(link):
+        return f"is a link that belongs to user {link.st_uid}, while this process runs as user {systems.user()}"
+    if not systems.is_private(found) and not found.st_mode & stat.S_ISVTX:  # the sticky bit protects our files
         return (
             f"others may write to (its mode is {stat.filemode(found.st_mode)}; "
             f"if nobody else has, `chmod go-w {directory}` makes it private)"
@@ -476,10 +435,12 @@ def _make(directory: str) -> None:
     """Make a directory and its parents, accessible to this user only."""
     above = os.path.dirname(directory) or os.curdir
     if not os.path.isdir(above):
+        if above == directory:  # a drive of Windows
+            raise FileNotFoundError(f"there is no {directory}")
         if above == os.path.expanduser("~"):
             raise FileNotFoundError(f"there is no home directory {above}")
         _make(above)
-    elif _posix and os.geteuid() == 0 != os.stat(above).st_uid:
+    elif systems.user() == 0 != os.stat(above).st_uid:
         raise PermissionError(f"this process runs as root, and {above} belongs to user {os.stat(above).st_uid}")
     try:
         os.mkdir(directory, 0o700)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pullback.backends.compiler import lapack_calls
+from pullback.core import systems
 from pullback.core.errors import ExportError
 
 _OTHER_TARGETS = """
@@ -149,10 +149,7 @@ def check(functions: Mapping[str, Sequence[Operation]], who: str, allowed: Colle
 @functools.cache
 def memory() -> int:
     """The bytes of memory of this machine; if the system does not say, what 47 bits of address can reach."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return 2**47
+    return systems.memory()
 
 
 @functools.lru_cache(maxsize=65536)

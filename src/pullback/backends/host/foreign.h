@@ -77,13 +77,7 @@ static PyObject *capsule(void *(*function)(Frame *)) {
     return PyCapsule_New((void *)function, "xla._CUSTOM_CALL_TARGET", NULL);
 }
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static atomic_int stopping;
+static Shared stopping;
 
 enum { MILLISECOND = 1000000, MOST_STEPS = 1 << 30 };
 
@@ -96,7 +90,7 @@ static void *goes_on(Frame *frame) {
     if (!executes(frame)) return NULL;
     int64_t steps = *(int64_t *)address(&frame->operands, 0), begin = *(int64_t *)address(&frame->operands, 1);
     int64_t now = (int64_t)(1e9 * seconds_now());
-    if (atomic_load_explicit(&stopping, memory_order_relaxed)) steps = -1;
+    if (shared_glance(&stopping)) steps = -1;
     else if (begin && now - begin < MILLISECOND) steps = steps < MOST_STEPS / 8 ? 8 * steps : MOST_STEPS;
     else if (begin && now - begin > 20 * MILLISECOND) steps = steps > 8 ? steps / 8 : 1;
     *(int64_t *)address(&frame->results, 0) = steps;
@@ -111,7 +105,7 @@ PyDoc_STRVAR(loops_go_on_doc,
 static PyObject *loops_go_on(PyObject *module, PyObject *go_on) {
     int answer = PyObject_IsTrue(go_on);
     if (answer < 0) return NULL;
-    atomic_store(&stopping, !answer);
+    shared_set(&stopping, !answer);
     return capsule(goes_on);
 }
 
@@ -123,12 +117,13 @@ static void *take(Frame *frame) {
     if (!executes(frame)) return NULL;
     char *from = address(&frame->operands, 0), *to = address(&frame->results, 0);
     uint64_t size = *(uint64_t *)address(&frame->operands, 1);
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), given = ((uintptr_t)from + page - 1) / page * page;
+    uintptr_t page = page_size(), given = page ? ((uintptr_t)from + page - 1) / page * page : 0;
     for (uint64_t at = 0; at < size; at += PIECE_TAKEN) {
         uint64_t piece = size - at < PIECE_TAKEN ? size - at : PIECE_TAKEN;
         memcpy(to + at, from + at, piece);
+        if (!page) continue;
         uintptr_t end = (uintptr_t)(from + at + piece) / page * page; /* whole pages alone */
-        if (end > given) madvise((void *)given, end - given, MADV_DONTNEED);
+        if (end > given) give_back((void *)given, end - given);
         given = end > given ? end : given;
     }
     return NULL;

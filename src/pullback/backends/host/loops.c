@@ -12,36 +12,14 @@
 #include <Python.h>
 #include <fenv.h>
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "numpy/arrayobject.h"
 #include "numpy/ufuncobject.h"
 
-#if defined(__x86_64__) || defined(__i386__)
-#define PAUSE() __builtin_ia32_pause()
-#else
-#define PAUSE() atomic_signal_fence(memory_order_seq_cst)
-#endif
-
-/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
-#if __GNUC__ >= 12
-#define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"), optimize("O3", "no-trapping-math")))
-#else
-#define WIDE __attribute__((target_clones("default", "avx2"), optimize("O3", "no-trapping-math")))
-#endif
-#else
-#define WIDE
-#endif
+#include "portable.h"
 
 typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
 
@@ -81,9 +59,9 @@ typedef struct Job {
     npy_intp blocks;
     npy_intp buffers; /* bytes that each thread needs */
     char *memory;
-    atomic_long next; /* the next block */
+    Shared next; /* the next block */
     long most_helpers;
-    atomic_long helpers;
+    Shared helpers;
     const void *product; /* if matrices are multiplied, nothing of the following */
     Step *steps;
     Value *values;
@@ -142,8 +120,8 @@ SELECT(select_8, uint64_t)
     }
 /* The larger, or smaller, of two numbers by masks, without branches. NaN wins. Equal numbers have the same bits, or are
    zeros: the larger zero is that without a sign, and the smaller that with it. */
-typedef uint32_t __attribute__((may_alias)) bits_f;
-typedef uint64_t __attribute__((may_alias)) bits_d;
+typedef uint32_t MAY_ALIAS bits_f;
+typedef uint64_t MAY_ALIAS bits_d;
 #define EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                        \
     const bits first = -(bits)((x wins y) | (x != x)), same = -(bits)(x == y);                              \
     out[i] = (a & first) | (on_equal & ~first);
@@ -443,89 +421,79 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
 static void take_blocks(Job *job, long number) {
     char *memory = job->memory + number * job->buffers;
     npy_intp first;
-    while ((first = atomic_fetch_add(&job->next, job->taken)) < job->blocks) {
+    while ((first = shared_add(&job->next, job->taken)) < job->blocks) {
         for (npy_intp i = first; i < first + job->taken && i < job->blocks; i++) job->compute(job, i, memory);
     }
 }
 
 /* Threads. --------------------------------------------------------------------------------------------------------- */
 
-static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER;    /* held by the thread whose job the others share */
-static pthread_mutex_t sleeping = PTHREAD_MUTEX_INITIALIZER; /* guards `sleepers` and the condition */
-static pthread_cond_t called = PTHREAD_COND_INITIALIZER;
-static atomic_uint calls;       /* the number of jobs so far */
-static atomic_int inside;       /* how many threads may look at the present job */
-static _Atomic(Job *) present;
+static Lock owner = LOCK_FREE;    /* held by the thread whose job the others share */
+static Lock sleeping = LOCK_FREE; /* guards `sleepers` and the condition */
+static Condition called = NOBODY_WAITS;
+static Shared calls;   /* the number of jobs so far */
+static Shared inside;  /* how many threads may look at the present job */
+static Shared present; /* the job, as a number */
 static int sleepers;
 static long threads;
 
-static void *help(void *unused) {
-    unsigned seen = 0;
+WORK_OF_THREAD(help) {
+    intptr_t seen = 0;
     for (;;) {
         /* For some microseconds after a job the next may come: to wake a thread takes longer than a small job. */
-        for (int i = 0; i < SPINS && atomic_load(&calls) == seen; i++) PAUSE();
-        if (atomic_load(&calls) == seen) {
-            pthread_mutex_lock(&sleeping);
+        for (int i = 0; i < SPINS && shared_get(&calls) == seen; i++) PAUSE();
+        if (shared_get(&calls) == seen) {
+            lock_take(&sleeping);
             sleepers++;
-            while (atomic_load(&calls) == seen) pthread_cond_wait(&called, &sleeping);
+            while (shared_get(&calls) == seen) wait_for(&called, &sleeping);
             sleepers--;
-            pthread_mutex_unlock(&sleeping);
+            lock_give(&sleeping);
         }
-        seen = atomic_load(&calls);
-        atomic_fetch_add(&inside, 1);
-        Job *job = atomic_load(&present);
+        seen = shared_get(&calls);
+        shared_add(&inside, 1);
+        Job *job = (Job *)shared_get(&present);
         if (job) {
-            long number = atomic_fetch_add(&job->helpers, 1) + 1;
+            long number = (long)shared_add(&job->helpers, 1) + 1;
             if (number <= job->most_helpers) take_blocks(job, number);
         }
-        atomic_fetch_sub(&inside, 1);
+        shared_add(&inside, -1);
     }
-    return NULL;
+    return NO_RESULT;
 }
 
 static void start_threads(long wanted) {
-    if (threads >= wanted) return;
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for Python's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (threads < wanted) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, help, NULL)) break;
-        pthread_detach(thread);
-        threads++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (threads < wanted) threads += start(help, wanted - threads);
 }
 
 /* A forked process has only the thread that forked. */
 static void forget_threads(void) {
-    pthread_mutex_init(&owner, NULL);
-    pthread_mutex_init(&sleeping, NULL);
-    pthread_cond_init(&called, NULL);
-    atomic_store(&inside, 0);
-    atomic_store(&present, NULL);
+    owner = (Lock)LOCK_FREE;
+    sleeping = (Lock)LOCK_FREE;
+    called = (Condition)NOBODY_WAITS;
+    shared_set(&inside, 0);
+    shared_set(&present, 0);
     sleepers = threads = 0;
 }
 
 /* Compute all blocks, with other threads unless another job has them. */
 static void share(Job *job) {
-    if (job->most_helpers < 1 || job->blocks < 2 || pthread_mutex_trylock(&owner)) {
+    if (job->most_helpers < 1 || job->blocks < 2 || !lock_try(&owner)) {
         take_blocks(job, 0);
         return;
     }
     start_threads(job->most_helpers);
-    atomic_store(&present, job);
-    atomic_fetch_add(&calls, 1);
-    pthread_mutex_lock(&sleeping);
-    for (long i = 0; i < sleepers && i < job->most_helpers; i++) pthread_cond_signal(&called);
-    pthread_mutex_unlock(&sleeping);
+    shared_set(&present, (intptr_t)job);
+    shared_add(&calls, 1);
+    lock_take(&sleeping);
+    for (long i = 0; i < sleepers && i < job->most_helpers; i++) wake_one(&called);
+    lock_give(&sleeping);
     take_blocks(job, 0);
-    atomic_store(&present, NULL);
-    for (int i = 0; atomic_load(&inside) > 0; i++) {
+    shared_set(&present, 0);
+    for (int i = 0; shared_get(&inside) > 0; i++) {
         if (i < SPINS) PAUSE();
-        else sched_yield();
+        else yield_core();
     }
-    pthread_mutex_unlock(&owner);
+    lock_give(&owner);
 }
 
 #include "products.h"
@@ -753,8 +721,7 @@ static PyObject *run(PyObject *module, PyObject *args) {
     }
     if (job.rows > 0 && job.columns > 0) {
         divide(&job, block > itemsize ? block / itemsize : 1);
-        if (job.buffers && posix_memalign((void **)&job.memory, ALIGNMENT, job.buffers * (job.most_helpers + 1))) {
-            job.memory = NULL;
+        if (job.buffers && !(job.memory = allocate_aligned(ALIGNMENT, job.buffers * (job.most_helpers + 1)))) {
             PyErr_NoMemory();
             goto end;
         }
@@ -767,7 +734,7 @@ static PyObject *run(PyObject *module, PyObject *args) {
     }
     result = Py_NewRef(Py_None);
 end:
-    free(job.memory);
+    free_aligned(job.memory);
     free(job.values);
     free(job.steps);
     return result;
@@ -822,19 +789,14 @@ static PyObject *fold(PyObject *module, PyObject *args) {
 enum {
     ALIGNED = 1 << 16,    /* the least bytes that are aligned: compiled programs copy less in no time */
     HUGE_PAGES = 1 << 22, /* the least bytes that may be in large pages */
-    PAGE = 1 << 12,
 };
 
 /* All memory is the C library's, so that NumPy's own functions take it back, whatever its size. */
 static void *allocate(void *ctx, size_t size) {
     const PyDataMem_Handler *usual = ctx;
-    void *memory;
-    if (size < ALIGNED) return usual->allocator.malloc(usual->allocator.ctx, size);
-    if (posix_memalign(&memory, ALIGNMENT, size)) return NULL;
-#ifdef MADV_HUGEPAGE /* as NumPy does: the system fills a large page with zeros in less time than 512 small ones */
-    size_t skipped = PAGE - (size_t)memory % PAGE;
-    if (size >= HUGE_PAGES) madvise((char *)memory + skipped, size - skipped, MADV_HUGEPAGE);
-#endif
+    if (size < ALIGNED || !ALIGNED_IS_FREED) return usual->allocator.malloc(usual->allocator.ctx, size);
+    char *memory = allocate_aligned(ALIGNMENT, size);
+    if (memory && size >= HUGE_PAGES) use_large_pages(memory, size); /* as NumPy does */
     return memory;
 }
 
@@ -964,8 +926,8 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "loops", "Elementwise
 PyMODINIT_FUNC PyInit_loops(void) {
     import_array();
     if (find_row_loops() < 0) return NULL;
-    pthread_atfork(NULL, NULL, forget_threads);
-    pthread_atfork(NULL, NULL, forget_products);
+    in_forked_child(forget_threads);
+    in_forked_child(forget_products);
     if (PyType_Ready(&RUNNER) < 0) return NULL;
     PyObject *module = PyModule_Create(&MODULE);
     if (module != NULL && PyModule_AddObjectRef(module, "Runner", (PyObject *)&RUNNER) < 0) Py_CLEAR(module);

@@ -23,12 +23,12 @@ but then the largest arrays of a program stay in memory after they are freed.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from pullback.core import systems
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _SETTINGS = (
@@ -46,15 +46,9 @@ def _c_library() -> Any:
 
     The user does so by ``PULLBACK_MALLOC=system``, or by an environment variable of ``_SETTINGS``.
     """
-    if not sys.platform.startswith("linux") or os.environ.get("PULLBACK_MALLOC") == "system":
+    if os.environ.get("PULLBACK_MALLOC") == "system" or any(map(os.environ.__contains__, _SETTINGS)):
         return None
-    if any(map(os.environ.__contains__, _SETTINGS)):
-        return None
-    try:
-        library = ctypes.CDLL(None)
-        return library if library.mallopt and library.malloc_trim and library.gnu_get_libc_version else None
-    except (OSError, AttributeError):
-        return None
+    return systems.glibc()
 
 
 def keep_freed_pages() -> bool:

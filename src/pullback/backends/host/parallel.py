@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -10,6 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from pullback.core import systems
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -119,7 +120,7 @@ _busy = _Busy()
 @cache
 def cores() -> int:
     """The number of CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return systems.cores()
 
 
 @cache
@@ -129,5 +130,4 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores() - 1, "pullback-parts")
 
 
-if hasattr(os, "register_at_fork"):  # a forked child lacks its parent's threads
-    os.register_at_fork(after_in_child=_threads.cache_clear)
+systems.at_fork(in_child=_threads.cache_clear)  # a forked child lacks its parent's threads

@@ -19,7 +19,7 @@ static int spin_for(PyThread_type_lock lock, double seconds) {
         for (int k = 0; k < 16; k++) PAUSE(); /* another core may share this one's units */
         if (i % 16 == 0) {
             if (seconds_now() > end) return 0;
-            sched_yield();
+            yield_core();
         }
     }
 }

@@ -3,8 +3,6 @@
    Each is evaluated without branches, so that the compiler makes vectors of its loop. The polynomials interpolate a
    function at Chebyshev's points, in a variable from -1 to 1; their errors were computed with 50 digits. */
 
-#define INLINE static inline __attribute__((always_inline))
-
 #define ROUNDING 0x1.8p52 /* a sum with it is rounded to an integer, which its last bits are */
 #define ROOT_HALF 0.70710678118654752
 #define PI 3.14159265358979324
@@ -270,7 +268,7 @@ WIDE static void hypot_f(char **a, npy_intp const *count, npy_intp const *stride
         for (int l = 0; l < CHUNK; l++) {
             double p = x[l], q = y[l];
             float root = (float)sqrt(p * p + q * q);
-            out[l] = (fabsf(x[l]) == INFINITY) | (fabsf(y[l]) == INFINITY) ? INFINITY : root;
+            out[l] = ((fabsf(x[l]) == INFINITY) | (fabsf(y[l]) == INFINITY)) ? INFINITY : root;
         }
         memcpy(a[2] + first * sizeof(float), out, n * sizeof(float));
     }

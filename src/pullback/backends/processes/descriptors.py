@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-_LIST = "/proc/self/fd"
+from pullback.core import systems
 
 
 @contextlib.contextmanager
@@ -28,9 +28,7 @@ def not_inherited() -> Iterator[None]:
 
 def _inheritable_sockets() -> set[int]:
     found: set[int] = set()
-    if not os.path.isdir(_LIST):
-        return found
-    for descriptor in map(int, os.listdir(_LIST)):
+    for descriptor in systems.descriptors():
         with contextlib.suppress(OSError):  # it was closed meanwhile
             if os.get_inheritable(descriptor) and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 found.add(descriptor)

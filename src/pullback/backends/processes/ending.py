@@ -21,8 +21,8 @@ import time
 import traceback
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
+from pullback.core import systems
 from pullback.core.errors import PullbackError
 
 SECONDS = 1.0
@@ -61,13 +61,8 @@ def leave() -> None:
     """Let the process end although some threads are within the compiler or the runtime.
 
     A thread that runs Python, or returns to Python, ends by a silent ``SystemExit``. Threads that remain after
-    ``SECONDS`` are in C++, where they may stay long. The process does not wait for these, and prevents three crashes:
-
-    * Python would end a thread that returns to it, within C++. The thread is put to sleep instead, as Python 3.14 does.
-    * A thread that returns when Python is gone would crash: see :class:`_Asleep`.
-    * The C library would destroy objects that C++ still uses. So a handler ends the process before that. To run first,
-      the handler must be registered last, but a running compiler registers further destructors. So a thread-local
-      destructor of this thread registers the handler: the C library runs thread-local destructors before all others.
+    ``SECONDS`` are in C++, where they may stay long. The process does not wait for these, but ends before they can
+    crash, where the system offers that: see :func:`pullback.core.systems.end_before_destructors`.
     """
     working = [thread for close in _closers for thread in close()]
     if len(sys._current_frames()) == 1:
@@ -75,21 +70,10 @@ def leave() -> None:
     threads = [*working, *_interrupted({thread.ident for thread in working})]
     if not threads:
         return
-    try:
-        libc = ctypes.CDLL(None)
-        register, at_exit = libc.__cxa_thread_atexit_impl, libc.on_exit
-        asleep = _Asleep(threads)
-        if sys.version_info < (3, 14):
-            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
-    except (AttributeError, KeyError, OSError, TypeError):  # on other systems, there is no alternative to waiting
+    if not systems.end_before_destructors(threads):  # there is no alternative to waiting
         sys.setswitchinterval(0.005)
         for thread in working:
             thread.join()
-        return
-    vars(sys)["_pullback_threads"] = asleep
-    # The destructor, its argument, and an address in its library; on_exit's second argument is ignored.
-    register(at_exit, libc._exit, libc._exit)
-    libc.fflush(None)
 
 
 def _interrupted(others: set[int | None]) -> list[threading.Thread]:
@@ -116,7 +100,7 @@ def _interrupted(others: set[int | None]) -> list[threading.Thread]:
         frames = {i: frame for i, frame in sys._current_frames().items() if i not in known}
         # An interrupted thread counts until it has ended: freeing its results runs C++ too.
         within = {i for i, frame in frames.items() if i in interrupted or _is_ours(frame)}
-        busy = {t.ident for t in threading.enumerate() if t.ident in frames and not _rests(t)}
+        busy = {t.ident for t in threading.enumerate() if t.ident in frames and not systems.rests(t)}
         if time.monotonic() > end or (not within and checks >= (_CHECKS_IF_BUSY if busy else _CHECKS)):
             remaining = within | busy
             return [thread for thread in threading.enumerate() if thread.ident in remaining]
@@ -129,26 +113,6 @@ _CHECKS = 3
 """How often to check for threads within calls: a thread may be between two calls, and free the result of the first."""
 _CHECKS_IF_BUSY = 10
 """How often to check if some threads are busy: a check may find each of them between two calls."""
-_FUTEX = {"x86_64": b"202", "aarch64": b"98"}
-"""The number of the system call by which threads wait for locks, by architecture."""
-
-
-def _rests(thread: threading.Thread) -> bool:
-    """Whether a thread waits in the system for anything other than the GIL, as the system reports its system call.
-
-    Returns True if the system reports nothing. A wait for the GIL is recognized by its timeout. The report is read by C
-    functions that keep the GIL: Python's file functions would release the GIL, and the thread would run on.
-    """
-    libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)
-    file = libc.open(f"/proc/self/task/{thread.native_id}/syscall".encode(), os.O_RDONLY | os.O_CLOEXEC)
-    if file < 0:
-        return True
-    libc.read(file, text, len(text) - 1)
-    libc.close(file)
-    call, *arguments = text.value.split() or [b""]
-    if call == b"running" or call != _FUTEX.get(os.uname().machine):
-        return call != b"running"
-    return int(arguments[3], 16) == 0
 
 
 def _is_ours(frame: FrameType | None) -> bool:
@@ -158,40 +122,3 @@ def _is_ours(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-_PAUSE = {
-    "x86_64": b"34 ",
-    "aarch64": b"73 ",
-}  # the number of the system call by which a thread sleeps for ever, by architecture
-
-
-class _Asleep:
-    """An object whose deletion, when Python clears ``sys``, waits until all ``threads`` are asleep, up to one second.
-
-    A thread that waits for the compiler takes the GIL every 0.2 s, to see whether the user interrupts it. If the thread
-    takes the GIL during Python's shutdown, the thread is put to sleep; after Python has freed its thread states, the
-    thread would crash.
-
-    Raises:
-      OSError: the system does not show the system calls of threads.
-      KeyError: the number of the system call is not known for this CPU.
-    """
-
-    def __init__(self, threads: list[threading.Thread]) -> None:
-        self._awake: list[int] = []  # descriptors, for Python would warn of files that are never closed
-        self._pause = _PAUSE[os.uname().machine]
-        for thread in threads:
-            self._awake.append(os.open(f"/proc/self/task/{thread.native_id}/syscall", os.O_RDONLY | os.O_CLOEXEC))
-
-    def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep, read: Any = os.pread) -> None:
-        end = now() + 1  # other names of the module are gone by now
-        while self._awake and now() < end:
-            try:
-                sleeps = read(self._awake[-1], 100, 0).startswith(self._pause)
-            except OSError:  # the thread has ended
-                sleeps = True
-            if sleeps:
-                self._awake.pop()  # the descriptor ends with the process
-            else:
-                sleep(0.001)

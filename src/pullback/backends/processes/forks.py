@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pullback.core import source
+from pullback.core import source, systems
 from pullback.core.config import config
 from pullback.core.errors import BackendError, ForkWarning
 from pullback.core.runtime import runtime
@@ -67,5 +67,4 @@ def _after_fork() -> None:
     runtime.forked()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+systems.at_fork(in_child=_after_fork)

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pullback.backends.compiler.backend import GRACE, SLICE
 from pullback.backends.processes.calls import Call, Callers
+from pullback.core import systems
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
 
 T = TypeVar("T")
@@ -207,7 +208,7 @@ class Coordinator(_End):
         try:
             family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
             self.listener = socket.socket(family[0], socket.SOCK_STREAM)
-            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            systems.listen_alone(self.listener)
             self.listener.bind(family[4])
             self.listener.listen(_BACKLOG)
         except OSError as error:
@@ -586,7 +587,7 @@ class Link(_End):
             self.relay.close()
             for writer in self.sockets:
                 if not client_ended and writer in self._clients:
-                    os.dup(writer.get_extra_info("socket").fileno())  # a duplicate keeps the connection open
+                    writer.get_extra_info("socket").dup().detach()  # a duplicate keeps the connection open
                 writer.close()
             await asyncio.sleep(0)
 
