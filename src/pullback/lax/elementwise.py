@@ -17,7 +17,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import is_listed, typed
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, typeof
-from pullback.core.docs import describe, with_example
+from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
@@ -34,11 +34,13 @@ from pullback.primitives.special import others as others
 # The mechanism -----------------------------------------------------------------------------------------------------
 
 
-_REFUSED_BY_ONE = """Raises:
-  DtypeError: operands of a dtype that the operation does not take."""
-_REFUSED_BY_TWO = """Raises:
-  DtypeError: operands of a dtype that the operation does not take, or of different ones.
-  ShapeError: operands of different ranks, scalars aside, or shapes that do not fit."""
+_TWO_OPERANDS = """, of one dtype.
+  Their ranks are equal, or one is a scalar; axes of size one broadcast."""
+_REFUSED_BY_ONE = """OperandError: ``x`` is neither an array nor a number (a TypeError).
+DtypeError: ``x`` has another dtype (a TypeError)."""
+_REFUSED_BY_TWO = """OperandError: an operand is neither an array nor a number (a TypeError).
+DtypeError: the operands have different dtypes, or another one (a TypeError).
+ShapeError: the ranks differ, or the shapes do not broadcast (a TypeError and a ValueError)."""
 
 
 def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
@@ -65,9 +67,26 @@ def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
             accepted.add(left.dtype)
         return out
 
-    text = f"{public.sentence}\n\n{_REFUSED_BY_ONE if public.arity == 1 else _REFUSED_BY_TWO}"
-    doc = with_example(text, "from pullback import lax", f"lax.{name}({public.example})", public.result)
-    return describe(unary if public.arity == 1 else binary, name, doc)
+    return describe(unary if public.arity == 1 else binary, name, _docstring(public))
+
+
+def _docstring(public: Public, names: tuple[str, str] = ("x", "y"), more: str = "") -> str:
+    """Return the docstring of the function of a declared operation.
+
+    Args:
+      public: the documentation in the declaration, where the operands are ``x`` and ``y``.
+      names: the names of the operands in the function.
+      more: the entries of further arguments, each with a line break before it.
+    """
+    if public.arity == 1:
+        args, raises = f"x: an array{public.takes}, of any shape.", _REFUSED_BY_ONE
+    else:
+        args, raises = f"{', '.join(names)}: arrays{public.takes}{_TWO_OPERANDS}", _REFUSED_BY_TWO
+    text = with_sections(public.sentence, args + more, public.returns, raises)
+    for old, new in zip(("x", "y"), names):
+        text = text.replace(f"``{old}``", f"``{new}``")
+    call = f"lax.{public.name}({public.example})"
+    return with_example(text, "from pullback import lax", call, public.result)
 
 
 def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
@@ -117,47 +136,41 @@ _WITH_ACCURACY = frozenset(
 )
 
 
-def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
-    """Return the docstring of ``function``, with the Args section ``arguments`` inserted after its first sentence."""
-    sentence, rest = str(function.__doc__).split("\n\n", 1)
-    return f"{sentence}\n\n{arguments}{rest}"
+_OF_ACCURACY = """
+accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since
+  results are as accurate as possible."""
 
 
-_OF_ACCURACY = """Args:
-  x: an array.
-  accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since
-    results are as accurate as possible.
-
-"""
-
-
-def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _with_accuracy(function: Callable[[Any], Any], public: Public) -> Callable[..., Any]:
     """Add an argument ``accuracy`` to a function. It has no effect, as in XLA on CPUs."""
-    name = function.__name__
+    name = public.name
 
     def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
             raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
         return function(x)
 
-    return describe(called, name, _with_arguments(function, _OF_ACCURACY))
+    return describe(called, name, _docstring(public, more=_OF_ACCURACY))
 
 
 # Operations on elements --------------------------------------------------------------------------------------------
 
 FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PUBLIC.items()}
 """The functions of the operations that ``elementwise`` declares with ``doc``, which are names of this module too."""
-FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
+_PUBLIC = {public.name: public for public in PUBLIC.values()}
+FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name], _PUBLIC[name]) for name in _WITH_ACCURACY}
 
 
-def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _with_other_arguments(
+    name: str, names: tuple[str, str] = ("x", "y"), more: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that replaces ``lax.<name>``, which was made from a declaration, by the decorated function.
 
-    The decorated function gets the docstring of the replaced function, with ``arguments`` as its Args section.
+    The decorated function is documented as declared; ``names`` and ``more`` are as in :func:`_docstring`.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__doc__ = _with_arguments(FUNCTIONS[name], arguments)
+        function.__doc__ = _docstring(_PUBLIC[name], names, more)
         FUNCTIONS[name] = function
         return function
 
@@ -165,26 +178,23 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
 
 
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
-_OF_MUL = """Args:
-  x, y: arrays of one dtype.
-  out_dtype: the dtype of the result, to which the operands are converted first.
-
-"""
+_OF_OUT_DTYPE = """
+out_dtype: the dtype of the result, to which the operands are converted first."""
 
 
-@_with_other_arguments("mul", _OF_MUL)
+@_with_other_arguments("mul", more=_OF_OUT_DTYPE)
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return _mul(x, y)
 
 
-@_with_other_arguments("nextafter")
+@_with_other_arguments("nextafter", ("x1", "x2"))
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _nextafter(x1, x2)
 
 
-@_with_other_arguments("polygamma")
+@_with_other_arguments("polygamma", ("m", "x"))
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     return _polygamma(m, x)
 

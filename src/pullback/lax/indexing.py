@@ -307,12 +307,21 @@ Args:
   unique_indices: a promise that no two windows overlap.
   mode: the treatment of windows that are not inside.
 
+Returns:
+  An array of the shape and dtype of ``operand``.
+
 Raises:
   DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
+
+>>> import pullback.numpy as jnp
+>>> from pullback import lax
+>>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> print(lax.{name}(jnp.array([2.0, 3.0, 4.0]), jnp.array([[1]]), jnp.array([5.0]), numbers))
+{result}
 """
 
 
-def _scatter(primitive: Primitive, what: str) -> Scatter:
+def _scatter(primitive: Primitive, what: str, result: str) -> Scatter:
     name = primitive.name
 
     def function(
@@ -336,14 +345,14 @@ def _scatter(primitive: Primitive, what: str) -> Scatter:
             mode=GatherScatterMode.from_any(mode),
         )
 
-    return describe(function, name, _OF_SCATTER.format(what=what))
+    return describe(function, name, _OF_SCATTER.format(name=name, what=what, result=result))
 
 
-scatter = _scatter(scattering.scatter_p, "replaced by ``updates``")
-scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed")
-scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied")
-scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``")
-scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``")
+scatter = _scatter(scattering.scatter_p, "replaced by ``updates``", "[2. 5. 4.]")
+scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed", "[2. 8. 4.]")
+scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied", "[ 2. 15.  4.]")
+scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``", "[2. 3. 4.]")
+scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``", "[2. 5. 4.]")
 
 
 def scatter_sub(

@@ -37,6 +37,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
 
 _binary = partial(declare.binary, module=__name__)
+_VALUES = "numbers or booleans"
 _bool = np.dtype(bool)
 
 # Comparisons -------------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ def _comparison(
       strict: the strict comparison, for complex numbers. If it is None, ``primitive`` compares these too.
     """
 
-    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
         a, b = promote(name, x, y)
@@ -77,7 +78,10 @@ def _comparison(
         except OverflowError:  # next to floats, an int that overflows is as good as infinite
             return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
-    return declare.document(declare.positional(function), name, (sentence, example, result), __name__)  # type: ignore[no-any-return]
+    doc = (sentence, example, result)
+    return declare.document(  # type: ignore[no-any-return]
+        declare.positional(function), name, doc, __name__, takes=_VALUES, returns="of booleans"
+    )
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
@@ -140,14 +144,17 @@ def _truth(name: str, x: Any) -> Any:
 
 
 def _logical(name: str, primitive: Any, sentence: str, result: str) -> declare.BinaryUfunc:
-    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
         if recorders and config.numpy_rank_promotion != "allow":
             promotion.check_ranks(name, x, y)
         return primitive.bind(_truth(name, x), _truth(name, y))
 
-    return declare.document(declare.positional(function), name, (sentence, "True, 0.0", result), __name__)
+    doc = (sentence, "True, 0.0", result)
+    return declare.document(  # type: ignore[no-any-return]
+        declare.positional(function), name, doc, __name__, takes=_VALUES, returns="of booleans"
+    )
 
 
 logical_and = _logical("logical_and", ops.and_p, "Whether both operands are not zero.", "False")
@@ -293,14 +300,17 @@ def isnan(x: ArrayLike, /) -> Array:
 
 
 def _signed_infinity(name: str, value: float, sentence: str, example: str) -> declare.Unary:
-    def function(x: Any, /, out: None = None) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Array:
         x = operand(name, x)
         refuse_out(name, out)
         if dtypes.is_complex(x.dtype):
             raise DtypeError(f"{name} is not defined for complex numbers")
         return ops.eq(x, value) if dtypes.is_inexact(x.dtype) else _all(x, False)
 
-    return declare.document(function, name, (sentence, example, "True"), __name__)
+    doc = (sentence, example, "True")
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes="real numbers or booleans", returns="of booleans"
+    )
 
 
 isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "jnp.inf")

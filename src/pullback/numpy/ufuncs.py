@@ -158,8 +158,13 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 
 def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> declare.Unary:
-    return declare.document(
-        lambda x, /: ops.mul(inexact_operand(name, x), factor), name, (sentence, example, result), __name__
+    def function(x: ArrayLike, /) -> Array:
+        return ops.mul(inexact_operand(name, x), factor)
+
+    doc = (sentence, example, result)
+    of = "floats or complex numbers"
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes=of, returns=f"of {of}", converts=True
     )
 
 
@@ -422,11 +427,14 @@ def _sine_quotient(x: Any) -> Any:
 
 
 def _rounding(name: str, primitive: Any, sentence: str, result: str) -> declare.Unary:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         x = operand(name, x)
         return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(number_operand(name, x))
 
-    return declare.document(function, name, (sentence, "-2.5", result), __name__)
+    doc = (sentence, "-2.5", result)
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes="real numbers or booleans", returns="of the dtype of ``x``"
+    )
 
 
 floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers are unchanged.", "-3.0")
