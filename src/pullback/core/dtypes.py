@@ -655,6 +655,9 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     Args:
       a, b: dtypes, or Python's number types, which are weak.
 
+    Returns:
+      A dtype.
+
     Raises:
       TypePromotionError: the two have no common dtype.
 
@@ -861,6 +864,9 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
       arg1: a dtype or a kind.
       arg2: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
 
+    Returns:
+      A bool of Python's.
+
     Raises:
       DtypeError: there is no such dtype.
 
@@ -895,6 +901,9 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
       dtype: a dtype.
       kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
         "numeric", a dtype, or a tuple of these.
+
+    Returns:
+      A bool of Python's.
 
     Raises:
       ValueError: there is no such kind.

@@ -93,6 +93,9 @@ def array(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape of ``object``.
+
     Raises:
       OperandError: a string, None or another object that is no array (a TypeError).
       ShapeError: nested lists whose lengths disagree (a TypeError and a ValueError).
@@ -167,6 +170,14 @@ def asarray(
       copy: whether the result is a new array even if ``a`` is an array; not by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of the shape of ``a``.
+
+    Raises:
+      OperandError: a string, None or another object that is no array (a TypeError).
+      ShapeError: nested lists have different lengths (a TypeError and a ValueError).
+      DtypeError: ``dtype`` is not a dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.asarray(2.0)
@@ -298,6 +309,13 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
       copy: whether the result is a new array even if ``x`` has the dtype already.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
+    Returns:
+      An array of the shape of ``x`` and of dtype ``dtype``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``dtype`` is not a dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.astype(jnp.array([1.7, -1.7]), int))
     [ 1 -1]
@@ -321,6 +339,16 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
     They share memory until then, so that a copy costs very little.
 
+    Args:
+      a: an array, or a number.
+      order: accepted for compatibility.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.copy([1, 2]))
     [1 2]
@@ -338,6 +366,9 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       copy: True for memory of its own; False to raise if a copy is needed, to narrow elements of 64 bits or to move
         them to another device.
+
+    Returns:
+      An array of the shape of ``x``.
 
     Raises:
       OperandError: ``x`` has no such methods (a TypeError).
@@ -387,6 +418,13 @@ def frombuffer(
       count: how many elements to read; all by default.
       offset: the number of bytes before the first element.
 
+    Returns:
+      A vector.
+
+    Raises:
+      OperandError: ``buffer`` has no bytes (a TypeError).
+      ValueError: the bytes are not a whole number of elements, or are too few.
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
@@ -407,6 +445,12 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
       iter: numbers, one after the other.
       dtype: the dtype of the result.
       count: how many to take; all by default.
+
+    Returns:
+      A vector.
+
+    Raises:
+      OperandError: ``iter`` is not an iterable of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.fromiter(range(3), float))
@@ -455,8 +499,13 @@ def zeros(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape``.
+
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.zeros(2)
@@ -478,8 +527,13 @@ def ones(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape``.
+
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.ones((1, 2))
@@ -500,6 +554,14 @@ def empty(
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape``.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.empty(1).shape
@@ -527,6 +589,15 @@ def full(
       dtype: the dtype of the result; by default the dtype of ``fill_value``.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape``.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ShapeError: ``fill_value`` does not broadcast to the shape (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.full(2, 7.0))
@@ -598,6 +669,14 @@ def zeros_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.zeros_like(jnp.ones(2)))
     [0. 0.]
@@ -624,6 +703,14 @@ def ones_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.ones_like(jnp.zeros(2), dtype=int))
     [1 1]
@@ -649,6 +736,14 @@ def empty_like(
       shape: the shape of the result; by default the shape of ``prototype``.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array.
+
+    Raises:
+      OperandError: ``prototype`` is neither an array nor a number (a TypeError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.empty_like(jnp.ones(2)).shape
@@ -679,6 +774,15 @@ def full_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: ``fill_value`` does not broadcast to the shape (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.full_like(jnp.ones(2), 7))
     [7. 7.]
@@ -703,8 +807,12 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
+    Returns:
+      A matrix of shape (N, M).
+
     Raises:
       ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.eye(2))
@@ -717,7 +825,18 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
 
 
 def identity(n: int, dtype: DTypeLike = None) -> Array:
-    """The identity matrix.
+    """A square matrix with ones on its main diagonal and zeros elsewhere.
+
+    Args:
+      n: the number of rows and columns.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+
+    Returns:
+      A matrix of shape (n, n).
+
+    Raises:
+      ShapeError: ``n`` is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.identity(1))
@@ -734,6 +853,13 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
       M: the number of columns; by default the number of rows.
       k: the diagonal, an integer that may be traced: 0 for the main diagonal, positive above it, negative below it.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
+
+    Returns:
+      A matrix of shape (N, M).
+
+    Raises:
+      ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.tri(2))
@@ -776,6 +902,7 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
 # Ranges ------------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
@@ -795,8 +922,14 @@ def arange(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      A vector.
+
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
+      ShapeError: a bound is not a scalar, or the step is zero (a TypeError and a ValueError).
+      DtypeValueError: a bound is complex or boolean (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.arange(3), jnp.arange(0.0, 1.0, 0.5))
@@ -941,6 +1074,14 @@ def linspace(
       axis: the position of the new axis.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
+    Returns:
+      An array of ``num`` numbers along the new axis; with ``retstep`` a pair of it and of the distance.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: a flag is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linspace(0, 1, 5))
     [0.   0.25 0.5  0.75 1.  ]
@@ -1014,6 +1155,14 @@ def logspace(
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
 
+    Returns:
+      An array of ``num`` numbers along the new axis.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``endpoint`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.logspace(0, 2, 3))
     [  1.  10. 100.]
@@ -1036,6 +1185,14 @@ def geomspace(
       endpoint: whether ``stop`` is the last number; otherwise it would be the next.
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
+
+    Returns:
+      An array of ``num`` numbers along the new axis.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``endpoint`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.geomspace(1, 8, 4))
@@ -1067,6 +1224,13 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       copy: accepted for compatibility.
       sparse: whether to leave axes of size one where an array does not vary.
       indexing: "xy", with the second axis first, or "ij".
+
+    Returns:
+      A list of arrays, one for each argument.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: an argument is not a vector, or ``indexing`` is another text (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
@@ -1104,6 +1268,13 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
       dtype: the dtype of the result; None for the default integer.
       sparse: whether to return a tuple of arrays that broadcast to the shape, instead of stacking them.
 
+    Returns:
+      Integers of shape (number of axes, *dimensions); with ``sparse`` a tuple of arrays.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``sparse`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.indices((2, 3)).shape
     (2, 2, 3)
@@ -1130,6 +1301,13 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
       dtype: the dtype of the indices.
       **kwargs: passed on to ``function``.
 
+    Returns:
+      What ``function`` returns.
+
+    Raises:
+      ArgumentError: ``function`` is not a function (a TypeError and a ValueError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fromfunction(lambda i, j: i + j, (2, 2)))
     [[0. 1.]
@@ -1151,6 +1329,14 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       x: a vector.
       N: the number of columns; by default the number of elements.
       increasing: whether the powers rise from 0 instead of falling to it.
+
+    Returns:
+      A matrix of shape (size of ``x``, N).
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` is not a vector (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.vander(jnp.array([2.0, 3.0]), 3))

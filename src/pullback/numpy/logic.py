@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Elementwise comparisons, logic, operations on bits, predicates of numbers, and selection."""
 
 from __future__ import annotations
@@ -165,6 +166,16 @@ logical_xor = _logical("logical_xor", ops.xor_p, "Whether exactly one of the ope
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether ``x`` is zero.
 
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.logical_not(0.0))
     True
@@ -182,6 +193,16 @@ bitwise_xor = _binary("bitwise_xor", ops.xor_p)
 def invert(x: ArrayLike, /) -> Array:
     """The complement of the bits, or of booleans.
 
+    Args:
+      x: an array of integers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.invert(0))
     -1
@@ -195,6 +216,17 @@ bitwise_not = bitwise_invert = invert
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` shifted by ``y`` bits to the left; zero if that is too far.
 
+    Args:
+      x, y: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.left_shift(3, 2))
     12
@@ -204,6 +236,17 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """``x`` shifted by ``y`` bits to the right; the sign is kept.
+
+    Args:
+      x, y: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.right_shift(-8, 1))
@@ -220,6 +263,16 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits that are set in the absolute value of ``x``, as uint8.
 
+    Args:
+      x: an array of integers or booleans, of any shape.
+
+    Returns:
+      An array of dtype ``uint8``, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.bitwise_count(-7))
     3
@@ -234,6 +287,17 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers.
 
+    Args:
+      x1, x2: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.gcd(12, -18))
     6
@@ -243,6 +307,17 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers.
+
+    Args:
+      x1, x2: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.lcm(4, 6))
@@ -267,6 +342,15 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether ``x`` is finite: not infinite and not NaN.
 
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isfinite(1.0))
     True
@@ -277,6 +361,15 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 def isinf(x: ArrayLike, /) -> Array:
     """Whether ``x`` is infinite.
+
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.isinf(-jnp.inf))
@@ -290,6 +383,15 @@ def isinf(x: ArrayLike, /) -> Array:
 
 def isnan(x: ArrayLike, /) -> Array:
     """Whether ``x`` is NaN.
+
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.isnan(jnp.nan))
@@ -320,6 +422,16 @@ isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infin
 def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
 
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isreal(1 + 0j))
     True
@@ -330,6 +442,16 @@ def isreal(x: ArrayLike) -> Array:
 
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
+
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.iscomplex(1 + 0j))
@@ -343,6 +465,12 @@ def iscomplex(x: ArrayLike) -> Array:
 def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is not complex.
 
+    Args:
+      x: a dtype, an array, nested lists of numbers, or an object with shape and dtype.
+
+    Returns:
+      A bool of Python's.
+
     >>> import pullback.numpy as jnp
     >>> jnp.isrealobj(1 + 0j)
     False
@@ -352,6 +480,12 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 
 def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is complex.
+
+    Args:
+      x: a dtype, an array, nested lists of numbers, or an object with shape and dtype.
+
+    Returns:
+      A bool of Python's.
 
     >>> import pullback.numpy as jnp
     >>> jnp.iscomplexobj(1 + 0j)
@@ -404,9 +538,14 @@ def where(
       size, fill_value: without ``x`` and ``y``, the number of indices to return, and the value of missing ones; as in
         :func:`nonzero`, which needs ``size`` if the condition is traced.
 
+    Returns:
+      An array of the shape to which the arguments broadcast; without ``x`` and ``y`` a tuple of vectors of integers.
+
     Raises:
       ShapeError: one of ``x`` and ``y`` is missing (a ValueError).
       ArgumentError: ``size`` or ``fill_value`` together with ``x`` and ``y`` (a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.where(jnp.array([True, False]), 1.0, 2.0))
@@ -440,6 +579,13 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
       choicelist: as many arrays; with ``default`` they are promoted to one dtype.
       default: a number or an array.
 
+    Returns:
+      An array of the shape to which the arguments broadcast.
+
+    Raises:
+      ShapeError: there are no conditions, or not as many as choices (a TypeError and a ValueError).
+      DtypeError: a condition is not boolean (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> x = jnp.arange(4)
     >>> print(jnp.select([x < 1, x < 3], [x, 10 * x], -1))
@@ -468,6 +614,14 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
       arr: an array of real numbers.
       min: the least value, an array that broadcasts with ``arr``; None for no limit.
       max: the greatest value, likewise; where ``min`` is greater, ``max`` is the result.
+
+    Returns:
+      An array of the shape to which the arguments broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+      DtypeValueError: an argument is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1))
@@ -519,6 +673,12 @@ def nan_to_num(
       posinf: the number for infinity; by default the greatest value of the dtype.
       neginf: the number for minus infinity; by default the least value of the dtype.
 
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nan_to_num(jnp.array([jnp.nan, 1.0]), nan=-1.0))
     [-1.  1.]
@@ -551,6 +711,14 @@ def isclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
+    Returns:
+      Booleans of the shape to which ``a`` and ``b`` broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isclose(1.0, 1.000001))
     True
@@ -582,6 +750,14 @@ def allclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.allclose(jnp.ones(2), 1.0))
     True
@@ -604,6 +780,13 @@ def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], eq
       a1, a2: arrays or numbers.
       equal_nan: whether NaN are equal to each other.
 
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor nested lists of numbers (a TypeError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.array_equal(jnp.arange(2), jnp.array([0, 1])))
     True
@@ -623,6 +806,15 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
 @named
 def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
     """Whether two arrays broadcast to one shape, with equal elements.
+
+    Args:
+      a1, a2: arrays, numbers or nested lists of numbers.
+
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor nested lists of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.array_equiv(jnp.ones((2, 2)), 1))
@@ -646,6 +838,16 @@ def _of_numbers(x: Any, y: Any) -> Any:
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of ``x1`` and ``x2``; where one is NaN, the other.
 
+    Args:
+      x1, x2: arrays of numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fmax(jnp.nan, 1.0))
     1.0
@@ -655,6 +857,16 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of ``x1`` and ``x2``; where one is NaN, the other.
+
+    Args:
+      x1, x2: arrays of numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.fmin(jnp.nan, 1.0))
