@@ -207,6 +207,13 @@ def formatted(doc: str, resolve: Resolve) -> list[str]:
     return blocks(doc.expandtabs().splitlines(), resolve)
 
 
+def sections(doc: str) -> dict[str, list[str]]:
+    """Return the titled sections of a docstring, such as ``Args``, with their lines."""
+    lines = doc.splitlines()
+    opening = [i for i in range(len(lines)) if _opens_section(lines, i)]
+    return {lines[i][:-1]: lines[i + 1 : _below(lines, i + 1)] for i in opening}
+
+
 def raised(doc: str) -> list[tuple[str, str]]:
     """Return the errors that a docstring lists, and when each is raised."""
     lines = doc.splitlines()
