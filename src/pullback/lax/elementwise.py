@@ -100,7 +100,12 @@ def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
 
 
 class AccuracyMode(enum.Enum):
-    """Values of the argument ``accuracy`` of some functions; without effect, since they are as accurate as possible."""
+    """Values of the argument ``accuracy`` of some functions; without effect, since they are as accurate as possible.
+
+    >>> from pullback import lax
+    >>> print(lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST))
+    1.0
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -205,6 +210,16 @@ globals().update(FUNCTIONS)
 def reciprocal(x: ArrayLike) -> Array:
     """One divided by each element.
 
+    Args:
+      x: an array of numbers, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``; an integer is rounded towards zero.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> from pullback import lax
     >>> print(lax.reciprocal(4.0))
     0.25
@@ -214,6 +229,16 @@ def reciprocal(x: ArrayLike) -> Array:
 
 def conj(x: ArrayLike) -> Array:
     """The complex conjugate of each element; a real element as a complex number.
+
+    Args:
+      x: an array of floats or complex numbers, of any shape.
+
+    Returns:
+      An array of complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.conj(1 + 2j))
@@ -226,7 +251,18 @@ def conj(x: ArrayLike) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """Each element to a fixed integer power.
+    """Raise each element to a fixed integer power.
+
+    Args:
+      x: an array of numbers, of any shape.
+      y: the power, an int; a negative one of an integer is rounded towards zero.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number, or ``y`` is not an int (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.integer_pow(2.0, 3))
@@ -242,6 +278,19 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Each element of ``x`` to the power of the element of ``y``, which may be an integer.
 
+    Args:
+      x: an array of numbers.
+      y: an array of the dtype of ``x``, or of integers if ``x`` has floats or complex numbers. The ranks are equal, or
+        one is a scalar.
+
+    Returns:
+      An array of the dtype of ``x``, of the shape to which both broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: the dtypes do not fit (a TypeError).
+      ShapeError: the ranks differ, or the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> from pullback import lax
     >>> print(lax.pow(2.0, 0.5))
     1.4142135
@@ -255,14 +304,31 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 class RoundingMethod(enum.Enum):
-    """The rounding of halves by :func:`round`."""
+    """The direction in which :func:`round` rounds halves.
+
+    >>> from pullback import lax
+    >>> print(lax.round(0.5, lax.RoundingMethod.AWAY_FROM_ZERO), lax.round(0.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    1.0 0.0
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """Each element rounded to the nearest integer.
+    """Round each element to the nearest integer.
+
+    Args:
+      x: an array of floats, of any shape.
+      rounding_method: the direction in which halves are rounded.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+      ArgumentError: ``rounding_method`` is not a :class:`RoundingMethod` (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
@@ -287,6 +353,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
       pred: booleans, of the shape of the others or a scalar.
       on_true, on_false: arrays of one shape and dtype.
 
+    Returns:
+      An array of the shape and dtype of ``on_true``.
+
     Raises:
       DtypeError: they are of different dtypes, or ``pred`` is not boolean (a TypeError).
       ShapeError: the shapes differ (a TypeError and a ValueError).
@@ -305,6 +374,9 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Args:
       which: int32, or booleans for two cases; of the shape of the cases or a scalar.
       cases: arrays of one shape and dtype.
+
+    Returns:
+      An array of the shape and dtype of the cases.
 
     Raises:
       DtypeError: the cases are of different dtypes, or ``which`` is of another one (a TypeError).
@@ -338,6 +410,9 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
       min, max: the bounds, of the shape of ``x`` or scalars.
       x: an array.
 
+    Returns:
+      An array of the shape and dtype of ``x``.
+
     Raises:
       DtypeError: the operands have different dtypes (a TypeError).
       ShapeError: a bound has another shape (a TypeError and a ValueError).
@@ -360,6 +435,17 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The array in another dtype; floats become integers by truncation, within their range.
 
     A Python int may be of any size: beyond a dtype of integers it wraps around.
+
+    Args:
+      operand: an array of numbers or booleans.
+      new_dtype: the dtype of the result.
+
+    Returns:
+      An array of the shape of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      DtypeError: ``new_dtype`` is None, or not a dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.convert_element_type(2.7, "int32"))
@@ -388,6 +474,9 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       new_dtype: a dtype of integers or floats. Of half the width, an element becomes two along a new last axis; of
         twice the width, two along the last axis become one; and so on. Of integers of less than 8 bits the first has
         the lowest bits of a byte.
+
+    Returns:
+      An array of dtype ``new_dtype``.
 
     Raises:
       DtypeError: booleans or complex numbers, unless the dtypes are equal (a TypeError).
@@ -427,6 +516,9 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
       exponent_bits: the number of bits of the exponent, at least 1. Numbers that are too large become infinite, and
         numbers below the smallest normal number 0.
       mantissa_bits: the number of bits of the mantissa; ties go to even.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
 
     Raises:
       DtypeError: the operand is not of floats (a TypeError).

@@ -208,6 +208,11 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
     Returns:
       An array, or a tuple of arrays.
 
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no operands, or their shapes differ (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.sort(jnp.array([3, 1, 2])))
@@ -235,6 +240,15 @@ def sort_key_val(
       dimension: the axis.
       is_stable: whether values of equal keys keep their order.
 
+    Returns:
+      The keys and the values, two arrays.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the shapes differ (a TypeError and a ValueError).
+      ArgumentError: ``is_stable`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([30, 10, 20]))[1])
@@ -252,6 +266,15 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
       operand: an array of real numbers.
       k: the number of elements, at most the size of the axis.
       axis: the axis.
+
+    Returns:
+      The elements, of the dtype of ``operand``, and their positions, of integers.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      DtypeError: ``operand`` has another dtype (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``k`` is negative, or larger than the axis (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax

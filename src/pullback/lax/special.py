@@ -48,6 +48,9 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
       a, x: as for :func:`igamma`.
 
+    Returns:
+      An array of the dtype of ``a`` and ``x``.
+
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -64,6 +67,9 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a, x: as for :func:`igamma`.
+
+    Returns:
+      An array of the dtype of ``a`` and ``x``.
 
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).
@@ -85,6 +91,9 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
       a: the parameters, positive floats.
       x: the samples, of the dtype of ``a``.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
 
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).
