@@ -105,6 +105,7 @@ def ragged_dot(
     )  # fmt: skip
 
 
+# long: half of it is its documentation
 def ragged_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
