@@ -10,8 +10,22 @@ from pullback.core.errors import ShapeError
 from tests.public.docstring_sections import lacking, missing, raises
 
 COMPLETE = (
+    "pullback",
+    "pullback.debug",
+    "pullback.dtypes",
+    "pullback.image",
+    "pullback.lax",
     "pullback.lax.linalg",
+    "pullback.nn",
+    "pullback.nn.initializers",
     "pullback.numpy",
+    "pullback.numpy.fft",
+    "pullback.numpy.linalg",
+    "pullback.profiler",
+    "pullback.stages",
+    "pullback.tree",
+    "pullback.tree_util",
+    "pullback.typing",
 )
 """The modules whose names lack nothing: one a line, in alphabetical order."""
 

@@ -53,6 +53,15 @@ def _weak_of_booleans(name: str, x: Any) -> Array:
 def identity(x: ArrayLike) -> Array:
     """The argument, as an array.
 
+    Args:
+      x: an array, or a number.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(nn.identity(2.0))
     2.0
@@ -104,6 +113,13 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
       x: an array of real numbers.
       negative_slope: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``negative_slope`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.leaky_relu(jnp.array([-2.0, 3.0])))
@@ -137,6 +153,12 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0])))
@@ -150,6 +172,12 @@ def hard_silu(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -169,6 +197,12 @@ def sparse_plus(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.sparse_plus(jnp.array([-2.0, 0.0, 3.0])))
@@ -186,6 +220,13 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -205,6 +246,12 @@ def sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(nn.sigmoid(0.0))
     0.5
@@ -218,6 +265,12 @@ def log_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.log_sigmoid(0.0):.4f} {nn.log_sigmoid(-1000.0):.1f}")
     -0.6931 -1000.0
@@ -230,6 +283,12 @@ def softplus(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.softplus(0.0):.4f} {nn.softplus(1000.0):.1f}")
@@ -245,6 +304,13 @@ def log1mexp(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers; the result is NaN where they are negative.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.log1mexp(1e-10):.4f} {nn.log1mexp(2.0):.4f}")
@@ -263,6 +329,12 @@ def silu(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.silu(1.0):.4f}")
     0.7311
@@ -280,6 +352,12 @@ def mish(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.mish(1.0):.4f}")
     0.8651
@@ -296,6 +374,13 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Args:
       x: an array of real numbers.
       approximate: whether to use ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`` for the probability.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ArgumentError: ``approximate`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import nn
     >>> print(f"{nn.gelu(1.0):.4f} {nn.gelu(1.0, approximate=False):.4f}")
@@ -322,6 +407,13 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``alpha`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.elu(jnp.array([-1000.0, 2.0])))
@@ -337,6 +429,12 @@ def selu(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.selu(1.0):.4f} {nn.selu(-1.0):.4f}")
@@ -355,6 +453,13 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``alpha`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.celu(jnp.array([-1000.0, 2.0]), 2.0))
@@ -369,6 +474,12 @@ def tanh(x: ArrayLike, /) -> Array:
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.tanh(1.0):.4f}")
@@ -386,6 +497,12 @@ def soft_sign(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(nn.soft_sign(3.0))
     0.75
@@ -400,6 +517,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     Args:
       x: an array of real numbers.
       b: a number or an array that broadcasts.
+
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``b`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> from pullback import nn
     >>> print(nn.squareplus(0.0))
@@ -416,8 +540,12 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
       x: an array of real numbers.
       axis: the axis along which it is halved.
 
+    Returns:
+      An array of floats, half as large as ``x`` along the axis.
+
     Raises:
       ShapeError: the axis is out of range, or its size is odd (a ValueError).
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn

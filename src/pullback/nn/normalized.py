@@ -161,6 +161,15 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     Args:
       x, axis, where, keepdims: as ``a``, ``axis``, ``where``, ``keepdims`` of :func:`logsumexp`.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x`` without these axes, or with size one for
+      ``keepdims``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``keepdims`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.logmeanexp(jnp.array([1000.0, 1000.0])))
@@ -261,6 +270,14 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
     Args:
       x, axis, where: as in :func:`softmax`. The elements that do not count are -inf in the result.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``where`` does not broadcast to the shape of ``x`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
