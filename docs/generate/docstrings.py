@@ -15,7 +15,7 @@ SECTION = re.compile(r"([A-Z][A-Za-z ]{2,24}):$")
 ENTRY = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*):(?:\s+(.*))?$")
 BULLET = re.compile(r"(?:[*-]|\d+\.) +(?=\S)")
 TITLES = {"Args": "Arguments", "Kwargs": "Keyword arguments", "Example": "Examples"}
-OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods")
+OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods", "Classes", "Functions")
 INLINE = re.compile(
     r"``(?P<literal>[^`](?:.*?[^`])?)``"
     r"|:(?P<role>[a-z]+(?::[a-z]+)?):`(?P<text>[^`]+)`"

@@ -25,11 +25,20 @@ def missing(name: Name) -> list[str]:
     """What the docstring of a function or class lacks; nothing for what needs no docstring of this kind.
 
     A function without parameters needs no ``Args``, one that returns None no ``Returns``, and one without a statement
-    ``raise``, in it or in the functions that it calls itself, no ``Raises``.
+    ``raise``, in it or in the functions that it calls itself, no ``Raises``. The docstring of a module may describe its
+    classes and functions instead, in sections ``Classes`` and ``Functions``, with an example.
     """
-    if name.second or name.kind not in ("function", "class") or is_dtype(name.value):
+    if name.second or name.kind not in ("function", "class") or is_dtype(name.value) or _is_in_module(name):
         return []
     return _of_class(name) if name.kind == "class" else _of_function(name)
+
+
+def _is_in_module(name: Name) -> bool:
+    """Whether the docstring of the module describes a name."""
+    doc = docstring(public_modules()[name.module]) if name.module in public_modules() else ""
+    found = sections(doc)
+    lines = [*found.get("Classes", []), *found.get("Functions", [])]
+    return ">>>" in doc and any(line.strip().startswith(f"{name.name}: ") for line in lines)
 
 
 def is_dtype(value: Any) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import pullback.numpy as jnp
-from docs.generate.names import Name, public_modules
+from docs.generate.names import Name, names_of, public_modules
 from pullback.core.errors import ShapeError
 from tests.public.docstring_sections import lacking, missing, raises
 
@@ -13,6 +15,10 @@ COMPLETE = (
     "pullback",
     "pullback.debug",
     "pullback.dtypes",
+    "pullback.extend",
+    "pullback.extend.core",
+    "pullback.extend.linear_util",
+    "pullback.extend.source_info_util",
     "pullback.image",
     "pullback.lax",
     "pullback.lax.linalg",
@@ -83,6 +89,15 @@ def test_errors_of_functions_that_are_called_count() -> None:
     assert raises(halve)
     assert raises(jnp.flip)
     assert not raises(jnp.isscalar)
+
+
+def test_a_module_may_describe_its_names() -> None:
+    """Classes of the core have one sentence, and their module says the rest."""
+    described = [name for name in names_of("pullback.extend.core") if name.name in ("Var", "jaxpr_as_fun")]
+    assert [name.full for name in described] == ["pullback.extend.core.jaxpr_as_fun", "pullback.extend.core.Var"]
+    for name in described:
+        assert missing(name) == []
+        assert missing(dataclasses.replace(name, module="pullback.extend", main=f"pullback.extend.{name.name}"))
 
 
 def test_dtypes_second_names_and_constants_need_nothing() -> None:

@@ -384,6 +384,13 @@ class Primitive(trace.Primitive):
       batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
       lowering: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
 
+    Args:
+      name: the name of the operation in programs and errors.
+      multiple_results: whether the operation returns several results.
+      keeps_weak_type: whether the result is weakly typed if all operands are; None leaves it to ``abstract_eval``.
+      effect: whether calls of the operation stay even where nothing uses their results.
+      **traits: facts about the operation, by their names in ``core.traits``.
+
     Raises:
       CustomRuleError: a rule that is used returns a wrong result (a TypeError).
       MissingRuleError: a transformation needs a missing rule (a NotImplementedError).
