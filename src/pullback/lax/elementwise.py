@@ -208,7 +208,7 @@ globals().update(FUNCTIONS)
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """One divided by each element.
+    """Divide one by each element.
 
     Args:
       x: an array of numbers, of any shape.

@@ -524,7 +524,7 @@ def stage(x: ArrayLike, /) -> Array:
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """The numbers 0, 1, 2, ... as a vector.
+    """Return the numbers 0, 1, 2, ... as a vector.
 
     Args:
       dtype: a dtype of numbers.
@@ -546,7 +546,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: OutSharding = None
 ) -> Array:
-    """0, 1, 2, ... along one axis of an array.
+    """Return the numbers 0, 1, 2, ... along one axis of an array, repeated along the others.
 
     Args:
       dtype: a dtype of numbers.
@@ -577,7 +577,7 @@ def broadcasted_iota(
 def full(
     shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: OutSharding = None
 ) -> Array:
-    """An array of one value.
+    """Make an array of one value.
 
     Args:
       shape: its shape.

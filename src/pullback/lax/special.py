@@ -43,7 +43,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """``1 - igamma(a, x)``, without cancellation.
+    """Compute ``1 - igamma(a, x)`` without cancellation.
 
     Args:
       a, x: as for :func:`igamma`.

@@ -129,7 +129,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """``x`` between -1 and 1, and the nearer of these bounds outside.
+    """Limit each element to the interval from -1 to 1.
 
     Args:
       x: an array of real numbers.
@@ -148,7 +148,7 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """``relu6(x + 3) / 6``, which is near the sigmoid; see Howard et al. 2019, *Searching for MobileNetV3*.
+    """Approximate the sigmoid by ``relu6(x + 3) / 6``; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
       x: an array of real numbers.
@@ -168,7 +168,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
+    """Compute ``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
       x: an array of real numbers.
@@ -216,7 +216,7 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """``(x + 1) / 2`` between -1 and 1, 0 below and 1 above: the derivative of :func:`sparse_plus`.
+    """The derivative of :func:`sparse_plus`: ``(x + 1) / 2`` between -1 and 1, 0 below and 1 above.
 
     Args:
       x: an array of real numbers.
@@ -279,7 +279,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 
 def softplus(x: ArrayLike) -> Array:
-    """``log(1 + exp(x))``, without overflow.
+    """Compute ``log(1 + exp(x))`` without overflow.
 
     Args:
       x: an array of real numbers.
@@ -298,7 +298,7 @@ def softplus(x: ArrayLike) -> Array:
 
 
 def log1mexp(x: ArrayLike) -> Array:
-    """``log(1 - exp(-x))`` for positive ``x``, without cancellation.
+    """Compute ``log(1 - exp(-x))`` for positive ``x``, without cancellation.
 
     By one formula below log 2 and another above: Mächler 2012, *Accurately computing log(1 - exp(-|a|))*.
 
@@ -347,7 +347,7 @@ swish = silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """``x * tanh(softplus(x))``; see Misra 2019.
+    """Compute ``x * tanh(softplus(x))``; see Misra 2019.
 
     Args:
       x: an array of real numbers.
@@ -492,7 +492,7 @@ def tanh(x: ArrayLike, /) -> Array:
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """``x / (1 + |x|)``.
+    """Compute ``x / (1 + |x|)``.
 
     Args:
       x: an array of real numbers.
@@ -512,7 +512,7 @@ def soft_sign(x: ArrayLike) -> Array:
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
+    """Compute ``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
 
     Args:
       x: an array of real numbers.

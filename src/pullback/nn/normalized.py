@@ -96,7 +96,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """``log(sum(b * exp(a)))`` without overflow.
+    """Compute ``log(sum(b * exp(a)))`` without overflow.
 
     Args:
       a: an array of floats or complex numbers; integers are converted.
@@ -156,7 +156,7 @@ def _terms(exponents: Any, factors: Any) -> Any:
 
 
 def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
-    """``log(mean(exp(x)))`` without overflow.
+    """Compute ``log(mean(exp(x)))`` without overflow.
 
     Args:
       x, axis, where, keepdims: as ``a``, ``axis``, ``where``, ``keepdims`` of :func:`logsumexp`.
@@ -306,7 +306,7 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """``(x - mean) / sqrt(variance + epsilon)``.
+    """Normalize elements along some axes: ``(x - mean) / sqrt(variance + epsilon)``.
 
     Args:
       x: an array of real numbers; integers are converted.

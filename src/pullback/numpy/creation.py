@@ -161,7 +161,7 @@ def asarray(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """``a`` as an array; an array is returned unchanged. See :func:`array`.
+    """Convert ``a`` to an array; an array is returned unchanged. See :func:`array`.
 
     Args:
       a: an array, a number, or nested lists of them.
@@ -299,7 +299,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
 
 
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None) -> Array:
-    """``x`` in another dtype.
+    """Convert ``x`` to another dtype.
 
     Floats become integers towards zero and within range; complex numbers lose their imaginary part.
 
@@ -491,7 +491,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
 def zeros(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
 ) -> Array:
-    """An array of zeros.
+    """Make an array of zeros.
 
     Args:
       shape: the shape of the result: an int, or several.
@@ -519,7 +519,7 @@ def zeros(
 def ones(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
 ) -> Array:
-    """An array of ones.
+    """Make an array of ones.
 
     Args:
       shape: the shape of the result: an int, or several.
@@ -1063,7 +1063,7 @@ def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any:  # fmt: skip
-    """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
+    """Return ``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
 
     Args:
       start, stop: arrays that broadcast against each other.
@@ -1145,7 +1145,7 @@ def logspace(
     dtype: DTypeLike = None,
     axis: int = 0,
 ) -> Array:
-    """``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
+    """Return ``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
       start, stop: the first and the last exponent, or arrays of them.
@@ -1177,7 +1177,7 @@ def logspace(
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
 ) -> Array:
-    """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
+    """Return ``num`` numbers from ``start`` to ``stop`` with a constant ratio.
 
     Args:
       start, stop: the first and the last number, or arrays of them, not zero.

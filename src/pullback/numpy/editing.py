@@ -292,7 +292,7 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """``arr`` followed by ``values`` along an axis; by default both as vectors.
+    """Append ``values`` to ``arr`` along an axis; by default both as vectors.
 
     Args:
       arr: an array.

@@ -113,7 +113,7 @@ def _as(x: Any, like: Any) -> Any:
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi) -> Array:
-    """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
+    """Add multiples of the period to ``p``, so that no two neighbours along an axis differ by more than half of it.
 
     Args:
       p: angles, for example. Integers with an integer period keep their dtype.

@@ -121,8 +121,8 @@ def _lexicographic(primitive: Primitive, strict: Primitive, a: Any, b: Any) -> A
     return ops.where(ops.eq(real_a, real_b), by_imag, strict.bind(real_a, real_b))
 
 
-equal = _comparison("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
-not_equal = _comparison("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
+equal = _comparison("equal", ops.eq_p, "Whether elements are equal: ``x == y``.", "1, 1.0", "True")
+not_equal = _comparison("not_equal", ops.ne_p, "Whether elements differ: ``x != y``.", "1, 1.0", "False")
 
 
 def _ordering(name: str, primitive: Primitive, strict: Primitive, symbol: str, result: str) -> declare.Binary:
@@ -214,7 +214,7 @@ bitwise_not = bitwise_invert = invert
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` shifted by ``y`` bits to the left; zero if that is too far.
+    """Shift ``x`` by ``y`` bits to the left; the result is zero if that is too far.
 
     Args:
       x, y: arrays of integers, or Python integers; their shapes broadcast.
@@ -235,7 +235,7 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` shifted by ``y`` bits to the right; the sign is kept.
+    """Shift ``x`` by ``y`` bits to the right; the sign is kept.
 
     Args:
       x, y: arrays of integers, or Python integers; their shapes broadcast.
@@ -528,7 +528,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Any:
-    """``x`` where the condition holds, else ``y``; without them the indices where it holds.
+    """Select ``x`` where the condition holds, else ``y``; without them, return the indices where it holds.
 
     No derivative flows through an element that is not selected.
 
@@ -664,7 +664,7 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """``x`` with NaN and the infinities replaced: by default by zero and by the extreme values of the dtype.
+    """Replace NaN and the infinities: by default by zero and by the extreme values of the dtype.
 
     Args:
       x: an array of floating-point or complex numbers; others are returned unchanged.

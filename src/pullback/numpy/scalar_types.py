@@ -111,7 +111,7 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
 
 
 def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
-    """The number of axes.
+    """The number of axes of an array.
 
     Args:
       a: an array, nested lists of numbers, or an object with a shape.
@@ -130,7 +130,7 @@ def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
 
 
 def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
-    """The size of each axis.
+    """The size of each axis of an array.
 
     Args:
       a: an array, nested lists of numbers, or an object with a shape.

@@ -146,7 +146,7 @@ def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """The elements unchanged: ``+x``.
+    """Return the elements unchanged: ``+x``.
 
     Args:
       x: an array of any shape and dtype.
@@ -187,7 +187,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 
 def square(x: ArrayLike, /) -> Array:
-    """The square of each element: ``x * x``.
+    """Multiply each element by itself: ``x * x``.
 
     Args:
       x: an array of numbers or booleans, of any shape.
@@ -206,7 +206,7 @@ def square(x: ArrayLike, /) -> Array:
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """``1 / x``, as a float.
+    """Divide one by each element: ``1 / x``, as a float.
 
     Args:
       x: an array of numbers, of any shape. Integers and booleans become floats.
@@ -235,14 +235,14 @@ def _scaled(name: str, factor: float, sentence: str, example: str, result: str) 
     )
 
 
-deg2rad = _scaled("deg2rad", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
-rad2deg = _scaled("rad2deg", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
-radians = _scaled("radians", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
-degrees = _scaled("degrees", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
+deg2rad = _scaled("deg2rad", math.pi / 180, "Convert degrees to radians.", "180", "3.1415927")
+rad2deg = _scaled("rad2deg", 180 / math.pi, "Convert radians to degrees.", "0.0", "0.0")
+radians = _scaled("radians", math.pi / 180, "Convert degrees to radians.", "180", "3.1415927")
+degrees = _scaled("degrees", 180 / math.pi, "Convert radians to degrees.", "0.0", "0.0")
 
 
 def log2(x: ArrayLike, /) -> Array:
-    """The logarithm to base 2.
+    """The logarithm to base 2 of each element.
 
     Args:
       x: an array of numbers, of any shape. Integers and booleans become floats.
@@ -261,7 +261,7 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to base 10.
+    """The logarithm to base 10 of each element.
 
     Args:
       x: an array of numbers, of any shape. Integers and booleans become floats.
@@ -322,7 +322,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x - floor(x / y) * y``, with the sign of ``y`` even if it is zero; 0 for integers divided by zero.
+    """The remainder ``x - floor(x / y) * y``, with the sign of ``y`` even if zero; 0 for integers divided by zero.
 
     Args:
       x, y: arrays of real numbers, or Python numbers; their shapes broadcast.
@@ -375,7 +375,7 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
-    """The quotients rounded down, and the remainders: the pair of :func:`floor_divide` and :func:`remainder`.
+    """Return the quotients rounded down, and the remainders: :func:`floor_divide` and :func:`remainder`.
 
     Args:
       x, y: arrays of real numbers, or Python numbers; their shapes broadcast.
@@ -400,7 +400,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` to the power ``y``; for a Python integer ``y`` by multiplication.
+    """Raise ``x`` to the power ``y``; for a Python integer ``y`` by multiplication.
 
     For complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
     (``docs/accuracy.md``).
@@ -443,7 +443,7 @@ pow = power
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` to the power ``y``, as floats.
+    """Raise ``x`` to the power ``y``, as floats.
 
     Args:
       x, y: arrays of numbers or booleans, or Python numbers; their shapes broadcast. Integers and booleans become
@@ -464,7 +464,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``sqrt(x**2 + y**2)`` without overflow.
+    """The length of the hypotenuse, ``sqrt(x**2 + y**2)``, without overflow.
 
     Args:
       x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
@@ -517,7 +517,7 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 @declare.positional
 def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """``log(exp(x) + exp(y))`` without overflow.
+    """Compute ``log(exp(x) + exp(y))`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). For complex
     numbers the sum may cancel, which amplifies the rounding error of ``x - y``.
@@ -554,7 +554,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = 
 
 @declare.positional
 def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """``log2(2**x + 2**y)`` without overflow.
+    """Compute ``log2(2**x + 2**y)`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
 
@@ -580,7 +580,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
+    """Compute ``sin(pi x) / (pi x)``, which is 1 at zero, with all its derivatives there.
 
     Near zero it is the Taylor polynomial, so that derivatives of any order are right. For complex numbers errors grow
     with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
@@ -694,7 +694,7 @@ def _round_components(x: Any) -> Any:
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """``a`` rounded to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
+    """Round ``a`` to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
 
     Args:
       a: an array of numbers.
@@ -911,7 +911,7 @@ def signbit(x: ArrayLike, /) -> Array:
 
 
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` with the sign of ``y``.
+    """Give ``x`` the sign of ``y``.
 
     Args:
       x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
@@ -1013,7 +1013,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
+    """Compute ``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
 
     Args:
       x1: an array of real numbers, or a Python number.
