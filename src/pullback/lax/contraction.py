@@ -168,7 +168,7 @@ def scaled_dot(
       preferred_element_type: the dtype of the result; bfloat16 by default.
 
     Returns:
-      An array.
+      An array of dtype ``preferred_element_type``: the batch axes, then the free axes of ``lhs`` and of ``rhs``.
 
     Raises:
       ShapeError: the operands and scales do not fit each other (a TypeError and a ValueError).

@@ -627,7 +627,7 @@ def full_like(
       sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array.
+      An array of the shape and dtype of ``x``, unless others are passed.
 
     Raises:
       OperandError: ``x`` is neither an array nor a number (a TypeError).

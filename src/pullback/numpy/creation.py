@@ -670,7 +670,7 @@ def zeros_like(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array.
+      An array of the shape and dtype of ``a``, unless others are passed.
 
     Raises:
       OperandError: ``a`` is neither an array nor a number (a TypeError).
@@ -704,7 +704,7 @@ def ones_like(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array.
+      An array of the shape and dtype of ``a``, unless others are passed.
 
     Raises:
       OperandError: ``a`` is neither an array nor a number (a TypeError).
@@ -738,7 +738,7 @@ def empty_like(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array.
+      An array of the shape and dtype of ``prototype``, unless others are passed.
 
     Raises:
       OperandError: ``prototype`` is neither an array nor a number (a TypeError).
@@ -775,7 +775,7 @@ def full_like(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array.
+      An array of the shape and dtype of ``a``, unless others are passed.
 
     Raises:
       OperandError: ``a`` is neither an array nor a number (a TypeError).
