@@ -13,7 +13,9 @@ from tests.public.docstring_sections import lacking, missing, raises
 
 COMPLETE = (
     "pullback",
+    "pullback.api_util",
     "pullback.debug",
+    "pullback.dlpack",
     "pullback.dtypes",
     "pullback.extend",
     "pullback.extend.core",
@@ -27,6 +29,7 @@ COMPLETE = (
     "pullback.numpy",
     "pullback.numpy.fft",
     "pullback.numpy.linalg",
+    "pullback.ops",
     "pullback.profiler",
     "pullback.stages",
     "pullback.tree",
