@@ -15,7 +15,7 @@ SECTION = re.compile(r"([A-Z][A-Za-z ]{2,24}):$")
 ENTRY = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*):(?:\s+(.*))?$")
 BULLET = re.compile(r"(?:[*-]|\d+\.) +(?=\S)")
 TITLES = {"Args": "Arguments", "Kwargs": "Keyword arguments", "Example": "Examples"}
-OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods")
+OF_ENTRIES = ("Args", "Attributes", "Raises", "Warns", "Kwargs", "Keyword Args", "Methods", "Classes", "Functions")
 OF_ERRORS = ("Raises:", "Warns:")
 INLINE = re.compile(
     r"``(?P<literal>[^`](?:.*?[^`])?)``"
@@ -207,6 +207,13 @@ def blocks(lines: list[str], resolve: Resolve) -> list[str]:
 def formatted(doc: str, resolve: Resolve) -> list[str]:
     """Return a docstring as lines of reStructuredText."""
     return blocks(doc.expandtabs().splitlines(), resolve)
+
+
+def sections(doc: str) -> dict[str, list[str]]:
+    """Return the titled sections of a docstring, such as ``Args``, with their lines."""
+    lines = doc.splitlines()
+    opening = [i for i in range(len(lines)) if _opens_section(lines, i)]
+    return {lines[i][:-1]: lines[i + 1 : _below(lines, i + 1)] for i in opening}
 
 
 def section(doc: str, title: str) -> list[str]:

@@ -19,6 +19,20 @@ face(globals())
 def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Convert an array of another library; see :func:`pullback.numpy.from_dlpack`.
 
+    Args:
+      external_array: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the
+        host.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      copy: True for memory of its own; False to raise if a copy is needed.
+
+    Returns:
+      An array of the shape of ``external_array``.
+
+    Raises:
+      OperandError: ``external_array`` has no such methods (a TypeError).
+      ExchangeError: its dtype or device is not supported, or ``copy=False`` is not possible (a TypeError and a
+        BufferError).
+
     >>> import numpy as np
     >>> from pullback import dlpack
     >>> print(dlpack.from_dlpack(np.arange(2)))
@@ -32,6 +46,9 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
 
     Args:
       dtype: a dtype or its name.
+
+    Returns:
+      A bool of Python's.
 
     Raises:
       DtypeError: there is no such dtype (a TypeError).

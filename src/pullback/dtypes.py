@@ -43,6 +43,16 @@ face(globals(), {"ml_dtypes": "bfloat16"})
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the dtype ``a`` is of the kind ``b``; see :func:`pullback.numpy.issubdtype`.
 
+    Args:
+      a: a dtype or a kind.
+      b: a dtype or a kind.
+
+    Returns:
+      A bool of Python's.
+
+    Raises:
+      DtypeError: there is no such dtype (a TypeError).
+
     >>> from pullback import dtypes
     >>> dtypes.issubdtype("bfloat16", "bfloat16")
     True
@@ -56,6 +66,9 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     Args:
       dtype: whatever :class:`numpy.dtype` takes, the name of an extended type, or an object with a ``dtype``.
       allow_extended_dtype: whether it may be the dtype of random keys.
+
+    Returns:
+      A dtype of NumPy's.
 
     Raises:
       DtypeError: there is no such dtype, or it is not one of numbers (a TypeError).

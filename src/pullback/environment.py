@@ -24,6 +24,12 @@ def print_environment_info(return_string: bool = False) -> str | None:
     Args:
       return_string: whether to return the text instead.
 
+    Returns:
+      The text, or None if it is printed.
+
+    Raises:
+      ArgumentError: ``return_string`` is not a boolean (a TypeError and a ValueError).
+
     >>> from pullback import print_environment_info
     >>> print(print_environment_info(return_string=True).splitlines()[0].split(":")[0])
     pullback
@@ -81,6 +87,12 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
     Args:
       platform: the platform whose arrays to return, such as ``"cpu"``; by default all.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      BackendError: ``platform`` is not a name (a RuntimeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import live_arrays

@@ -91,6 +91,17 @@ def segment_prod(
         :func:`segment_sum`, which also describes the results and errors.
       bucket_size: checked, without effect.
 
+    Returns:
+      An array of shape (num_segments, ...) and of the dtype of ``data``.
+
+    Raises:
+      OperandError: ``data`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit each other, or there are no rows and no ``num_segments`` (a TypeError and a
+        ValueError).
+      DtypeError: ``segment_ids`` are not integers, or ``data`` not numbers (a TypeError).
+      ArgumentError: a negative number of segments, or a promise that is not a boolean (a TypeError and a ValueError).
+      StaticArgumentError: there is no ``num_segments``, and ``segment_ids`` are traced (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import ops
     >>> print(ops.segment_prod(jnp.array([1, 2, 3, 4]), jnp.array([0, 2, 0, 2])))
@@ -119,6 +130,17 @@ def segment_max(
         :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
       bucket_size: checked, without effect.
 
+    Returns:
+      An array of shape (num_segments, ...) and of the dtype of ``data``.
+
+    Raises:
+      OperandError: ``data`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit each other, or there are no rows and no ``num_segments`` (a TypeError and a
+        ValueError).
+      DtypeError: ``segment_ids`` are not integers, or ``data`` not real numbers or booleans (a TypeError).
+      ArgumentError: a negative number of segments, or a promise that is not a boolean (a TypeError and a ValueError).
+      StaticArgumentError: there is no ``num_segments``, and ``segment_ids`` are traced (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import ops
     >>> print(ops.segment_max(jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([0, 2, 0, 2])))
@@ -146,6 +168,17 @@ def segment_min(
       data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as in
         :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
       bucket_size: checked, without effect.
+
+    Returns:
+      An array of shape (num_segments, ...) and of the dtype of ``data``.
+
+    Raises:
+      OperandError: ``data`` is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit each other, or there are no rows and no ``num_segments`` (a TypeError and a
+        ValueError).
+      DtypeError: ``segment_ids`` are not integers, or ``data`` not real numbers or booleans (a TypeError).
+      ArgumentError: a negative number of segments, or a promise that is not a boolean (a TypeError and a ValueError).
+      StaticArgumentError: there is no ``num_segments``, and ``segment_ids`` are traced (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import ops

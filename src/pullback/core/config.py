@@ -1,3 +1,4 @@
+# long: because there are many switches, each with its docstring
 """Switches that change what a program means, and how they are set for the process or for one thread.
 
 A switch is read with ``config.enable_x64``, set for the process with ``config.update("enable_x64", True)``
@@ -359,6 +360,15 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which 64-bit types are kept (or, with False, narrowed to 32 bits).
 
+    Args:
+      new_val: whether to keep 64-bit types.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import enable_x64
     >>> with enable_x64():
@@ -376,6 +386,9 @@ def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
         ``"allow"``: 64 bits, while arrays made without a dtype, from Python's numbers and from NumPy's arrays keep 32.
         Results of operations on a 64-bit array have 64 bits.
 
+    Returns:
+      A context manager.
+
     Raises:
       ArgumentError: another value (a ValueError).
 
@@ -389,7 +402,17 @@ def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
 
 
 def disable_x64() -> AbstractContextManager[None]:
-    """A context in which 64-bit types are narrowed to 32 bits."""
+    """A context in which 64-bit types are narrowed to 32 bits.
+
+    Returns:
+      A context manager.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import disable_x64
+    >>> with disable_x64():
+    ...     jnp.arange(2).dtype
+    dtype('int32')
+    """
     return override("enable_x64", False)
 
 
@@ -400,6 +423,12 @@ def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
 
     Args:
       new_val: ``"allow"``, ``"warn"`` or ``"raise"``.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: another value (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import numpy_rank_promotion
@@ -419,6 +448,12 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
       new_val: ``"standard"``; or ``"strict"``: only Python's numbers and other weakly typed values are converted, to
         the dtype of the array, and only if this dtype has such numbers: an integer array refuses a float.
 
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: another value (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import numpy_dtype_promotion
     >>> with numpy_dtype_promotion("strict"):
@@ -429,12 +464,39 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which random bits are laid out so that each can be computed independently."""
+    """A context in which random bits are laid out so that each can be computed independently.
+
+    Args:
+      new_val: whether bits are laid out so; without it, the numbers of a key are others.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> from pullback import random, threefry_partitionable
+    >>> with threefry_partitionable():
+    ...     a = random.bits(random.key(0), (2,))
+    >>> with threefry_partitionable(False):
+    ...     b = random.bits(random.key(0), (2,))
+    >>> print(a, b)
+    [4070199207 4202968722] [ 928981903 3453687069]
+    """
     return _switched("threefry_partitionable", "new_val", new_val)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """A context in which functions under ``jit`` run as ordinary Python, operation by operation.
+
+    Args:
+      disable: whether ``jit`` is without effect.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``disable`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import disable_jit, jit
     >>> with disable_jit():
@@ -447,6 +509,12 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 def default_device(new_val: object) -> AbstractContextManager[None]:
     """A context in which programs run on ``new_val``, a device or a platform's name, if no operand is on a device.
 
+    Args:
+      new_val: a device, the name of a platform, or None for the first device of the default platform.
+
+    Returns:
+      A context manager.
+
     >>> from pullback import default_device, devices, jit
     >>> with default_device(devices()[0]):
     ...     print(jit(lambda x: x + 1)(1.0))
@@ -456,19 +524,49 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an operation that returns NaN raises an error that names it and the user's line.
+    """A context in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line.
+
+    Args:
+      new_val: whether to raise.
+
+    Returns:
+      A context manager.
 
     Raises:
       NonFiniteError: within the block, for an operation that returns NaN (a FloatingPointError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug_nans
+    >>> with debug_nans():
+    ...     jnp.log(-1.0)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.NonFiniteError: log returned NaN in its result of type f32[] ...
     """
     return _switched("debug_nans", "new_val", new_val)
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an operation that returns an infinity raises an error with its name and line.
+    """A context in which an operation that returns an infinity raises ``FloatingPointError`` with its name and line.
+
+    Args:
+      new_val: whether to raise.
+
+    Returns:
+      A context manager.
 
     Raises:
       NonFiniteError: within the block, for an operation that returns an infinity (a FloatingPointError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import debug_infs
+    >>> with debug_infs():
+    ...     jnp.exp(1000.0)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.NonFiniteError: exp returned an infinity in its result of type f32[] ...
     """
     return _switched("debug_infs", "new_val", new_val)
 
@@ -485,8 +583,15 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
     ``"raise"``.
 
+    Args:
+      new_val: whether to check indices.
+
+    Returns:
+      A context manager.
+
     Raises:
       OutOfBoundsError: within the block, for an index that is out of range (an IndexError and a ValueError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import check_indices
@@ -500,7 +605,25 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which an index out of range is an error if it is a Python constant; see :func:`check_indices`."""
+    """A context in which an index out of range is an error if it is a Python constant; see :func:`check_indices`.
+
+    Args:
+      new_val: whether to check indices.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import check_static_indices
+    >>> with check_static_indices():
+    ...     jnp.arange(4)[7]
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.OutOfBoundsError: index 7 is out of bounds for axis 0 with size 4, in x[7] ...
+    """
     return _switched("check_static_indices", "new_val", new_val)
 
 
@@ -509,6 +632,15 @@ def masked_zeros(new_val: bool = True) -> Any:
 
     Without it, zero times an infinite or undefined derivative is NaN, also of a branch that was not taken.
     ``docs/masked_zeros.md`` says what changes, and what it costs.
+
+    Args:
+      new_val: whether zeros stay zero.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import grad, masked_zeros
@@ -528,6 +660,15 @@ def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
     and types of arguments; errors are raised as a ``RuleCheckError``.
 
+    Args:
+      new_val: whether to check.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import check_custom_rules, custom_jvp
     >>> f = custom_jvp(jnp.sin)
@@ -544,6 +685,15 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 
     Operations that users declare have the shapes and dtypes of their results checked, too.
 
+    Args:
+      new_val: whether to check programs.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
     >>> from pullback import enable_checks, jit
     >>> with enable_checks():
     ...     print(jit(lambda x: x + 1)(1.0))
@@ -558,8 +708,15 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
 
+    Args:
+      new_val: whether to look for leaked values.
+
+    Returns:
+      A context manager.
+
     Raises:
       UnexpectedTracerError: within the block, for a function that leaks a traced value (a TypeError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import check_tracer_leaks, grad
     >>> kept = []
@@ -573,7 +730,16 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def checking_leaks() -> AbstractContextManager[None]:
-    """A block in which traced values that outlive their transformation raise an error: see ``check_tracer_leaks``."""
+    """A block in which traced values that outlive their transformation raise an error: see ``check_tracer_leaks``.
+
+    Returns:
+      A context manager.
+
+    >>> from pullback import checking_leaks, jit
+    >>> with checking_leaks():
+    ...     print(jit(lambda x: x + 1)(1.0))
+    2.0
+    """
     return check_tracer_leaks()
 
 
@@ -582,8 +748,15 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
 
     See :mod:`pullback.experimental.key_reuse` for what counts as a use.
 
+    Args:
+      new_val: whether to raise.
+
+    Returns:
+      A context manager.
+
     Raises:
       KeyReuseError: within the block, for a key that is used again (a TypeError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import debug_key_reuse, random
     >>> with debug_key_reuse():
@@ -605,6 +778,9 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
         compiler's own choice. It matters for devices that multiply in less than the precision of the dtype; CPUs always
         multiply in full precision.
 
+    Returns:
+      A context manager.
+
     Raises:
       ArgumentError: another name (a ValueError).
 
@@ -621,6 +797,15 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
 
+    Args:
+      new_val: whether keys have their own dtype.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
     >>> from pullback import dtypes, enable_custom_prng, random
     >>> with enable_custom_prng():
     ...     dtypes.issubdtype(random.PRNGKey(0).dtype, dtypes.prng_key)
@@ -635,6 +820,9 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     Args:
       new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
 
+    Returns:
+      A context manager.
+
     >>> from pullback import default_prng_impl, random
     >>> with default_prng_impl("rbg"):
     ...     print(random.PRNGKey(3))
@@ -642,6 +830,7 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
 
     Raises:
       ArgumentError: another name (a ValueError).
+      ArgumentError: another name (a TypeError and a ValueError).
     """
     return override("default_prng_impl", new_val)
 
@@ -652,6 +841,9 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
     Args:
       new_val: "allow"; "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit" also for
         ``device_put`` and ``device_get``.
+
+    Returns:
+      A context manager.
 
     Implicit transfers: a compiled function receives a NumPy array or a Python number; a GPU receives an array of the
     host, or the host needs the elements of an array on a GPU; an array moves from one device to another. Eager
@@ -672,30 +864,108 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A context of :func:`transfer_guard` for transfers from the host to a device."""
+    """A context of :func:`transfer_guard` for transfers from the host to a device.
+
+    Args:
+      new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``, as for
+        :func:`transfer_guard`.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: another level (a TypeError and a ValueError).
+      TransferGuardError: within the block, for a transfer that is refused (a RuntimeError).
+
+    >>> import numpy as np
+    >>> from pullback import jit, transfer_guard_host_to_device
+    >>> with transfer_guard_host_to_device("disallow"):
+    ...     jit(lambda x: x + 1)(np.ones(2))
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.TransferGuardError: a host-to-device transfer of f32[2] is refused, ...
+    """
     return override("transfer_guard_host_to_device", new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
-    """A context of :func:`transfer_guard` for transfers from a device to the host."""
+    """A context of :func:`transfer_guard` for transfers from a device to the host.
+
+    Args:
+      new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``, as for
+        :func:`transfer_guard`.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: another level (a TypeError and a ValueError).
+      TransferGuardError: within the block, for a transfer that is refused (a RuntimeError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit, transfer_guard_device_to_host
+    >>> with transfer_guard_device_to_host("disallow"):  # on a CPU the elements are on the host
+    ...     print(jit(lambda x: x + 1)(jnp.zeros(2)))
+    [1. 1.]
+    """
     return override("transfer_guard_device_to_host", new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A context of :func:`transfer_guard` for transfers from one device to another."""
+    """A context of :func:`transfer_guard` for transfers from one device to another.
+
+    Args:
+      new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``, as for
+        :func:`transfer_guard`.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: another level (a TypeError and a ValueError).
+      TransferGuardError: within the block, for a transfer that is refused (a RuntimeError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit, transfer_guard_device_to_device
+    >>> with transfer_guard_device_to_device("disallow"):  # one device
+    ...     print(jit(lambda x: x + 1)(jnp.zeros(2)))
+    [1. 1.]
+    """
     return override("transfer_guard_device_to_device", new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
+    """A context in which each tracing of a function under ``jit`` is explained in the log: what changed, and how.
+
+    Args:
+      new_val: whether to explain.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> from pullback import explain_cache_misses, jit
+    >>> with explain_cache_misses():  # the log says: jit traces <lambda> ... for the first time
+    ...     print(jit(lambda x: x + 1)(1.0))
+    2.0
+    """
     return _switched("explain_cache_misses", "new_val", new_val)
 
 
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: compile everything before.
 
+    Args:
+      new_val: whether tracing is forbidden.
+
+    Returns:
+      A context manager.
+
     Raises:
       TracingForbiddenError: within the block, for a function that would be traced (a RuntimeError).
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import jit, no_tracing
     >>> with no_tracing():
@@ -708,7 +978,22 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A context in which each compilation is logged: how long its phases took, and why the cache had no program."""
+    """A context in which each compilation is logged: how long its phases took, and why the cache had no program.
+
+    Args:
+      new_val: whether to log.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
+
+    >>> from pullback import jit, log_compiles
+    >>> with log_compiles():  # the log says how long tracing, lowering and compiling took
+    ...     print(jit(lambda x: x + 1)(1.0))
+    2.0
+    """
     return _switched("log_compiles", "new_val", new_val)
 
 
@@ -721,6 +1006,9 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
         eagerly, while another thread compiles, wherever this is possible. Eager and compiled results agree to rounding.
         Which calls are eager depends on the clock, so that two runs of a program may differ by rounding unless this is
         ``"off"`` (``docs/compile_time.md``).
+
+    Returns:
+      A context manager.
 
     Raises:
       ArgumentError: another value (a ValueError).
@@ -735,6 +1023,15 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
 
 def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
+
+    Args:
+      new_val: whether to report long compilations.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ArgumentError: ``new_val`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import compile_progress, config
     >>> with compile_progress(False):

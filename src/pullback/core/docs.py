@@ -27,6 +27,13 @@ def describe(function: F, name: str, doc: str, *, owner: str = "", module: str =
     return function
 
 
+def with_sections(text: str, args: str, returns: str, raises: str) -> str:
+    """Append the sections ``Args``, ``Returns`` and ``Raises`` to the docstring ``text``; lines are indented by two."""
+    sections = {"Args": args, "Returns": returns, "Raises": raises}
+    indented = {title: body.replace("\n", "\n  ") for title, body in sections.items()}
+    return text + "".join(f"\n\n{title}:\n  {body}" for title, body in indented.items())
+
+
 def with_example(text: str, imported: str, call: str, result: str) -> str:
     """Append a doctest to the docstring ``text``: an import, ``print(call)``, and the ``result`` that it prints."""
     return f"{text}\n\n>>> {imported}\n>>> print({call})\n{result}\n"

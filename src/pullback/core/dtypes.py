@@ -663,6 +663,9 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     Args:
       a, b: dtypes, or Python's number types, which are weak.
 
+    Returns:
+      A dtype.
+
     Raises:
       TypePromotionError: the two have no common dtype.
       KeyPromotionError: one of them is a dtype of random keys (a TypeError and a ValueError).
@@ -690,6 +693,9 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
     Args:
       args: values, dtypes, or Python's number types; at least one.
       return_weak_type_flag: whether to return ``(dtype, weak)`` instead of the dtype.
+
+    Returns:
+      A dtype, or the pair.
 
     Raises:
       TypePromotionError: they have no common dtype.
@@ -870,6 +876,9 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
       arg1: a dtype or a kind.
       arg2: a dtype or a kind: one of NumPy's abstract types, ``extended`` or ``prng_key``.
 
+    Returns:
+      A bool of Python's.
+
     Raises:
       DtypeError: there is no such dtype.
 
@@ -905,6 +914,9 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
       kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
         "numeric", a dtype, or a tuple of these.
 
+    Returns:
+      A bool of Python's.
+
     Raises:
       ValueError: there is no such kind.
 
@@ -933,6 +945,9 @@ def _library(dtype: DType) -> Any:
 def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """The limits of a floating-point or complex dtype.
 
+    Args:
+      dtype: a dtype of floats or complex numbers, or a value that has one.
+
     Returns:
       An object with ``bits``, ``eps``, ``max``, ``min``, ``tiny``, ..., as :class:`numpy.finfo`.
 
@@ -952,6 +967,9 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
 
 def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
     """The limits of an integer dtype.
+
+    Args:
+      int_type: a dtype of integers, or a value that has one.
 
     Returns:
       An object with ``bits``, ``max`` and ``min``, as :class:`numpy.iinfo`.
@@ -974,6 +992,15 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
 def itemsize_bits(dtype: np.dtype[Any]) -> int:
     """The number of bits of an element.
 
+    Args:
+      dtype: a dtype.
+
+    Returns:
+      A number of bits, an int.
+
+    Raises:
+      DtypeError: there is no such dtype (a TypeError).
+
     >>> from pullback import dtypes
     >>> dtypes.itemsize_bits("float32"), dtypes.itemsize_bits("int4"), dtypes.itemsize_bits(bool)
     (32, 4, 8)
@@ -985,6 +1012,12 @@ def itemsize_bits(dtype: np.dtype[Any]) -> int:
 
 def scalar_type_of(x: DTypeLike) -> type:
     """The Python number type that a value's elements are like: ``bool``, ``int``, ``float`` or ``complex``.
+
+    Args:
+      x: an array, a number, or a dtype.
+
+    Returns:
+      A type of Python's.
 
     Raises:
       OperandError: the value is no array of numbers.

@@ -24,13 +24,25 @@ __all__ = [
 
 
 class TraceTag:
-    """A mark, compared by identity, by which a user's interpreter recognizes its own tracers."""
+    """A mark, compared by identity, by which a user's interpreter recognizes its own tracers.
+
+    >>> from pullback.extend.core import TraceTag
+    >>> TraceTag() == TraceTag()
+    False
+    """
 
     __slots__ = ()
 
 
 class Effect:
-    """The base class of users' side effects of operations; JAX has a class of this name."""
+    """The base class of users' side effects of operations; JAX has a class of this name.
+
+    >>> from pullback.extend.core import Effect
+    >>> class Log(Effect):
+    ...     "An operation with this effect writes to a log."
+    >>> isinstance(Log(), Effect)
+    True
+    """
 
 
 class OpaqueTraceState:
@@ -57,6 +69,9 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
     Args:
       convention: is ignored; JAX has it.
+
+    Returns:
+      A snapshot.
 
     >>> from pullback import jit
     >>> from pullback.extend.core import get_opaque_trace_state
@@ -88,6 +103,12 @@ def trace_state_clean() -> bool:
 def find_top_trace(values: Any = ()) -> Trace:
     """Return the current trace; ``values`` is ignored.
 
+    Args:
+      values: is ignored; JAX has it.
+
+    Returns:
+      A trace.
+
     >>> from pullback.extend.core import find_top_trace
     >>> find_top_trace(()).transformation
     'evaluation'
@@ -100,6 +121,9 @@ def take_current_trace() -> Iterator[Trace]:
     """A context manager that yields the current trace, and restores it at the end of the block.
 
     A user's interpreter uses the yielded trace as its parent.
+
+    Returns:
+      A context manager.
 
     >>> from pullback.extend.core import take_current_trace
     >>> with take_current_trace() as trace:
@@ -120,6 +144,9 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
     Args:
       trace: a user's interpreter, or the parent of one.
       check_leaks: is ignored; JAX has it.
+
+    Returns:
+      A context manager.
 
     Raises:
       ArgumentError: ``trace`` is no interpreter (a TypeError).
@@ -160,6 +187,9 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
       axis: the position of the mapped axis; None if the value is not batched: its type is then returned unchanged.
       aval: the type of the batch.
 
+    Returns:
+      A type.
+
     Raises:
       ArgumentError: the axis of ``aval`` is not of this size (a ValueError).
 
@@ -187,6 +217,9 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
       aval: the type of one example.
       explicit_mesh_axis: is ignored; JAX has it.
 
+    Returns:
+      A type.
+
     >>> import numpy as np
     >>> from pullback.extend import ShapedArray
     >>> from pullback.extend.core import unmapped_aval
@@ -201,6 +234,12 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
 
 def valid_jaxtype(x: Any) -> bool:
     """Whether a value is an array or a number of a supported dtype.
+
+    Args:
+      x: any value.
+
+    Returns:
+      A bool of Python's.
 
     >>> from pullback.extend.core import valid_jaxtype
     >>> valid_jaxtype(1.0), valid_jaxtype("text")
@@ -223,6 +262,9 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
       force: ``int``, ``np.asarray``, ...; None returns the value unchanged.
       val: an array or anything else.
       context: what needs the value, for the error message.
+
+    Returns:
+      The value, or the result of ``force``.
 
     Raises:
       ConcretizationTypeError: the value is traced (a TypeError).
@@ -264,6 +306,9 @@ def new_jaxpr_eqn(
       source_info: the source location of the equation.
       ctx: is ignored; JAX has it.
 
+    Returns:
+      An equation.
+
     >>> from pullback import make_jaxpr
     >>> from pullback.extend.core import new_jaxpr_eqn
     >>> (eqn,) = make_jaxpr(lambda x: x + x)(1.0).eqns
@@ -275,7 +320,18 @@ def new_jaxpr_eqn(
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """Return a function that takes a type and makes a new variable of this type."""
+    """Return a function that takes a type and makes a new variable of this type.
+
+    Returns:
+      The function.
+
+    >>> import numpy as np
+    >>> from pullback.extend import ShapedArray
+    >>> from pullback.extend.core import gensym
+    >>> new = gensym()
+    >>> print(new(ShapedArray((2,), np.dtype("float32"))).aval)
+    f32[2]
+    """
     return Var
 
 
@@ -309,7 +365,18 @@ def within(kind: type[Trace]) -> bool:
 
 
 class DropVar(Var):
-    """A variable bound to a result that nothing uses; printed as ``_``."""
+    """A variable bound to a result that nothing uses; printed as ``_``.
+
+    Args:
+      aval: the type of the result.
+
+    >>> from pullback import make_jaxpr
+    >>> make_jaxpr(lambda x: (x + 1, 2 * x)[1])(1.0)
+    { lambda ; a:f32[]. let
+        _:f32[] = add a 1.0:f32[]
+        b:f32[] = mul 2.0:f32[] a
+      in (b,) }
+    """
 
     __slots__ = ()
 

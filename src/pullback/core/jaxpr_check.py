@@ -48,6 +48,10 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
 
     Raises:
       JaxprError: the message names the equation and the rule that the equation breaks.
+
+    >>> from pullback import make_jaxpr
+    >>> from pullback.extend.core import check_jaxpr
+    >>> check_jaxpr(make_jaxpr(lambda x: 2 * x)(1.0))
     """
     _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set(), anew)
 

@@ -17,6 +17,10 @@ class SourceInfo:
       scope: the named scopes and the pass of differentiation, as a ``source.Scope``; None outside of scopes.
       file_name, function_name, line: the file, the function, and the line in the file.
       name_stack: the named scopes as text, separated by slashes.
+
+    >>> from pullback.extend.source_info_util import current
+    >>> current().function_name
+    '<module>'
     """
 
     __slots__ = ("file_name", "function_name", "line", "location", "name_stack", "scope")
@@ -63,6 +67,11 @@ class DebugInfo(NamedTuple):
       func_src_info: the function's name and location; None if unknown.
       arg_names: for each input the name of the argument; None if unknown.
       result_paths: for each result its path in the function's return value; None if unknown.
+
+    >>> from pullback.extend.core import DebugInfo
+    >>> info = DebugInfo("jit", "loss at model.py:3", ("weights", "batch"))
+    >>> info.traced_for, info.arg_names
+    ('jit', ('weights', 'batch'))
     """
 
     traced_for: str

@@ -371,6 +371,13 @@ class Primitive(trace.Primitive):
     raises an error with the name of the rule. Results of rules are checked. With ``multiple_results``, rules return
     lists of results, tangents, positions and types.
 
+    Args:
+      name: the name of the operation in programs and errors.
+      multiple_results: whether the operation returns a list of results.
+      keeps_weak_type: whether the result is weakly typed if all operands are; None if the parameter ``weak_type`` says.
+      effect: whether it has a side effect, so that programs run it exactly once, even if its results are unused.
+      **traits: values of traits, by their names in ``core.traits``.
+
     Rules:
       host: ``(*values, **params) -> value`` computes with NumPy. The values are NumPy arrays and scalars; Python
         numbers remain Python numbers if another operand is an array.

@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Trees: nested containers of arrays, flattened to their leaves and built up again.
 
 Tuples, lists, dictionaries (in the order of their keys), named tuples, ``OrderedDict``, ``defaultdict``,
@@ -84,6 +85,9 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 
     Returns:
       The list of the leaves from left to right, and the structure, which is hashable.
+
+    Raises:
+      ArgumentError: ``is_leaf`` is not a function (a TypeError and a ValueError).
 
     >>> from pullback import tree
     >>> tree.flatten({"b": 1, "a": (2, None)})
@@ -186,6 +190,13 @@ def _in_order(treedef: PyTreeDef) -> PyTreeDef:
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """Return the tree that has this structure and these leaves: the inverse of :func:`flatten`.
 
+    Args:
+      treedef: the structure, as :func:`flatten` returns it.
+      leaves: the leaves, from left to right.
+
+    Returns:
+      A tree.
+
     Raises:
       ValueError: there are too few or too many leaves.
 
@@ -211,6 +222,16 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
     """Return the leaves of a tree, from left to right; ``is_leaf`` as for :func:`flatten`.
 
+    Args:
+      tree: any object.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+
+    Returns:
+      A list.
+
+    Raises:
+      ArgumentError: ``is_leaf`` is not a function (a TypeError and a ValueError).
+
     >>> from pullback import tree
     >>> tree.leaves([1, (2, None), {"a": 3}])
     [1, 2, 3]
@@ -220,6 +241,16 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
 
 def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
     """Return the structure of a tree; ``is_leaf`` as for :func:`flatten`.
+
+    Args:
+      tree: any object.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+
+    Returns:
+      The structure, which is hashable.
+
+    Raises:
+      ArgumentError: ``is_leaf`` is not a function (a TypeError and a ValueError).
 
     >>> from pullback import tree
     >>> tree.structure((1, [2])) == tree.structure((3, [4]))
@@ -232,6 +263,13 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     """Whether all elements of ``iterable`` are leaves; ``is_leaf`` as for :func:`flatten`.
 
     None is not a leaf: it is an empty tree.
+
+    Args:
+      iterable: the elements.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+
+    Returns:
+      A bool of Python's.
 
     >>> from pullback.tree_util import all_leaves
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
@@ -255,6 +293,9 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
       tree: the tree whose structure the result has.
       rest: trees of the same structure, or with subtrees where ``tree`` has leaves.
       is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
+
+    Returns:
+      A tree of the structure of ``tree``.
 
     Raises:
       ValueError: the structures disagree; the message says where.
@@ -289,6 +330,9 @@ def reduce(
       initializer: the initial combination; by default, the first leaf.
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
 
+    Returns:
+      The combination of all leaves.
+
     Raises:
       TypeError: there are no leaves and no initializer.
 
@@ -310,6 +354,9 @@ def reduce_associative(
       tree: a tree.
       identity: the result for a tree without leaves.
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+
+    Returns:
+      The combination of all leaves.
 
     Raises:
       TypeError: there are no leaves and no identity.
@@ -334,6 +381,13 @@ def reduce_associative(
 
 def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves of a tree are true; ``is_leaf`` as for :func:`flatten`.
+
+    Args:
+      tree: a tree of booleans, numbers or arrays of one element.
+      is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
+
+    Returns:
+      A bool of Python's.
 
     Raises:
       TruthValueError: a leaf is an array of several elements, or of none (a ValueError).
@@ -425,6 +479,9 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
       prefix_tree: a prefix of ``full_tree``: it has leaves where ``full_tree`` may have subtrees.
       full_tree: a tree.
       is_leaf: ``is_leaf(node)``: whether to treat a node of ``prefix_tree`` as a leaf.
+
+    Returns:
+      A tree of the structure of ``full_tree``.
 
     Raises:
       ValueError: ``prefix_tree`` is no prefix; the message says where the trees first disagree, and how.
@@ -521,6 +578,13 @@ def flatten_with_path(
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
       is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
+    Returns:
+      A pair: the list of pairs, and the structure, which is hashable.
+
+    Raises:
+      ArgumentError: ``is_leaf`` is not a function, or ``is_leaf_takes_path`` is not a boolean (a TypeError and a
+        ValueError).
+
     >>> from pullback import tree
     >>> tree.flatten_with_path({"a": (1, 2)})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1), ((DictKey(key='a'), SequenceKey(idx=1)), 2)]
@@ -558,6 +622,13 @@ def leaves_with_path(
       is_leaf: ``is_leaf(node)``: whether to treat a node as a leaf.
       is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
+    Returns:
+      A list of pairs.
+
+    Raises:
+      ArgumentError: ``is_leaf`` is not a function, or ``is_leaf_takes_path`` is not a boolean (a TypeError and a
+        ValueError).
+
     >>> from pullback import tree
     >>> tree.leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
@@ -582,6 +653,9 @@ def map_with_path(
       is_leaf: ``is_leaf(node)``: whether to treat a node of ``tree`` as a leaf.
       is_leaf_takes_path: whether to call ``is_leaf(path, node)`` instead.
 
+    Returns:
+      A tree of the structure of ``tree``.
+
     Raises:
       ValueError: the structures disagree; the message says where.
 
@@ -603,6 +677,15 @@ def map_with_path(
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure has a single node: a leaf or an empty container.
 
+    Args:
+      treedef: the structure.
+
+    Returns:
+      A bool of Python's.
+
+    Raises:
+      ArgumentError: ``treedef`` is not the structure of a tree (a TypeError and a ValueError).
+
     >>> from pullback import tree
     >>> from pullback.tree_util import treedef_is_leaf
     >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))
@@ -621,6 +704,15 @@ def _require_treedef(what: str, treedef: Any) -> None:
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """Return the structures of the children of a tree's root; ``treedef`` is the structure of the tree.
 
+    Args:
+      treedef: the structure.
+
+    Returns:
+      A list of structures.
+
+    Raises:
+      ArgumentError: ``treedef`` is not the structure of a tree (a TypeError and a ValueError).
+
     >>> from pullback import tree
     >>> from pullback.tree_util import treedef_children
     >>> len(treedef_children(tree.structure((1, [2, 3]))))
@@ -632,6 +724,15 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a tuple of trees with these structures.
+
+    Args:
+      treedefs: the structures.
+
+    Returns:
+      The structure.
+
+    Raises:
+      ArgumentError: an element is not the structure of a tree (a TypeError and a ValueError).
 
     >>> from pullback import tree
     >>> from pullback.tree_util import treedef_tuple
@@ -652,6 +753,9 @@ def static(**options: Any) -> Any:
 
     Args:
       options: keywords of :func:`dataclasses.field`.
+
+    Returns:
+      A field, as :func:`dataclasses.field` returns it.
 
     >>> import dataclasses
     >>> from pullback import tree
@@ -702,6 +806,10 @@ class Partial(functools.partial[Any]):
     """A ``functools.partial`` that is a tree: the bound arguments are its children, the function is its structure.
 
     If the function is itself a ``functools.partial``, the arguments bound in it belong to the structure too.
+
+    Args:
+      func: the function.
+      *args, **keywords: the arguments that are bound: trees of arrays.
 
     >>> from pullback import tree
     >>> from pullback.tree_util import Partial

@@ -53,6 +53,9 @@ class _Key:
 class SequenceKey(_Key):
     """The key of an element of a sequence: its index.
 
+    Args:
+      idx: the index of the element.
+
     >>> from pullback.tree_util import SequenceKey
     >>> str(SequenceKey(0))
     '[0]'
@@ -69,6 +72,9 @@ class SequenceKey(_Key):
 
 class DictKey(_Key):
     """The key of a value of a dictionary.
+
+    Args:
+      key: the key in the dictionary.
 
     >>> from pullback.tree_util import DictKey
     >>> str(DictKey("a"))
@@ -87,6 +93,9 @@ class DictKey(_Key):
 class GetAttrKey(_Key):
     """The key of an attribute of an object: its name.
 
+    Args:
+      name: the name of the attribute.
+
     >>> from pullback.tree_util import GetAttrKey
     >>> str(GetAttrKey("x"))
     '.x'
@@ -103,6 +112,9 @@ class GetAttrKey(_Key):
 
 class FlattenedIndexKey(_Key):
     """The key of a child of a node whose class was registered without keys: its index among the children.
+
+    Args:
+      key: the index of the child.
 
     >>> from pullback.tree_util import FlattenedIndexKey
     >>> str(FlattenedIndexKey(0))
@@ -129,6 +141,12 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
       keys: the path.
       simple: whether to leave out brackets, quotes and dots.
       separator: the text to put between the keys.
+
+    Returns:
+      The text.
+
+    Raises:
+      ArgumentError: ``keys`` is not a path, or ``separator`` is not a text (a TypeError and a ValueError).
 
     >>> from pullback.tree_util import DictKey, GetAttrKey, SequenceKey, keystr
     >>> path = (DictKey("a"), SequenceKey(0), GetAttrKey("x"))
@@ -310,6 +328,9 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     ``tree_flatten(self)`` returns ``(children, aux)``; the class method ``tree_unflatten(cls, aux, children)`` returns
     an instance.
 
+    Args:
+      cls: the class.
+
     Returns:
       The class, so that this function may be used as a decorator.
 
@@ -418,6 +439,9 @@ def register_static(cls: _Class) -> _Class:
     """Make the instances of a class nodes without children: each belongs to the structure of its tree.
 
     Instances are compared and hashed as parts of structures.
+
+    Args:
+      cls: the class, whose instances are hashable.
 
     Returns:
       The class, so that this function may be used as a decorator.
@@ -560,6 +584,12 @@ def is_leaf(tree: Any) -> bool:
 def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
     """Return the children of a node, and its auxiliary data, such as the keys of a dictionary.
 
+    Args:
+      tree: a node.
+
+    Returns:
+      The children, and the data.
+
     Raises:
       ValueError: ``tree`` is a leaf.
 
@@ -577,6 +607,12 @@ def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], PyTree]:
 
 def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, PyTree]], PyTree]:
     """Return pairs (key, child) for the children of a node, and its auxiliary data.
+
+    Args:
+      tree: a node.
+
+    Returns:
+      The pairs, and the data.
 
     Raises:
       ValueError: ``tree`` is a leaf.
@@ -596,6 +632,15 @@ def is_registered(cls: type) -> bool:
 
 def is_tree_node(typ: type) -> bool:
     """Whether the instances of a class are nodes of trees, not leaves.
+
+    Args:
+      typ: the class.
+
+    Returns:
+      A bool of Python's.
+
+    Raises:
+      ArgumentError: ``typ`` is not a class (a TypeError and a ValueError).
 
     >>> from pullback.tree_util import is_tree_node
     >>> is_tree_node(list), is_tree_node(int)

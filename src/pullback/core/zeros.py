@@ -28,7 +28,20 @@ def zeros_of(aval: ShapedArray) -> Any:
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """Return ``tangent``, or zeros of the tangent type of ``primal`` if ``tangent`` is the symbolic ``ZERO``."""
+    """Return ``tangent``, or zeros of the tangent type of ``primal`` if ``tangent`` is the symbolic ``ZERO``.
+
+    Args:
+      tangent: a tangent that a jvp rule receives: an array, or ``ZERO``.
+      primal: the value to which it belongs.
+
+    Returns:
+      An array.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.extend import ZERO, instantiate
+    >>> print(instantiate(ZERO, jnp.ones(2)))
+    [0. 0.]
+    """
     if tangent is not ZERO:
         return tangent
     aval = typeof(primal)

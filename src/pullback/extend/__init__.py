@@ -4,6 +4,16 @@ A primitive is an operation with rules. Every rule is optional: a transformation
 error that names it. The example is a fused multiplication and addition; :class:`Primitive` documents each rule, and
 ``docs/primitives.md`` is a guide.
 
+Classes:
+  Builder: what a lowering rule writes its operations with: ``hlo.elementwise("stablehlo.add", x, y)``.
+  LinearVar: a linear operand of a transposition rule, which has no value.
+  MappedAxis: the axis that a batching rule receives: its ``name`` and its ``size``.
+  ShapedArray: the type of an array: ``ShapedArray(shape, dtype, weak_type)``.
+  Value: an operand or a result of a lowering rule: its ``name`` in the text, its ``shape`` and its ``dtype``.
+
+Functions:
+  is_linear: whether ``x``, an operand that a transposition rule receives, is a ``LinearVar`` and not a value.
+
 >>> import numpy as np
 >>> from pullback import grad, jit
 >>> from pullback.extend import Primitive, ShapedArray, instantiate, is_linear, to_front

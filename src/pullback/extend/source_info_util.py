@@ -21,6 +21,9 @@ def register_exclusion(path: str) -> None:
 def current() -> SourceInfo:
     """Return the current location in the user's program, with its named scopes.
 
+    Returns:
+      The location.
+
     >>> from pullback.extend.source_info_util import current
     >>> current().function_name
     '<module>'
@@ -34,6 +37,9 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     Args:
       source_info: the location, from an equation or :func:`current`.
       num_frames: is ignored, since only one line is known; JAX has it.
+
+    Returns:
+      The text.
 
     >>> from pullback.extend.source_info_util import current, summarize
     >>> summarize(current()).endswith("(<module>)")

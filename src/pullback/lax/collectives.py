@@ -534,6 +534,9 @@ def axis_index(axis_name: AxisName) -> Array:
     Args:
       axis_name: the name of an axis in scope, or a tuple of names; the last varies fastest.
 
+    Returns:
+      An integer scalar of dtype ``int32``.
+
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
 
@@ -556,6 +559,9 @@ def axis_size(axis_name: AxisName) -> int:
     Args:
       axis_name: the name of an axis in scope, or a tuple of names.
 
+    Returns:
+      An int of Python's.
+
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
 
@@ -576,6 +582,9 @@ def pvary(x: T, axis_name: AxisName) -> T:
     Args:
       x: a tree of arrays.
       axis_name: the name of an axis in scope, or a tuple of names.
+
+    Returns:
+      A tree like ``x``.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
@@ -603,6 +612,9 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
       x: a tree of arrays.
       axis_name: the name of an axis in scope, or a tuple of names.
       to: ``"varying"``.
+
+    Returns:
+      A tree like ``x``.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).

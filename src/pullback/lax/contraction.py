@@ -100,6 +100,9 @@ def dot(
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
+    Returns:
+      An array of the dtype to which the operands promote.
+
     Raises:
       DtypeError, ShapeError: the operands do not fit each other.
 
@@ -126,6 +129,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotA
       lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
       precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
         precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+
+    Returns:
+      An array of shape ``(..., n, m)``.
 
     Raises:
       DtypeError, ShapeError: the operands do not fit each other.
@@ -160,6 +166,9 @@ def scaled_dot(
         divisor of the operand's size and at most half of it; None for no scale.
       dimension_numbers: as for :func:`dot_general`; the product of matrices, or of two batches of them, by default.
       preferred_element_type: the dtype of the result; bfloat16 by default.
+
+    Returns:
+      An array of dtype ``preferred_element_type``: the batch axes, then the free axes of ``lhs`` and of ``rhs``.
 
     Raises:
       ShapeError: the operands and scales do not fit each other (a TypeError and a ValueError).

@@ -51,6 +51,9 @@ def conv_dimension_numbers(
         other letter an axis of space, in the order of the kernel; three sequences of positions: batch and features (in
         the kernel: features of the result and of the operand), and then space; or a ``ConvDimensionNumbers``.
 
+    Returns:
+      The positions of the axes.
+
     Raises:
       ShapeError: they do not fit the ranks, or are not permutations (a TypeError, ValueError).
 

@@ -18,7 +18,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import is_listed, typed
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, typeof
-from pullback.core.docs import describe, with_example
+from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
@@ -36,11 +36,13 @@ from pullback.primitives.special import others as others
 # The mechanism -----------------------------------------------------------------------------------------------------
 
 
-_REFUSED_BY_ONE = """Raises:
-  DtypeError: operands of a dtype that the operation does not take."""
-_REFUSED_BY_TWO = """Raises:
-  DtypeError: operands of a dtype that the operation does not take, or of different ones.
-  ShapeError: operands of different ranks, scalars aside, or shapes that do not fit."""
+_TWO_OPERANDS = """, of one dtype.
+  Their ranks are equal, or one is a scalar; axes of size one broadcast."""
+_REFUSED_BY_ONE = """OperandError: ``x`` is neither an array nor a number (a TypeError).
+DtypeError: ``x`` has another dtype (a TypeError)."""
+_REFUSED_BY_TWO = """OperandError: an operand is neither an array nor a number (a TypeError).
+DtypeError: the operands have different dtypes, or another one (a TypeError).
+ShapeError: the ranks differ, or the shapes do not broadcast (a TypeError and a ValueError)."""
 
 
 def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
@@ -67,9 +69,26 @@ def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
             accepted.add(left.dtype)
         return out
 
-    text = f"{public.sentence}\n\n{_REFUSED_BY_ONE if public.arity == 1 else _REFUSED_BY_TWO}"
-    doc = with_example(text, "from pullback import lax", f"lax.{name}({public.example})", public.result)
-    return describe(unary if public.arity == 1 else binary, name, doc)
+    return describe(unary if public.arity == 1 else binary, name, _docstring(public))
+
+
+def _docstring(public: Public, names: tuple[str, str] = ("x", "y"), more: str = "") -> str:
+    """Return the docstring of the function of a declared operation.
+
+    Args:
+      public: the documentation in the declaration, where the operands are ``x`` and ``y``.
+      names: the names of the operands in the function.
+      more: the entries of further arguments, each with a line break before it.
+    """
+    if public.arity == 1:
+        args, raises = f"x: an array{public.takes}, of any shape.", _REFUSED_BY_ONE
+    else:
+        args, raises = f"{', '.join(names)}: arrays{public.takes}{_TWO_OPERANDS}", _REFUSED_BY_TWO
+    text = with_sections(public.sentence, args + more, public.returns, raises)
+    for old, new in zip(("x", "y"), names):
+        text = text.replace(f"``{old}``", f"``{new}``")
+    call = f"lax.{public.name}({public.example})"
+    return with_example(text, "from pullback import lax", call, public.result)
 
 
 def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
@@ -83,7 +102,12 @@ def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
 
 
 class AccuracyMode(enum.Enum):
-    """Values of the argument ``accuracy`` of some functions; without effect, since they are as accurate as possible."""
+    """Values of the argument ``accuracy`` of some functions; without effect, since they are as accurate as possible.
+
+    >>> from pullback import lax
+    >>> print(lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST))
+    1.0
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -119,29 +143,20 @@ _WITH_ACCURACY = frozenset(
 )
 
 
-def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
-    """Return the docstring of ``function``, with the Args section ``arguments`` inserted after its first sentence."""
-    sentence, rest = str(function.__doc__).split("\n\n", 1)
-    return f"{sentence}\n\n{arguments}{rest}"
+_OF_ACCURACY = """
+accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since
+  results are as accurate as possible."""
 
 
-_OF_ACCURACY = """Args:
-  x: an array.
-  accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since
-    results are as accurate as possible.
-
-"""
-
-
-def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _with_accuracy(function: Callable[[Any], Any], public: Public) -> Callable[..., Any]:
     """Add an argument ``accuracy`` to a function. It has no effect, as in XLA on CPUs."""
-    name = function.__name__
+    name = public.name
 
     def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         _check_accuracy(name, accuracy)
         return function(x)
 
-    return describe(called, name, _with_arguments(function, _OF_ACCURACY))
+    return describe(called, name, _docstring(public, more=_OF_ACCURACY))
 
 
 def _check_accuracy(name: str, accuracy: Any) -> None:
@@ -153,17 +168,20 @@ def _check_accuracy(name: str, accuracy: Any) -> None:
 
 FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PUBLIC.items()}
 """The functions of the operations that ``elementwise`` declares with ``doc``, which are names of this module too."""
-FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
+_PUBLIC = {public.name: public for public in PUBLIC.values()}
+FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name], _PUBLIC[name]) for name in _WITH_ACCURACY}
 
 
-def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _with_other_arguments(
+    name: str, names: tuple[str, str] = ("x", "y"), more: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that replaces ``lax.<name>``, which was made from a declaration, by the decorated function.
 
-    The decorated function gets the docstring of the replaced function, with ``arguments`` as its Args section.
+    The decorated function is documented as declared; ``names`` and ``more`` are as in :func:`_docstring`.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__doc__ = _with_arguments(FUNCTIONS[name], arguments)
+        function.__doc__ = _docstring(_PUBLIC[name], names, more)
         FUNCTIONS[name] = function
         return function
 
@@ -171,26 +189,23 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
 
 
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
-_OF_MUL = """Args:
-  x, y: arrays of one dtype.
-  out_dtype: the dtype of the result, to which the operands are converted first.
-
-"""
+_OF_OUT_DTYPE = """
+out_dtype: the dtype of the result, to which the operands are converted first."""
 
 
-@_with_other_arguments("mul", _OF_MUL)
+@_with_other_arguments("mul", more=_OF_OUT_DTYPE)
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return _mul(x, y)
 
 
-@_with_other_arguments("nextafter")
+@_with_other_arguments("nextafter", ("x1", "x2"))
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _nextafter(x1, x2)
 
 
-@_with_other_arguments("polygamma")
+@_with_other_arguments("polygamma", ("m", "x"))
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     return _polygamma(m, x)
 
@@ -199,7 +214,17 @@ globals().update(FUNCTIONS)
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """One divided by each element.
+    """Divide one by each element.
+
+    Args:
+      x: an array of numbers, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``; an integer is rounded towards zero.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.reciprocal(4.0))
@@ -262,6 +287,16 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
 def conj(x: ArrayLike) -> Array:
     """The complex conjugate of each element; a real element as a complex number.
 
+    Args:
+      x: an array of floats or complex numbers, of any shape.
+
+    Returns:
+      An array of complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> from pullback import lax
     >>> print(lax.conj(1 + 2j))
     (1-2j)
@@ -273,7 +308,18 @@ def conj(x: ArrayLike) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """Each element to a fixed integer power.
+    """Raise each element to a fixed integer power.
+
+    Args:
+      x: an array of numbers, of any shape.
+      y: the power, an int; a negative one of an integer is rounded towards zero.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number, or ``y`` is not an int (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.integer_pow(2.0, 3))
@@ -289,6 +335,19 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Each element of ``x`` to the power of the element of ``y``, which may be an integer.
 
+    Args:
+      x: an array of numbers.
+      y: an array of the dtype of ``x``, or of integers if ``x`` has floats or complex numbers. The ranks are equal, or
+        one is a scalar.
+
+    Returns:
+      An array of the dtype of ``x``, of the shape to which both broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: the dtypes do not fit (a TypeError).
+      ShapeError: the ranks differ, or the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> from pullback import lax
     >>> print(lax.pow(2.0, 0.5))
     1.4142135
@@ -302,14 +361,31 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 class RoundingMethod(enum.Enum):
-    """The rounding of halves by :func:`round`."""
+    """The direction in which :func:`round` rounds halves.
+
+    >>> from pullback import lax
+    >>> print(lax.round(0.5, lax.RoundingMethod.AWAY_FROM_ZERO), lax.round(0.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    1.0 0.0
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """Each element rounded to the nearest integer.
+    """Round each element to the nearest integer.
+
+    Args:
+      x: an array of floats, of any shape.
+      rounding_method: the direction in which halves are rounded.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+      ArgumentError: ``rounding_method`` is not a :class:`RoundingMethod` (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
@@ -334,6 +410,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
       pred: booleans, of the shape of the others or a scalar.
       on_true, on_false: arrays of one shape and dtype.
 
+    Returns:
+      An array of the shape and dtype of ``on_true``.
+
     Raises:
       DtypeError: they are of different dtypes, or ``pred`` is not boolean (a TypeError).
       ShapeError: the shapes differ (a TypeError and a ValueError).
@@ -352,6 +431,9 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Args:
       which: int32, or booleans for two cases; of the shape of the cases or a scalar.
       cases: arrays of one shape and dtype.
+
+    Returns:
+      An array of the shape and dtype of the cases.
 
     Raises:
       DtypeError: the cases are of different dtypes, or ``which`` is of another one (a TypeError).
@@ -385,6 +467,9 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
       min, max: the bounds, of the shape of ``x`` or scalars.
       x: an array.
 
+    Returns:
+      An array of the shape and dtype of ``x``.
+
     Raises:
       DtypeError: the operands have different dtypes (a TypeError).
       ShapeError: a bound has another shape (a TypeError and a ValueError).
@@ -407,6 +492,17 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The array in another dtype; floats become integers by truncation, within their range.
 
     A Python int may be of any size: beyond a dtype of integers it wraps around.
+
+    Args:
+      operand: an array of numbers or booleans.
+      new_dtype: the dtype of the result.
+
+    Returns:
+      An array of the shape of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      DtypeError: ``new_dtype`` is None, or not a dtype (a TypeError).
 
     >>> from pullback import lax
     >>> print(lax.convert_element_type(2.7, "int32"))
@@ -435,6 +531,9 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       new_dtype: a dtype of integers or floats. Of half the width, an element becomes two along a new last axis; of
         twice the width, two along the last axis become one; and so on. Of integers of less than 8 bits the first has
         the lowest bits of a byte.
+
+    Returns:
+      An array of dtype ``new_dtype``.
 
     Raises:
       DtypeError: booleans or complex numbers, unless the dtypes are equal (a TypeError).
@@ -474,6 +573,9 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
       exponent_bits: the number of bits of the exponent, at least 1. Numbers that are too large become infinite, and
         numbers below the smallest normal number 0.
       mantissa_bits: the number of bits of the mantissa; ties go to even.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
 
     Raises:
       DtypeError: the operand is not of floats (a TypeError).

@@ -94,6 +94,13 @@ def dynamic_slice(
       allow_negative_indices: whether negative starts count from the end, for all axes or for each; otherwise concrete
         negative starts raise, and traced ones become 0.
 
+    Returns:
+      An array of shape ``slice_sizes`` and of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      ShapeError: the starts are not an integer for each axis, or the block does not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.dynamic_slice(jnp.arange(6), (2,), (3,)))
@@ -117,6 +124,14 @@ def dynamic_slice_in_dim(
       axis: the axis.
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
+
+    Returns:
+      An array of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the start is not an integer scalar, or the block does not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -145,6 +160,15 @@ def dynamic_index_in_dim(
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
 
+    Returns:
+      An array of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the index is not an integer scalar, or negative where that is not allowed (a TypeError and a
+        ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.dynamic_index_in_dim(jnp.arange(6), 2, keepdims=False))
@@ -170,6 +194,14 @@ def dynamic_update_slice(
       start_indices: an integer scalar for each axis, or a vector; negative ones count from the end.
       allow_negative_indices: as for :func:`dynamic_slice`.
 
+    Returns:
+      An array of the shape and dtype of ``operand``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: the dtypes differ (a TypeError).
+      ShapeError: the starts are not an integer for each axis, or the block does not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,)))
@@ -193,6 +225,15 @@ def dynamic_update_slice_in_dim(
       axis: the axis.
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      DtypeError: the dtypes differ (a TypeError).
+      ShapeError: the start is not an integer scalar, or the block does not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -218,6 +259,15 @@ def dynamic_update_index_in_dim(
       axis: the axis.
       allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
         and a traced one becomes 0.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      DtypeError: the dtypes differ (a TypeError).
+      ShapeError: the slice does not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -259,6 +309,14 @@ def gather(
       indices_are_sorted: a promise that the index vectors are sorted.
       mode: the treatment of windows that are not inside.
       fill_value: their elements with ``FILL_OR_DROP``.
+
+    Returns:
+      An array of the dtype of ``operand``, with the batch axes of the indices and the axes of the windows.
+
+    Raises:
+      DtypeError: the indices are not integers (a TypeError).
+      ShapeError: the operands, dimension numbers and sizes do not fit each other (a TypeError and a ValueError).
+      ArgumentError: the mode is unknown, or a promise is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -307,12 +365,21 @@ Args:
   unique_indices: a promise that no two windows overlap.
   mode: the treatment of windows that are not inside.
 
+Returns:
+  An array of the shape and dtype of ``operand``.
+
 Raises:
   DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
+
+>>> import pullback.numpy as jnp
+>>> from pullback import lax
+>>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> print(lax.{name}(jnp.array([2.0, 3.0, 4.0]), jnp.array([[1]]), jnp.array([5.0]), numbers))
+{result}
 """
 
 
-def _scatter(primitive: Primitive, what: str) -> Scatter:
+def _scatter(primitive: Primitive, what: str, result: str) -> Scatter:
     name = primitive.name
 
     def function(
@@ -336,14 +403,14 @@ def _scatter(primitive: Primitive, what: str) -> Scatter:
             mode=GatherScatterMode.from_any(mode),
         )
 
-    return describe(function, name, _OF_SCATTER.format(what=what))
+    return describe(function, name, _OF_SCATTER.format(name=name, what=what, result=result))
 
 
-scatter = _scatter(scattering.scatter_p, "replaced by ``updates``")
-scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed")
-scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied")
-scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``")
-scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``")
+scatter = _scatter(scattering.scatter_p, "replaced by ``updates``", "[2. 5. 4.]")
+scatter_add = _scatter(scattering.scatter_add_p, "and ``updates`` summed", "[2. 8. 4.]")
+scatter_mul = _scatter(scattering.scatter_mul_p, "and ``updates`` multiplied", "[ 2. 15.  4.]")
+scatter_min = _scatter(scattering.scatter_min_p, "replaced by their minimum with ``updates``", "[2. 3. 4.]")
+scatter_max = _scatter(scattering.scatter_max_p, "replaced by their maximum with ``updates``", "[2. 5. 4.]")
 
 
 def scatter_sub(
@@ -361,6 +428,9 @@ def scatter_sub(
     Args:
       operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode: as for
         :func:`scatter_add`.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
 
     Raises:
       DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
@@ -402,6 +472,9 @@ def scatter_apply(
       dimension_numbers: the roles of the axes, as for :func:`scatter_add`.
       update_shape: the shape that the updates of :func:`scatter_add` would have.
       indices_are_sorted, unique_indices, mode: as for :func:`scatter_add`.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
 
     Raises:
       DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.

@@ -23,7 +23,13 @@ from pullback.primitives import elementwise as ops
 
 
 class Precision(enum.Enum):
-    """The precision of products: accepted for compatibility, for products are computed in full precision."""
+    """The precision of products; without effect, since products are computed in full precision.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.Precision.HIGHEST))
+    3.0
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -64,6 +70,12 @@ class DotAlgorithmPreset(enum.Enum):
 
     With the suffix ``X3``, ``X6`` or ``X9`` an operand is the sum of two or three rounded numbers, and 3, 6 or 9 of
     their products are summed. ``TF32`` has 10 bits of mantissa. ``ANY_F8`` takes operands of 8-bit floats.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> x = jnp.array([1.0, 0.001])
+    >>> print(lax.dot(x, x, precision=lax.DotAlgorithmPreset.BF16_BF16_F32))
+    1.000001
     """
 
     DEFAULT = 0

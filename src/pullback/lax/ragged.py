@@ -105,6 +105,7 @@ def ragged_dot(
     )  # fmt: skip
 
 
+# long: half of it is its documentation
 def ragged_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -130,6 +131,9 @@ def ragged_dot_general(
 
       precision, preferred_element_type, out_sharding: as for :func:`dot_general`.
       group_offset: must be None.
+
+    Returns:
+      An array of the dtype to which the operands promote.
 
     Raises:
       DtypeError, ShapeError: the operands do not fit each other or the axes.

@@ -50,8 +50,22 @@ class Cumulative(Protocol):
 
 _OF_REDUCTION = """The {what} of the elements along some axes, in their dtype.
 
+Args:
+  operand: an array of {of}.
+  axes: the axes, which the result lacks.
+
+Returns:
+  An array of the dtype of ``operand`` without these axes.
+
 Raises:
-  DtypeError, ShapeError: the dtype is not supported, or an axis does not exist.
+  OperandError: ``operand`` is neither an array nor a number (a TypeError).
+  DtypeError: ``operand`` has another dtype (a TypeError).
+  ShapeError: an axis does not exist, or occurs twice (a TypeError and a ValueError).
+
+>>> import pullback.numpy as jnp
+>>> from pullback import lax
+>>> print(lax.{name}(jnp.array([[1, 2, 3], [4, 5, 6]]), (1,)))
+{result}
 """
 _OF_POSITION = """The position of the first {what} element along an axis, in an integer dtype.
 
@@ -60,53 +74,84 @@ Args:
   axis: the axis, which the result lacks.
   index_dtype: the dtype of the result, which must hold all positions.
 
+Returns:
+  An array of integers of that dtype, of the shape of ``operand`` without the axis.
+
 Raises:
-  DtypeError: the operand is of complex numbers, or ``index_dtype`` is no integer dtype (a TypeError).
-  ShapeError: the axis does not exist, or is empty (a TypeError and a ValueError).
+  DtypeError: ``operand`` is complex, or ``index_dtype`` is not a dtype of integers (a TypeError).
+  AxisError: the axis does not exist (a ValueError and an IndexError).
+  ShapeError: the axis has no elements (a TypeError and a ValueError).
   IndexRangeError: ``index_dtype`` does not hold all positions (an OverflowError and a ValueError).
+
+>>> import pullback.numpy as jnp
+>>> from pullback import lax
+>>> print(lax.{name}(jnp.array([[3, 1, 2], [4, 6, 5]]), 1, "int32"))
+{result}
 """
 _OF_CUMULATIVE = """The cumulative {what} of the elements along an axis, from the end if ``reverse``.
 
 Args:
-  operand: an array.
+  operand: an array of {of}.
   axis: the axis.
   reverse: whether to begin with the last element.
+
+Returns:
+  An array of the shape and dtype of ``operand``.
+
+Raises:
+  DtypeError: ``operand`` has another dtype (a TypeError).
+  AxisError: the axis does not exist (a ValueError and an IndexError).
+
+>>> import pullback.numpy as jnp
+>>> from pullback import lax
+>>> print(lax.{name}(jnp.array([1.0, 3.0, 2.0])))
+{result}
 """
 
 
-def _reduction(primitive: Primitive, what: str) -> Reduction:
+def _reduction(primitive: Primitive, what: str, of: str, result: str) -> Reduction:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Any:
         return bind(primitive, array_operand(name, operand), axes=ints(axes))
 
-    return describe(function, name, _OF_REDUCTION.format(what=what))
+    return describe(function, name, _OF_REDUCTION.format(name=name, what=what, of=of, result=result))
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements along some axes, in their dtype.
 
     Args:
-      operand: an array.
-      axes: the axes.
+      operand: an array of numbers.
+      axes: the axes, which the result lacks.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
+    Returns:
+      An array of the dtype of ``operand`` without these axes.
+
     Raises:
-      DtypeError, ShapeError: the dtype is not supported, or an axis does not exist.
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      DtypeError: ``operand`` has another dtype (a TypeError).
+      ShapeError: an axis does not exist, or occurs twice (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.reduce_sum(jnp.array([[1, 2, 3], [4, 5, 6]]), (1,)))
+    [ 6 15]
     """
     out = bind(reductions.reduce_sum_p, array_operand("reduce_sum", operand), axes=ints(axes))
     return constrained(out, out_sharding, "lax.reduce_sum")
 
 
-reduce_prod = _reduction(reductions.reduce_prod_p, "product")
-reduce_max = _reduction(reductions.reduce_max_p, "maximum")
-reduce_min = _reduction(reductions.reduce_min_p, "minimum")
-reduce_and = _reduction(reductions.reduce_and_p, "conjunction")
-reduce_or = _reduction(reductions.reduce_or_p, "disjunction")
-reduce_xor = _reduction(reductions.reduce_xor_p, "exclusive disjunction")
+reduce_prod = _reduction(reductions.reduce_prod_p, "product", "numbers", "[  6 120]")
+reduce_max = _reduction(reductions.reduce_max_p, "maximum", "numbers or booleans", "[3 6]")
+reduce_min = _reduction(reductions.reduce_min_p, "minimum", "numbers or booleans", "[1 4]")
+reduce_and = _reduction(reductions.reduce_and_p, "conjunction", "integers or booleans", "[0 4]")
+reduce_or = _reduction(reductions.reduce_or_p, "disjunction", "integers or booleans", "[3 7]")
+reduce_xor = _reduction(reductions.reduce_xor_p, "exclusive disjunction", "integers or booleans", "[0 7]")
 
 
-def _position(primitive: Primitive, what: str) -> Position:
+def _position(primitive: Primitive, what: str, result: str) -> Position:
     name = primitive.name
 
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -114,14 +159,16 @@ def _position(primitive: Primitive, what: str) -> Position:
         axes = (axis_position(name, axis, len(x.shape)),)
         return bind(primitive, x, axes=axes, index_dtype=dtypes.requested_dtype(index_dtype, name))
 
-    return describe(function, name, _OF_POSITION.format(what=what))
+    return describe(function, name, _OF_POSITION.format(name=name, what=what, result=result))
 
 
-argmax = _position(reductions.argmax_p, "largest")
-argmin = _position(reductions.argmin_p, "smallest")
+argmax = _position(reductions.argmax_p, "largest", "[0 1]")
+argmin = _position(reductions.argmin_p, "smallest", "[1 0]")
 
 
-def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] | None = None) -> Cumulative:
+def _cumulative(
+    primitive: Primitive, what: str, of: str, result: str, of_complex: Callable[..., Any] | None = None
+) -> Cumulative:
     name = primitive.name
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -131,16 +178,17 @@ def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] 
             return of_complex(x, along, flag(name, "reverse", reverse))
         return bind(primitive, x, axis=along, reverse=flag(name, "reverse", reverse))
 
-    return describe(function, name, _OF_CUMULATIVE.format(what=what))
+    return describe(function, name, _OF_CUMULATIVE.format(name=name, what=what, of=of, result=result))
 
 
-cumsum = _cumulative(reductions.cumsum_p, "sum")
-cumprod = _cumulative(reductions.cumprod_p, "product")
-cummax = _cumulative(reductions.cummax_p, "maximum")
-cummin = _cumulative(reductions.cummin_p, "minimum")
+cumsum = _cumulative(reductions.cumsum_p, "sum", "numbers", "[1. 4. 6.]")
+cumprod = _cumulative(reductions.cumprod_p, "product", "numbers", "[1. 3. 6.]")
+cummax = _cumulative(reductions.cummax_p, "maximum", "numbers or booleans", "[1. 3. 3.]")
+cummin = _cumulative(reductions.cummin_p, "minimum", "numbers or booleans", "[1. 1. 1.]")
 cumlogsumexp = _cumulative(
-    reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials", reductions.complex_cumlogsumexp
-)
+    reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials", "floats or complex numbers",
+    "[1.        3.126928  3.4076061]", reductions.complex_cumlogsumexp,
+)  # fmt: skip
 
 
 @overload
@@ -160,6 +208,11 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
 
     Returns:
       An array, or a tuple of arrays.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no operands, or their shapes differ (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -188,6 +241,15 @@ def sort_key_val(
       dimension: the axis.
       is_stable: whether values of equal keys keep their order.
 
+    Returns:
+      The keys and the values, two arrays.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the shapes differ (a TypeError and a ValueError).
+      ArgumentError: ``is_stable`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([30, 10, 20]))[1])
@@ -205,6 +267,15 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
       operand: an array of real numbers.
       k: the number of elements, at most the size of the axis.
       axis: the axis.
+
+    Returns:
+      The elements, of the dtype of ``operand``, and their positions, of integers.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      DtypeError: ``operand`` has another dtype (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``k`` is negative, or larger than the axis (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax

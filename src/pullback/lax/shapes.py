@@ -36,6 +36,13 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutShar
       sizes: the sizes of the new axes.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``(*sizes, *operand.shape)``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      ShapeError: ``sizes`` is not a sequence of ints (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> lax.broadcast(jnp.ones(3), (2,)).shape
@@ -49,6 +56,12 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutShar
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The shape that arrays of some shapes broadcast to, of any ranks.
+
+    Args:
+      shapes: shapes, sequences of ints.
+
+    Returns:
+      A tuple of ints.
 
     Raises:
       ShapeError: sizes that differ and are not 1 (a TypeError and a ValueError).
@@ -74,6 +87,9 @@ def broadcast_in_dim(
       shape: the shape of the result.
       broadcast_dimensions: for each axis of the operand, its axis in the result.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape`` and of the dtype of ``operand``.
 
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
@@ -109,6 +125,9 @@ def reshape(
         their own order.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``new_sizes`` and of the dtype of ``operand``.
+
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
 
@@ -127,8 +146,16 @@ def reshape(
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """The array with its axes permuted: axis ``i`` of the result is axis ``permutation[i]``.
 
+    Args:
+      operand: an array.
+      permutation: for each axis of the result, the axis of ``operand``.
+
+    Returns:
+      An array of the dtype of ``operand``.
+
     Raises:
       ShapeError: not a permutation (a TypeError and a ValueError).
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -142,8 +169,16 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without the axes ``dimensions``, which are of size one.
 
+    Args:
+      array: an array.
+      dimensions: the axes.
+
+    Returns:
+      An array of the dtype of ``array``.
+
     Raises:
       ShapeError: an axis of another size (a TypeError and a ValueError).
+      OperandError: ``array`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -157,6 +192,18 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
+
+    Args:
+      array: an array.
+      dimensions: the positions of the new axes in the result.
+
+    Returns:
+      An array of the dtype of ``array``.
+
+    Raises:
+      OperandError: ``array`` is neither an array nor a number (a TypeError).
+      AxisError: a position is out of range (a ValueError and an IndexError).
+      ShapeError: a position is repeated (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -181,6 +228,13 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
       start_dimension: the first of the axes.
       stop_dimension: the axis after the last of them; None for all that follow.
 
+    Returns:
+      An array of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      ShapeError: ``stop_dimension`` is before ``start_dimension`` (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
@@ -197,6 +251,17 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the order of its elements reversed along some axes.
+
+    Args:
+      operand: an array.
+      dimensions: the axes.
+
+    Returns:
+      An array of the shape and dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      ShapeError: an axis does not exist, or occurs twice (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -220,6 +285,9 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
       padding_value: a scalar of the same dtype.
       padding_config: for each axis the numbers of values before, after and between elements; negative numbers crop.
 
+    Returns:
+      An array of the dtype of ``operand``.
+
     Raises:
       DtypeError, ShapeError: a value of another dtype, or a configuration that does not fit.
 
@@ -235,8 +303,16 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     """The concatenation of arrays of one dtype along an axis.
 
+    Args:
+      operands: a sequence of arrays of one dtype, and of one shape except along the axis.
+      dimension: the axis.
+
+    Returns:
+      An array of the dtype of the operands.
+
     Raises:
       DtypeError, ShapeError: no operands, or dtypes or shapes that do not fit.
+      OperandError: ``operands`` is not a sequence of arrays (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -261,6 +337,14 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
       sizes: the sizes of the sections along the axis.
       axis: the axis.
 
+    Returns:
+      A list of arrays of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the sizes do not sum to the size of the axis (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> [x.tolist() for x in lax.split(jnp.arange(5), (2, 3))]
@@ -281,6 +365,9 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Args:
       operands: the arrays, at least one.
       axis: the position of the new axis in the result.
+
+    Returns:
+      An array with one axis more.
 
     Raises:
       ShapeError: there are no arrays, their shapes differ, or the axis is out of range (a TypeError and a ValueError).
@@ -309,6 +396,9 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
       x: an array.
       axis: the axis.
 
+    Returns:
+      A tuple of arrays of the dtype of ``x``.
+
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
@@ -327,6 +417,9 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Args:
       operand: an array.
       reps: the number of copies, an int for each axis.
+
+    Returns:
+      An array of the dtype of ``operand``.
 
     Raises:
       ShapeError: ``reps`` has not one int for each axis, or a negative one (a TypeError and a ValueError).
@@ -359,6 +452,17 @@ MOST_AXES = 1 << 16
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with axes of size 1 in front, so that it has ``rank`` axes; unchanged if it has as many or more.
 
+    Args:
+      x: an array.
+      rank: the number of axes.
+
+    Returns:
+      An array of the dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``rank`` is not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> lax.broadcast_to_rank(jnp.ones(3), 2).shape
@@ -372,6 +476,13 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """The array repeated to the shape of another, as NumPy does it.
 
     If both are traced, the compiler chooses the sharding.
+
+    Args:
+      arr: an array.
+      like_arr: the array with the shape of the result.
+
+    Returns:
+      An array of the dtype of ``arr`` and of the shape of ``like_arr``.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -393,6 +504,15 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 def stage(x: ArrayLike, /) -> Array:
     """The value as an array of the current trace: within a function that is staged, a variable of its program.
 
+    Args:
+      x: an array, or a number.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import lax, make_jaxpr
     >>> print(make_jaxpr(lambda: lax.stage(2.0))().eqns[0].primitive)
     copy
@@ -404,7 +524,17 @@ def stage(x: ArrayLike, /) -> Array:
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """0, 1, 2, ...
+    """Return the numbers 0, 1, 2, ... as a vector.
+
+    Args:
+      dtype: a dtype of numbers.
+      size: how many numbers, an int.
+
+    Returns:
+      A vector of dtype ``dtype``.
+
+    Raises:
+      ShapeError: ``size`` is not an int (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.iota("float32", 3))
@@ -416,13 +546,19 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: OutSharding = None
 ) -> Array:
-    """0, 1, 2, ... along one axis of an array.
+    """Return the numbers 0, 1, 2, ... along one axis of an array, repeated along the others.
 
     Args:
       dtype: a dtype of numbers.
       shape: the shape of the result.
       dimension: the axis along which the numbers rise.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape`` and dtype ``dtype``.
+
+    Raises:
+      ShapeError: ``shape`` is not a sequence of ints, or has no axis ``dimension`` (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
@@ -441,13 +577,20 @@ def broadcasted_iota(
 def full(
     shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None, *, sharding: OutSharding = None
 ) -> Array:
-    """An array of one value.
+    """Make an array of one value.
 
     Args:
       shape: its shape.
       fill_value: a scalar.
       dtype: its dtype; by default the dtype of the value.
       sharding: its sharding, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape``.
+
+    Raises:
+      ShapeError: the fill value is not a scalar, or ``shape`` is not a sequence of ints (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> from pullback import lax
     >>> print(lax.full((2,), 7.0))
@@ -483,6 +626,13 @@ def full_like(
       shape: the shape of the result; by default the shape of ``x``.
       sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape and dtype of ``x``, unless others are passed.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: the fill value is not a scalar (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.full_like(jnp.ones(2), 7))
@@ -508,6 +658,13 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
       dtype: its dtype.
       out_sharding: its sharding, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of zeros.
+
+    Raises:
+      ShapeError: ``shape`` is not an int or a sequence of ints (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+
     >>> from pullback import lax
     >>> lax.empty((2, 3), "float32").shape
     (2, 3)
@@ -519,6 +676,15 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
 @named
 def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of the shape and dtype of an array: the former name of :func:`full_like` of 0, which rules still use.
+
+    Args:
+      x: an array, or a number.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
@@ -541,6 +707,9 @@ def slice(
       start_indices: the first position along each axis.
       limit_indices: the position after the last one.
       strides: the distance of neighbours along each axis; 1 by default.
+
+    Returns:
+      An array of the dtype of ``operand``.
 
     Raises:
       ShapeError: the limits do not fit (a TypeError and a ValueError).
@@ -568,6 +737,14 @@ def slice_in_dim(
       stride: the distance of neighbours.
       axis: the axis.
 
+    Returns:
+      An array of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the limits do not fit the axis, or the stride is not positive (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import lax
     >>> print(lax.slice_in_dim(jnp.arange(6), 1, -1))
@@ -594,6 +771,14 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
       index: the position; a negative one counts from the end.
       axis: the axis.
       keepdims: whether to keep the axis, with size one.
+
+    Returns:
+      An array of the dtype of ``operand``.
+
+    Raises:
+      OperandError: ``operand`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the index is out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax

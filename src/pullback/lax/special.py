@@ -43,10 +43,13 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """``1 - igamma(a, x)``, without cancellation.
+    """Compute ``1 - igamma(a, x)`` without cancellation.
 
     Args:
       a, x: as for :func:`igamma`.
+
+    Returns:
+      An array of the dtype of ``a`` and ``x``.
 
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).
@@ -64,6 +67,9 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a, x: as for :func:`igamma`.
+
+    Returns:
+      An array of the dtype of ``a`` and ``x``.
 
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).
@@ -85,6 +91,9 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
       a: the parameters, positive floats.
       x: the samples, of the dtype of ``a``.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
 
     Raises:
       DtypeError: the operands are not floats, or of two dtypes (a TypeError).

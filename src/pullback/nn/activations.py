@@ -53,6 +53,15 @@ def _weak_of_booleans(name: str, x: Any) -> Array:
 def identity(x: ArrayLike) -> Array:
     """The argument, as an array.
 
+    Args:
+      x: an array, or a number.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(nn.identity(2.0))
     2.0
@@ -104,6 +113,13 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
       x: an array of real numbers.
       negative_slope: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``negative_slope`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.leaky_relu(jnp.array([-2.0, 3.0])))
@@ -113,7 +129,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """``x`` between -1 and 1, and the nearer of these bounds outside.
+    """Limit each element to the interval from -1 to 1.
 
     Args:
       x: an array of real numbers.
@@ -132,10 +148,16 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """``relu6(x + 3) / 6``, which is near the sigmoid; see Howard et al. 2019, *Searching for MobileNetV3*.
+    """Approximate the sigmoid by ``relu6(x + 3) / 6``; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -146,10 +168,16 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
+    """Compute ``x * hard_sigmoid(x)``; see Howard et al. 2019, *Searching for MobileNetV3*.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -169,6 +197,12 @@ def sparse_plus(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.sparse_plus(jnp.array([-2.0, 0.0, 3.0])))
@@ -182,10 +216,17 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """``(x + 1) / 2`` between -1 and 1, 0 below and 1 above: the derivative of :func:`sparse_plus`.
+    """The derivative of :func:`sparse_plus`: ``(x + 1) / 2`` between -1 and 1, 0 below and 1 above.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -205,6 +246,12 @@ def sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(nn.sigmoid(0.0))
     0.5
@@ -218,6 +265,12 @@ def log_sigmoid(x: ArrayLike) -> Array:
     Args:
       x: an array of real numbers.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.log_sigmoid(0.0):.4f} {nn.log_sigmoid(-1000.0):.1f}")
     -0.6931 -1000.0
@@ -226,10 +279,16 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 
 def softplus(x: ArrayLike) -> Array:
-    """``log(1 + exp(x))``, without overflow.
+    """Compute ``log(1 + exp(x))`` without overflow.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.softplus(0.0):.4f} {nn.softplus(1000.0):.1f}")
@@ -239,12 +298,19 @@ def softplus(x: ArrayLike) -> Array:
 
 
 def log1mexp(x: ArrayLike) -> Array:
-    """``log(1 - exp(-x))`` for positive ``x``, without cancellation.
+    """Compute ``log(1 - exp(-x))`` for positive ``x``, without cancellation.
 
     By one formula below log 2 and another above: Mächler 2012, *Accurately computing log(1 - exp(-|a|))*.
 
     Args:
       x: an array of real numbers; the result is NaN where they are negative.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.log1mexp(1e-10):.4f} {nn.log1mexp(2.0):.4f}")
@@ -263,6 +329,12 @@ def silu(x: ArrayLike) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.silu(1.0):.4f}")
     0.7311
@@ -275,10 +347,16 @@ swish = silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """``x * tanh(softplus(x))``; see Misra 2019.
+    """Compute ``x * tanh(softplus(x))``; see Misra 2019.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.mish(1.0):.4f}")
@@ -296,6 +374,13 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Args:
       x: an array of real numbers.
       approximate: whether to use ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`` for the probability.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ArgumentError: ``approximate`` is not a boolean (a TypeError and a ValueError).
 
     >>> from pullback import nn
     >>> print(f"{nn.gelu(1.0):.4f} {nn.gelu(1.0, approximate=False):.4f}")
@@ -322,6 +407,13 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``alpha`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.elu(jnp.array([-1000.0, 2.0])))
@@ -337,6 +429,12 @@ def selu(x: ArrayLike) -> Array:
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(f"{nn.selu(1.0):.4f} {nn.selu(-1.0):.4f}")
@@ -355,6 +453,13 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
       x: an array of real numbers.
       alpha: a number or an array that broadcasts.
 
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``alpha`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.celu(jnp.array([-1000.0, 2.0]), 2.0))
@@ -370,6 +475,12 @@ def tanh(x: ArrayLike, /) -> Array:
     Args:
       x: an array of floats or complex numbers; integers are converted.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> from pullback import nn
     >>> print(f"{nn.tanh(1.0):.4f}")
     0.7616
@@ -381,10 +492,16 @@ def tanh(x: ArrayLike, /) -> Array:
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """``x / (1 + |x|)``.
+    """Compute ``x / (1 + |x|)``.
 
     Args:
       x: an array of real numbers.
+
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> from pullback import nn
     >>> print(nn.soft_sign(3.0))
@@ -395,11 +512,18 @@ def soft_sign(x: ArrayLike) -> Array:
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
+    """Compute ``(x + sqrt(x**2 + b)) / 2``, which is like softplus without exponentials; see Barron 2021.
 
     Args:
       x: an array of real numbers.
       b: a number or an array that broadcasts.
+
+    Returns:
+      An array of floats, of the shape to which ``x`` and ``b`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> from pullback import nn
     >>> print(nn.squareplus(0.0))
@@ -416,8 +540,12 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
       x: an array of real numbers.
       axis: the axis along which it is halved.
 
+    Returns:
+      An array of floats, half as large as ``x`` along the axis.
+
     Raises:
       ShapeError: the axis is out of range, or its size is odd (a ValueError).
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn

@@ -95,7 +95,7 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """``softmax(query @ key.T * scale + bias) @ value`` for each head.
+    """Compute ``softmax(query @ key.T * scale + bias) @ value`` for each head.
 
     The matrix of scores is computed a block at a time, and again in the backward pass, where it is larger than the
     operands: memory is linear in the lengths, for derivatives of any order whose first is in reverse mode.

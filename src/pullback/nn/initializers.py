@@ -71,6 +71,9 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
       value: the value.
       dtype: the dtype of the weights if none is requested; None for the default float.
 
+    Returns:
+      An initializer: ``init(key, shape, dtype)`` returns an array.
+
     >>> from pullback import nn, random
     >>> print(nn.initializers.constant(-7)(random.key(0), (2,)))
     [-7. -7.]
@@ -88,6 +91,9 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
     Args:
       scale: their upper bound; the lower one is 0.
       dtype: the dtype of the weights if none is requested; None for the default float.
+
+    Returns:
+      An initializer: ``init(key, shape, dtype)`` returns an array.
 
     >>> from pullback import nn, random
     >>> print(nn.initializers.uniform(10.0)(random.key(0), (2,)))
@@ -129,6 +135,9 @@ def truncated_normal(
       stddev: the standard deviation of the numbers before they are restricted.
       dtype: the dtype of the weights if none is requested; None for the default float.
       lower, upper: the bounds, in standard deviations.
+
+    Returns:
+      An initializer: ``init(key, shape, dtype)`` returns an array.
 
     >>> from pullback import nn, random
     >>> print(nn.initializers.truncated_normal(10.0)(random.key(0), (2,)))
@@ -295,7 +304,8 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
 
     text = (
         f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
-        f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`."
+        f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`.\n\n"
+        "Returns:\n  An initializer: ``init(key, shape, dtype)`` returns an array."
     )
     example = "from pullback import nn, random", f"nn.initializers.{name}()(random.key(0), (2, 3)).shape", "(2, 3)"
     return describe(build, name, with_example(text, *example))

@@ -96,7 +96,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """``log(sum(b * exp(a)))`` without overflow.
+    """Compute ``log(sum(b * exp(a)))`` without overflow.
 
     Args:
       a: an array of floats or complex numbers; integers are converted.
@@ -156,10 +156,19 @@ def _terms(exponents: Any, factors: Any) -> Any:
 
 
 def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
-    """``log(mean(exp(x)))`` without overflow.
+    """Compute ``log(mean(exp(x)))`` without overflow.
 
     Args:
       x, axis, where, keepdims: as ``a``, ``axis``, ``where``, ``keepdims`` of :func:`logsumexp`.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x`` without these axes, or with size one for
+      ``keepdims``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``keepdims`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
@@ -262,6 +271,14 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     Args:
       x, axis, where: as in :func:`softmax`. The elements that do not count are -inf in the result.
 
+    Returns:
+      An array of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``where`` does not broadcast to the shape of ``x`` (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import nn
     >>> print(nn.log_softmax(jnp.array([0.0, 1000.0])))
@@ -289,7 +306,7 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """``(x - mean) / sqrt(variance + epsilon)``.
+    """Normalize elements along some axes: ``(x - mean) / sqrt(variance + epsilon)``.
 
     Args:
       x: an array of real numbers; integers are converted.

@@ -53,7 +53,7 @@ def avg_pool(
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Array:
-    """The mean of each window.
+    """Average the elements of each window.
 
     Args:
       inputs: an array with axes (batch, space, features), and any number of batch axes.

@@ -58,6 +58,9 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
         of 8 bits.
       global_scale: an array with one element, an additional scale of all blocks of ``"nvfp4"``; 1 by default.
 
+    Returns:
+      The configuration.
+
     Raises:
       ArgumentError: an unknown mode, or a ``global_scale`` for ``"mxfp8"`` (a TypeError and a ValueError).
 

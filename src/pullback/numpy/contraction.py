@@ -67,8 +67,12 @@ def dot(
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the dtype to which both promote.
+
     Raises:
       ShapeError: the contracted axes differ in size (a TypeError and a ValueError).
+      OperandError: an operand is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
@@ -170,8 +174,12 @@ def matmul(
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape (..., m, n), of the dtype to which both promote.
+
     Raises:
       ShapeError: the shapes do not fit, or an operand is a scalar (a TypeError and a ValueError).
+      OperandError: an operand is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0])))
@@ -238,6 +246,13 @@ def vdot(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
+    Returns:
+      A scalar of the dtype to which both promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the arrays have different numbers of elements (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0])))
     (3+0j)
@@ -267,8 +282,12 @@ def vecdot(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
+    Returns:
+      An array of the dtype to which both promote, without the axis.
+
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: an operand is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.vecdot(jnp.ones((2, 3)), jnp.array([1.0, 2.0, 3.0])))
@@ -289,8 +308,12 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       x1: of shape (..., m, k).
       x2: of shape (..., k).
 
+    Returns:
+      An array of shape (..., m), of the dtype to which both promote.
+
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: an operand is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.matvec(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
@@ -310,8 +333,12 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       x1: of shape (..., k).
       x2: of shape (..., k, n).
 
+    Returns:
+      An array of shape (..., n), of the dtype to which both promote.
+
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: an operand is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.vecmat(jnp.array([1.0, 10.0]), jnp.array([[1.0, 2.0], [3.0, 4.0]])))
@@ -334,6 +361,13 @@ def inner(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
+    Returns:
+      An array of the dtype to which both promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the last axes differ in size (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.inner(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
@@ -348,6 +382,13 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Args:
       a, b: arrays, taken as vectors in row-major order.
       out: must be None.
+
+    Returns:
+      A matrix of shape (size of ``a``, size of ``b``), of the dtype to which both promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: ``out`` is not None (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.outer(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0])))
@@ -429,6 +470,16 @@ def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of ``a`` times ``b``.
 
+    Args:
+      a, b: arrays of numbers.
+
+    Returns:
+      An array of the dtype to which both promote, whose sizes are the products of the sizes of both.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.kron(jnp.array([1.0, 10.0]), jnp.array([1.0, 2.0])))
     [ 1.  2. 10. 20.]
@@ -461,6 +512,9 @@ def cross(
       axisa, axisb: the axes of the vectors.
       axisc: the axis of the vectors in the result, which is the third component alone if all vectors have two elements.
       axis: a value for all three of them.
+
+    Returns:
+      An array of the dtype to which both promote: vectors along ``axisc``, or scalars.
 
     Raises:
       ShapeError: vectors of another length (a TypeError and a ValueError).
@@ -509,6 +563,9 @@ def trace(
       dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
       out: must be None.
 
+    Returns:
+      An array of the shape of ``a`` without the two axes.
+
     Raises:
       ShapeError: an axis is out of range, or both are the same (a TypeError and a ValueError).
 
@@ -553,6 +610,13 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
       x: where to evaluate it.
       unroll: accepted for compatibility.
 
+    Returns:
+      An array of the shape to which the coefficients' other axes and ``x`` broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``p`` has no axes (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.polyval(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 2.0])))
     [ 3.  6. 11.]
@@ -591,6 +655,9 @@ def convolve(
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
 
+    Returns:
+      A vector of the dtype to which both promote.
+
     Raises:
       ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).
 
@@ -620,6 +687,9 @@ def correlate(
       mode: as in :func:`convolve`.
       precision: accepted for compatibility; products are computed in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
+
+    Returns:
+      A vector of the dtype to which both promote.
 
     Raises:
       ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).

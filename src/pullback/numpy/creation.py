@@ -93,6 +93,9 @@ def array(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape of ``object``.
+
     Raises:
       OperandError: a string or another object that is no array (a TypeError).
       NoneOperandError: None (a TypeError and a ValueError).
@@ -164,7 +167,7 @@ def asarray(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """``a`` as an array; an array is returned unchanged. See :func:`array`.
+    """Convert ``a`` to an array; an array is returned unchanged. See :func:`array`.
 
     Args:
       a: an array, a number, or nested lists of them.
@@ -173,6 +176,14 @@ def asarray(
       copy: whether the result is a new array even if ``a`` is an array; not by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of the shape of ``a``.
+
+    Raises:
+      OperandError: a string, None or another object that is no array (a TypeError).
+      ShapeError: nested lists have different lengths (a TypeError and a ValueError).
+      DtypeError: ``dtype`` is not a dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.asarray(2.0)
@@ -294,7 +305,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
 
 
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None) -> Array:
-    """``x`` in another dtype.
+    """Convert ``x`` to another dtype.
 
     Floats become integers towards zero and within range; complex numbers lose their imaginary part.
 
@@ -303,6 +314,13 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
       dtype: the dtype of the result.
       copy: whether the result is a new array even if ``x`` has the dtype already.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
+
+    Returns:
+      An array of the shape of ``x`` and of dtype ``dtype``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``dtype`` is not a dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.astype(jnp.array([1.7, -1.7]), int))
@@ -327,6 +345,16 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
     They share memory until then, so that a copy costs very little.
 
+    Args:
+      a: an array, or a number.
+      order: accepted for compatibility.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.copy([1, 2]))
     [1 2]
@@ -344,6 +372,9 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       copy: True for memory of its own; False to raise if a copy is needed, to narrow elements of 64 bits or to move
         them to another device.
+
+    Returns:
+      An array of the shape of ``x``.
 
     Raises:
       OperandError: ``x`` has no such methods (a TypeError).
@@ -393,6 +424,13 @@ def frombuffer(
       count: how many elements to read; all by default.
       offset: the number of bytes before the first element.
 
+    Returns:
+      A vector.
+
+    Raises:
+      OperandError: ``buffer`` has no bytes (a TypeError).
+      ValueError: the bytes are not a whole number of elements, or are too few.
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
@@ -413,6 +451,12 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
       iter: numbers, one after the other.
       dtype: the dtype of the result.
       count: how many to take; all by default.
+
+    Returns:
+      A vector.
+
+    Raises:
+      OperandError: ``iter`` is not an iterable of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.fromiter(range(3), float))
@@ -453,7 +497,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
 def zeros(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
 ) -> Array:
-    """An array of zeros.
+    """Make an array of zeros.
 
     Args:
       shape: the shape of the result: an int, or several.
@@ -461,8 +505,13 @@ def zeros(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape``.
+
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.zeros(2)
@@ -476,7 +525,7 @@ def zeros(
 def ones(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None, out_sharding: OutSharding = None
 ) -> Array:
-    """An array of ones.
+    """Make an array of ones.
 
     Args:
       shape: the shape of the result: an int, or several.
@@ -484,8 +533,13 @@ def ones(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape``.
+
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.ones((1, 2))
@@ -506,6 +560,14 @@ def empty(
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape``.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.empty(1).shape
@@ -533,6 +595,15 @@ def full(
       dtype: the dtype of the result; by default the dtype of ``fill_value``.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of shape ``shape``.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ShapeError: ``fill_value`` does not broadcast to the shape (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.full(2, 7.0))
@@ -604,6 +675,14 @@ def zeros_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape and dtype of ``a``, unless others are passed.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.zeros_like(jnp.ones(2)))
     [0. 0.]
@@ -630,6 +709,14 @@ def ones_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape and dtype of ``a``, unless others are passed.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.ones_like(jnp.zeros(2), dtype=int))
     [1 1]
@@ -655,6 +742,14 @@ def empty_like(
       shape: the shape of the result; by default the shape of ``prototype``.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      An array of the shape and dtype of ``prototype``, unless others are passed.
+
+    Raises:
+      OperandError: ``prototype`` is neither an array nor a number (a TypeError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.empty_like(jnp.ones(2)).shape
@@ -685,6 +780,15 @@ def full_like(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the shape and dtype of ``a``, unless others are passed.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: ``fill_value`` does not broadcast to the shape (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+      ArgumentError: both ``device`` and ``out_sharding`` are passed (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.full_like(jnp.ones(2), 7))
     [7. 7.]
@@ -709,8 +813,12 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
+    Returns:
+      A matrix of shape (N, M).
+
     Raises:
       ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.eye(2))
@@ -723,7 +831,18 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
 
 
 def identity(n: int, dtype: DTypeLike = None) -> Array:
-    """The identity matrix.
+    """A square matrix with ones on its main diagonal and zeros elsewhere.
+
+    Args:
+      n: the number of rows and columns.
+      dtype: the dtype of the result; ``float32`` (or 64) by default.
+
+    Returns:
+      A matrix of shape (n, n).
+
+    Raises:
+      ShapeError: ``n`` is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.identity(1))
@@ -740,6 +859,13 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
       M: the number of columns; by default the number of rows.
       k: the diagonal, an integer that may be traced: 0 for the main diagonal, positive above it, negative below it.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
+
+    Returns:
+      A matrix of shape (N, M).
+
+    Raises:
+      ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.tri(2))
@@ -782,6 +908,7 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
 # Ranges ------------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
@@ -801,8 +928,14 @@ def arange(
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      A vector.
+
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
+      ShapeError: a bound is not a scalar, or the step is zero (a TypeError and a ValueError).
+      DtypeValueError: a bound is complex or boolean (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.arange(3), jnp.arange(0.0, 1.0, 0.5))
@@ -936,7 +1069,7 @@ def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any:  # fmt: skip
-    """``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
+    """Return ``num`` numbers from ``start`` to ``stop``, evenly spaced along a new axis; differentiable in both ends.
 
     Args:
       start, stop: arrays that broadcast against each other.
@@ -946,6 +1079,14 @@ def linspace(
       dtype: the dtype of the result; integers are rounded down.
       axis: the position of the new axis.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
+
+    Returns:
+      An array of ``num`` numbers along the new axis; with ``retstep`` a pair of it and of the distance.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: a flag is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linspace(0, 1, 5))
@@ -1010,7 +1151,7 @@ def logspace(
     dtype: DTypeLike = None,
     axis: int = 0,
 ) -> Array:
-    """``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
+    """Return ``base`` to the power of evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
       start, stop: the first and the last exponent, or arrays of them.
@@ -1019,6 +1160,14 @@ def logspace(
       base: a number, or an array.
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
+
+    Returns:
+      An array of ``num`` numbers along the new axis.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``endpoint`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.logspace(0, 2, 3))
@@ -1034,7 +1183,7 @@ def logspace(
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
 ) -> Array:
-    """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
+    """Return ``num`` numbers from ``start`` to ``stop`` with a constant ratio.
 
     Args:
       start, stop: the first and the last number, or arrays of them, not zero.
@@ -1042,6 +1191,14 @@ def geomspace(
       endpoint: whether ``stop`` is the last number; otherwise it would be the next.
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
+
+    Returns:
+      An array of ``num`` numbers along the new axis.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``num`` is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``endpoint`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.geomspace(1, 8, 4))
@@ -1073,6 +1230,13 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       copy: accepted for compatibility.
       sparse: whether to leave axes of size one where an array does not vary.
       indexing: "xy", with the second axis first, or "ij".
+
+    Returns:
+      A list of arrays, one for each argument.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: an argument is not a vector, or ``indexing`` is another text (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
@@ -1110,6 +1274,13 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
       dtype: the dtype of the result; None for the default integer.
       sparse: whether to return a tuple of arrays that broadcast to the shape, instead of stacking them.
 
+    Returns:
+      Integers of shape (number of axes, *dimensions); with ``sparse`` a tuple of arrays.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      ArgumentError: ``sparse`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.indices((2, 3)).shape
     (2, 2, 3)
@@ -1136,6 +1307,13 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
       dtype: the dtype of the indices.
       **kwargs: passed on to ``function``.
 
+    Returns:
+      What ``function`` returns.
+
+    Raises:
+      ArgumentError: ``function`` is not a function (a TypeError and a ValueError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fromfunction(lambda i, j: i + j, (2, 2)))
     [[0. 1.]
@@ -1157,6 +1335,14 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       x: a vector.
       N: the number of columns; by default the number of elements.
       increasing: whether the powers rise from 0 instead of falling to it.
+
+    Returns:
+      A matrix of shape (size of ``x``, N).
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` is not a vector (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.vander(jnp.array([2.0, 3.0]), 3))

@@ -16,12 +16,13 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, as_array, from_scalar
 from pullback.core.config import config
-from pullback.core.docs import describe, with_example
+from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import DtypeError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import Primitive, recorders, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
+from pullback.primitives.checks import FLOAT, kinds
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import convert_element_type
 
@@ -65,15 +66,44 @@ Doc = tuple[str, str, str]
 """The contents of a docstring: a sentence, the operands of an example, and its output."""
 
 
-def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any:
-    """Set the name and the docstring of a function: a sentence and an example, from ``doc`` or a declaration."""
-    sentence, example, result = PUBLIC[doc][2:] if isinstance(doc, Primitive) else doc
+_NEITHER = "neither an array nor a number (a TypeError)."
+_REFUSED_BY_ONE = f"OperandError: ``x`` is {_NEITHER}\nDtypeError: ``x`` has another dtype (a TypeError)."
+_REFUSED_BY_TWO = f"""OperandError: an operand is {_NEITHER}
+DtypeError: an operand has another dtype (a TypeError).
+TypePromotionError: the dtypes have no common one (a ValueError).
+ShapeError: the shapes do not broadcast (a TypeError and a ValueError)."""
+
+
+def document(
+    function: Any, name: str, doc: Doc | Primitive, module: str, *, takes: str, returns: str, converts: bool = False
+) -> Any:
+    """Set the name and the docstring of an elementwise function.
+
+    Args:
+      function: the function, of one operand ``x``, or of two, ``x`` and ``y``.
+      name: the new name.
+      doc: the sentence and the example; or a primitive that is declared with them.
+      module: the name of the module that the function belongs to.
+      takes: the kinds of numbers that the function takes, such as "floats".
+      returns: the dtype of the result, such as "of floats".
+      converts: whether the function converts integers and booleans to floats.
+    """
+    sentence, example, result = PUBLIC[doc][2:5] if isinstance(doc, Primitive) else doc
     if module.startswith("pullback.numpy."):
         sentence, imported, short = f"{sentence}\n\nAs :data:`numpy.{name}`.", "import pullback.numpy as jnp", "jnp"
     else:  # a file of a public package, such as pullback.scipy.special.logistic
         package, short, _ = module.rsplit(".", 2)
         imported = f"from {package} import {short}"
-    doc_ = with_example(sentence, imported, f"{short}.{name}({example})", result)
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    if "y" in parameters:
+        args, raises = f"x, y: arrays of {takes}, or Python numbers; their shapes broadcast", _REFUSED_BY_TWO
+        shape = "the shape to which ``x`` and ``y`` broadcast"
+    else:
+        args, raises, shape = f"x: an array of {takes}, or a Python number", _REFUSED_BY_ONE, "the shape of ``x``"
+    args += ".\n  Integers and booleans become floats." if converts else "."
+    args += "\nout: not supported, for arrays are immutable." if "out" in parameters else ""
+    text = with_sections(sentence, args, f"An array {returns}, of {shape}.", raises)
+    doc_ = with_example(text, imported, f"{short}.{name}({example})", result)
     return describe(function, name, doc_, module=module)
 
 
@@ -92,7 +122,7 @@ def positional(function: Any) -> Any:
     So it can have derivative rules, which take all arguments by position.
     """
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
-    function.__signature__ = inspect.Signature(parameters)
+    function.__signature__ = inspect.Signature(parameters, return_annotation=function.__annotations__["return"])
     return function
 
 
@@ -112,7 +142,10 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
             x = inexact_operand(name, x)
         return state.trace.process(primitive, (x,), {})
 
-    return document(function, name, primitive, module)  # type: ignore[no-any-return]
+    of = kinds(PUBLIC[primitive].of)
+    return document(  # type: ignore[no-any-return]
+        function, name, primitive, module, takes=of, returns=f"of {of}", converts=True
+    )
 
 
 def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> BinaryUfunc:
@@ -127,7 +160,10 @@ def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None)
         except (OverflowError, DtypeError) as error:
             return state.trace.process(primitive, wrapped(name, pair, error), {})
 
-    return document(positional(function), name, doc or primitive, module)  # type: ignore[no-any-return]
+    takes = kinds(PUBLIC[primitive].of)
+    return document(  # type: ignore[no-any-return]
+        positional(function), name, doc or primitive, module, takes=takes, returns="of the dtype to which they promote"
+    )
 
 
 def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
@@ -146,7 +182,10 @@ def inexact_binary(name: str, primitive: Primitive, module: str, doc: Doc | None
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return state.trace.process(primitive, _inexact_pair(name, x, y), {})
 
-    return document(function, name, doc or primitive, module)  # type: ignore[no-any-return]
+    of = "floats" if PUBLIC[primitive].of is FLOAT else "floats or complex numbers"
+    return document(  # type: ignore[no-any-return]
+        function, name, doc or primitive, module, takes=of, returns=f"of {of}", converts=True
+    )
 
 
 def inexact_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:

@@ -41,6 +41,11 @@ class EigResult(NamedTuple):
     Attributes:
       eigenvalues: in no particular order.
       eigenvectors: as columns, in the order of the eigenvalues.
+
+    >>> import pullback.numpy as jnp
+    >>> result = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
+    >>> print(result.eigenvalues)
+    [2.+0.j 3.+0.j]
     """
 
     eigenvalues: Array
@@ -53,6 +58,11 @@ class EighResult(NamedTuple):
     Attributes:
       eigenvalues: ascending.
       eigenvectors: as columns, in the order of the eigenvalues.
+
+    >>> import pullback.numpy as jnp
+    >>> result = jnp.linalg.eigh(jnp.array([[3.0, 0.0], [0.0, 2.0]]))
+    >>> print(result.eigenvalues)
+    [2. 3.]
     """
 
     eigenvalues: Array
@@ -116,6 +126,11 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
       derivatives, and right second derivatives if the outer one is taken in forward mode; see
       ``docs/decompositions.md``.
 
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+      ArgumentError: ``UPLO`` is another text, or ``symmetrize_input`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
     [1. 3.]
@@ -152,6 +167,16 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices, complex, in no order; see :func:`eig`.
 
+    Args:
+      a: an array of shape (..., n, n), of numbers; integers become floats.
+
+    Returns:
+      Complex numbers of shape (..., n).
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: the matrices are not square (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.eigvals(jnp.array([[1.0, 5.0], [0.0, 2.0]])))
     [1.+0.j 2.+0.j]
@@ -169,6 +194,11 @@ class SVDResult(NamedTuple):
       U: the left singular vectors, as columns.
       S: the singular values, descending.
       Vh: the right singular vectors, as conjugated rows.
+
+    >>> import pullback.numpy as jnp
+    >>> result = jnp.linalg.svd(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
+    >>> print(result.S)
+    [3. 2.]
     """
 
     U: Array
@@ -278,6 +308,16 @@ def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending; see :func:`svd`.
 
+    Args:
+      x: an array of shape (..., m, n), of numbers; integers become floats.
+
+    Returns:
+      Floats of shape (..., min(m, n)).
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]])))
     [4. 3.]
@@ -294,6 +334,11 @@ class QRResult(NamedTuple):
     Attributes:
       Q: matrices with orthonormal columns.
       R: upper triangular matrices.
+
+    >>> import pullback.numpy as jnp
+    >>> result = jnp.linalg.qr(jnp.ones((3, 2)))
+    >>> result.Q.shape, result.R.shape
+    ((3, 2), (2, 2))
     """
 
     Q: Array

@@ -76,6 +76,9 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
       v: a matrix, or a vector.
       k: which diagonal: 0 for the main one, positive above it, negative below it.
 
+    Returns:
+      A vector or a matrix, of the dtype of ``v``.
+
     Raises:
       ShapeError: ``v`` is not a matrix or a vector (a ValueError).
 
@@ -97,6 +100,16 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of an array as a diagonal; the arguments are those of :func:`diag`.
 
+    Args:
+      v: an array, whose elements are taken in row-major order.
+      k: which diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+      A matrix of the dtype of ``v``, of ``v.size + abs(k)`` rows and columns.
+
+    Raises:
+      OperandError: ``v`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.diagflat(jnp.array([[1], [2]])))
     [[1 0]
@@ -114,6 +127,9 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
       val: a number, or the elements, repeated if there are too few.
       wrap: must be False.
       inplace: must be False, for arrays are immutable.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
 
     Raises:
       ArgumentError: ``inplace`` or ``wrap`` is true (a ValueError).
@@ -172,8 +188,12 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
       m: an array with at least two axes; the matrices are in the last two.
       k: the diagonal: 0 for the main one, positive above it, negative below it.
 
+    Returns:
+      An array of the shape and dtype of ``m``.
+
     Raises:
       ShapeError: too few axes (a ValueError).
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.tril(jnp.ones((2, 2))))
@@ -185,6 +205,17 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Each matrix in an array with zeros below a diagonal; the arguments are those of :func:`tril`.
+
+    Args:
+      m: an array with at least two axes; the matrices are in the last two.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+      An array of the shape and dtype of ``m``.
+
+    Raises:
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
+      ShapeError: ``m`` has fewer than two axes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.triu(jnp.ones((2, 2))))
@@ -214,6 +245,13 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
       k: the diagonal: 0 for the main one, positive above it, negative below it.
       m: the number of columns; by default the number of rows.
 
+    Returns:
+      Two vectors of integers.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
+
     >>> import pullback.numpy as jnp
     >>> print(*jnp.tril_indices(2))
     [0 1 1] [0 0 1]
@@ -229,6 +267,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
       n: the number of rows.
       k: the diagonal: 0 for the main one, positive above it, negative below it.
       m: the number of columns; by default the number of rows.
+
+    Returns:
+      Two vectors of integers.
+
+    Raises:
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+      AllocationError: the result does not fit into memory (a MemoryError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.triu_indices(2))
@@ -248,6 +293,16 @@ def _matrix_sizes(name: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`tril_indices` for a matrix of the shape of ``arr``.
 
+    Args:
+      arr: a matrix, whose shape counts.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+      Two vectors of integers.
+
+    Raises:
+      ShapeError: ``arr`` is not a matrix (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(*jnp.tril_indices_from(jnp.ones((2, 1))))
     [0 1] [0 0]
@@ -258,6 +313,16 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """:func:`triu_indices` for a matrix of the shape of ``arr``.
+
+    Args:
+      arr: a matrix, whose shape counts.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+      Two vectors of integers.
+
+    Raises:
+      ShapeError: ``arr`` is not a matrix (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.triu_indices_from(jnp.ones((1, 2))))
@@ -274,6 +339,12 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
       n: the size of each axis.
       ndim: the number of axes.
 
+    Returns:
+      ``ndim`` vectors of ``n`` integers.
+
+    Raises:
+      ShapeError: ``n`` or ``ndim`` is not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(*jnp.diag_indices(2))
     [0 1] [0 1]
@@ -284,6 +355,15 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """:func:`diag_indices` for an array of the shape of ``arr``, whose axes are all of one size.
+
+    Args:
+      arr: an array of at least two axes, all of one size.
+
+    Returns:
+      A vector of integers for each axis.
+
+    Raises:
+      ShapeError: ``arr`` has fewer than two axes, or axes of different sizes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.diag_indices_from(jnp.ones((2, 2))))
@@ -303,6 +383,13 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int
       mask_func: takes a matrix of ones and ``k``.
       k: passed to the function; it may be traced if there is a ``size``.
       size: how many positions to return; zeros follow where there are fewer. All by default.
+
+    Returns:
+      Two vectors of integers: the rows, and the columns.
+
+    Raises:
+      ArgumentError: ``mask_func`` is not a function (a TypeError and a ValueError).
+      ShapeError: ``n`` is negative or not an int (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.mask_indices(2, jnp.triu))

@@ -53,8 +53,12 @@ def pad(
         its pair of widths, its axis and the other arguments, that returns the vector filled.
       kwargs: the options of the mode.
 
+    Returns:
+      An array of the dtype of ``array``.
+
     Raises:
       ShapeError: the widths are negative or do not fit, or the mode is unknown (a TypeError and a ValueError).
+      OperandError: ``array`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.pad(jnp.array([1, 2, 3]), (1, 2)), jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect"))
@@ -288,12 +292,19 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """``arr`` followed by ``values`` along an axis; by default both as vectors.
+    """Append ``values`` to ``arr`` along an axis; by default both as vectors.
 
     Args:
       arr: an array.
       values: an array; with ``axis``, of the shape of ``arr`` except along that axis.
       axis: the axis; None for the elements of both in row-major order.
+
+    Returns:
+      An array of the dtype to which both promote; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.append(jnp.array([1, 2]), 3))
@@ -319,8 +330,12 @@ def delete(
       axis: the axis; by default the array is flattened.
       assume_unique_indices: a promise that no index occurs twice.
 
+    Returns:
+      An array of the dtype of ``arr``; a vector if ``axis`` is None.
+
     Raises:
       ShapeError: an index is out of range (a TypeError and a ValueError).
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.delete(jnp.arange(5), jnp.array([1, 3])))
@@ -385,8 +400,13 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
       values: what to insert; it broadcasts.
       axis: the axis; by default the array is flattened.
 
+    Returns:
+      An array of the dtype of ``arr``; a vector if ``axis`` is None.
+
     Raises:
       ShapeError: an index is out of range, or ``values`` does not fit (a TypeError and a ValueError).
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+      DtypeValueError: ``obj`` does not hold integers (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.insert(jnp.array([1, 2, 3]), 1, 9), jnp.insert(jnp.array([1, 2, 3]), jnp.array([0, 3]), 9))
@@ -452,6 +472,17 @@ def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements in another shape, repeated from the start or cut off to fill it.
 
+    Args:
+      a: an array.
+      new_shape: the shape of the result: an int, or several.
+
+    Returns:
+      An array of that shape and of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.resize(jnp.array([1, 2, 3]), (2, 2)))
     [[1 2]
@@ -473,6 +504,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
       filt: an array; it must not be traced, for the shape of the result depends on its values.
       trim: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
       axis: along which axes; all by default.
+
+    Returns:
+      An array of the dtype of ``filt``.
+
+    Raises:
+      OperandError: ``filt`` is neither an array nor a number (a TypeError).
+      ShapeError: ``trim`` is another text (a TypeError and a ValueError).
+      TracerArrayConversionError: ``filt`` is traced (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0])))

@@ -157,6 +157,9 @@ def einsum_path(
     Returns:
       The path, a list of tuples of positions, and a description of it by ``opt_einsum``.
 
+    Raises:
+      ShapeError: the formula is ill-formed, or does not fit the operands (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.einsum_path("ij,jk,k", jnp.ones((9, 9)), jnp.ones((9, 9)), jnp.ones(9))[0]
     [(1, 2), (0, 1)]

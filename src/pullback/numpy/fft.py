@@ -637,6 +637,9 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
       x: an array.
       axes: an axis or several; all by default.
 
+    Returns:
+      An array of the shape and dtype of ``x``.
+
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
@@ -653,6 +656,9 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
     Args:
       x: an array.
       axes: an axis or several; all by default.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
 
     Raises:
       ShapeError: the axis is out of range (a  TypeError and a ValueError).

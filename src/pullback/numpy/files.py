@@ -151,6 +151,13 @@ def fromfile(file: FileLike, dtype: DTypeLike = float, count: int = -1, sep: str
       sep: the separator of the numbers in a text; empty for a file of bytes.
       offset: how many bytes to skip first, in a file of bytes.
 
+    Returns:
+      A vector.
+
+    Raises:
+      ArgumentError: ``file`` is not a path or an open file, or ``sep`` is not a string (a TypeError and a ValueError).
+      FileNotFoundError: there is no such file.
+
     >>> import tempfile
     >>> import numpy as np
     >>> import pullback.numpy as jnp
@@ -176,6 +183,9 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       dtype: the dtype of the result.
       count: how many numbers to read; all by default.
       sep: the separator of the numbers; blanks around it do not count.
+
+    Returns:
+      A vector.
 
     Raises:
       ArgumentError: ``sep`` is empty, which stands for bytes: use :func:`frombuffer` (a ValueError).

@@ -47,6 +47,13 @@ def histogram_bin_edges(
       a, bins, range: as in :func:`histogram`.
       weights: not used.
 
+    Returns:
+      A vector of floats, one element longer than there are bins.
+
+    Raises:
+      ShapeError: ``bins`` is not a number, or a vector of at least one edge (a TypeError and a ValueError).
+      UnsupportedArgumentError: ``bins`` is the name of a rule (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.histogram_bin_edges(jnp.array([0.0, 1.0, 4.0]), bins=2))
     [0. 2. 4.]
@@ -259,6 +266,9 @@ def bincount(
       minlength: the least length of the result.
       length: its length, beyond which integers do not count; required if ``x`` is traced.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+
+    Returns:
+      A vector: of integers, or of the dtype of ``weights``.
 
     Raises:
       DtypeError: ``x`` does not hold integers (a TypeError).

@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Indexing: ``x[index]`` in all of NumPy's forms, and the functions that select elements by position.
 
 On concrete arrays an index goes straight to NumPy. An int that is out of range means the first or last element, as
@@ -407,6 +408,9 @@ def put_along_axis(
       inplace: must be False, for arrays are immutable.
       mode: the treatment of positions out of range: "drop" (the default) or "clip".
 
+    Returns:
+      An array of the shape and dtype of ``arr``.
+
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
       ShapeError: the shapes do not fit (a ValueError).
@@ -447,6 +451,9 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
       mode: the treatment of positions out of range: "clip" (negative positions become 0), "wrap", or "drop". By default
         negative ones count from the end first, and are then clipped.
       inplace: must be False, for arrays are immutable.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
 
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
@@ -493,6 +500,9 @@ def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, i
       mask: booleans of as many elements.
       vals: the values, repeated if there are too few.
       inplace: must be False, for arrays are immutable.
+
+    Returns:
+      An array of the shape and dtype of ``arr``.
 
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
@@ -553,6 +563,9 @@ def nonzero(
       size: the number of positions to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing positions: a number, or one for each axis; 0 by default.
 
+    Returns:
+      A vector of integers for each axis of ``a``.
+
     Raises:
       ShapeError: the array has no axes (a ValueError).
       ConcretizationTypeError: the array is traced, and there is no ``size`` (a TypeError).
@@ -595,6 +608,13 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
       size: the number of positions to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing positions; 0 by default.
 
+    Returns:
+      A vector of integers.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``a`` is traced, and there is no ``size`` (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.flatnonzero(jnp.array([[0, 1], [2, 0]])))
     [1 2]
@@ -616,6 +636,13 @@ def argwhere(
       a: an array; concrete, unless ``size`` is passed.
       size: the number of positions to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing positions: a number, or one for each axis; 0 by default.
+
+    Returns:
+      Integers of shape (number of positions, number of axes of ``a``).
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
+      ConcretizationTypeError: ``a`` is traced, and there is no ``size`` (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.argwhere(jnp.array([[0, 1], [2, 0]])))
@@ -650,9 +677,13 @@ def compress(
       fill_value: the elements of missing slices.
       out: must be None.
 
+    Returns:
+      An array of the dtype of ``a``, whose size along the axis is the number of slices.
+
     Raises:
       ShapeError: the condition is not one-dimensional, or holds beyond the end of the axis (a ValueError).
       ConcretizationTypeError: the condition is traced, and there is no ``size`` (a TypeError).
+      ArgumentError: ``out`` is not None (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.compress([True, False, True], jnp.arange(6).reshape(2, 3), axis=1))
@@ -690,6 +721,13 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
       size: the number of elements to return: further ones are dropped, missing ones filled.
       fill_value: the value of missing elements.
 
+    Returns:
+      A vector of the dtype of ``arr``.
+
+    Raises:
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``condition`` is traced, and there is no ``size`` (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> x = jnp.arange(4)
     >>> print(jnp.extract(x > 1, x))
@@ -701,6 +739,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 # Positions along several axes --------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike] | Array,
     dims: Sequence[int],
@@ -720,8 +759,13 @@ def ravel_multi_index(
       order: "C" for row-major, "F" for column-major order.
       dtype: the dtype to compute in, of integers; by default the dtype of the positions.
 
+    Returns:
+      Integers of the shape to which the positions broadcast.
+
     Raises:
       ShapeError: positions out of range with "raise", or not one array for each axis (a ValueError).
+      ArgumentError: ``mode`` or ``order`` is another text (a TypeError and a ValueError).
+      DtypeError: ``dtype`` is not a dtype of integers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.ravel_multi_index((jnp.array([1, 0]), jnp.array([2, 1])), (2, 3)))
@@ -771,8 +815,12 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
       out: must be None.
       mode: the meaning of an integer out of range: "raise" an error (``a`` must be concrete), "clip" or "wrap".
 
+    Returns:
+      An array of the shape to which ``a`` and the choices broadcast, of the dtype to which the choices promote.
+
     Raises:
       ShapeError: an integer out of range with "raise" (a ValueError).
+      ArgumentError: ``out`` is not None, or the mode is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([4, 5, 6])]))

@@ -34,6 +34,15 @@ def interp(
       right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default. ``"extrapolate"`` continues the last line.
       period: the period of the function, if it has one; ``left`` and ``right`` are then ignored.
 
+    Returns:
+      An array of the shape of ``x``, of floats or, with complex ``fp``, of complex numbers.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: ``xp`` and ``fp`` are not vectors of one size, or are empty (a TypeError and a ValueError).
+      DtypeError: ``x`` or ``xp`` is complex (a TypeError).
+      ArgumentError: ``left`` or ``right`` is another string (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.interp(0.25, jnp.array([0.0, 1.0]), jnp.array([0.0, 8.0])))
     2.0
@@ -104,13 +113,20 @@ def _as(x: Any, like: Any) -> Any:
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi) -> Array:
-    """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
+    """Add multiples of the period to ``p``, so that no two neighbours along an axis differ by more than half of it.
 
     Args:
       p: angles, for example. Integers with an integer period keep their dtype.
       discont: differences up to this size are kept too; half the period by default.
       axis: the axis.
       period: the period, a number; differentiable too.
+
+    Returns:
+      An array of the shape of ``p``.
+
+    Raises:
+      OperandError: ``p`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.unwrap(jnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))

@@ -76,6 +76,9 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
       axis: the axis; None to flatten the arrays first.
       dtype: the dtype of the result; by default the promoted dtype of the arrays.
 
+    Returns:
+      An array of as many axes as the arrays; a vector if ``axis`` is None.
+
     Raises:
       ShapeError: no arrays, scalars, or shapes that do not fit (a TypeError and a ValueError).
 
@@ -108,6 +111,16 @@ def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The concatenation of arrays along an axis; see :func:`concatenate`.
 
+    Args:
+      arrays: a sequence of arrays of one shape, except along ``axis``.
+      axis: the axis; None to flatten the arrays first.
+
+    Returns:
+      An array of the dtype to which the arrays promote.
+
+    Raises:
+      ShapeError: there are no arrays, or only scalars, or the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.concat([jnp.array([1, 2]), jnp.array([3])]))
     [1 2 3]
@@ -123,6 +136,9 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
       axis: the position of the new axis in the result.
       out: must be None.
       dtype: the dtype of the result; by default the promoted dtype of the arrays.
+
+    Returns:
+      An array with one axis more.
 
     Raises:
       ShapeError: no arrays, or shapes that differ (a TypeError and a ValueError).
@@ -160,6 +176,17 @@ def _stack_rows(values: list[Any], axis: int) -> Any:
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the first axis; vectors are rows.
 
+    Args:
+      tup: a sequence of arrays of one shape, except along the first axis.
+      dtype: the dtype of the result; by default the dtype to which the arrays promote.
+
+    Returns:
+      An array of at least two axes.
+
+    Raises:
+      OperandError: ``tup`` is not a sequence of arrays (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])]))
     [[1 2]
@@ -185,6 +212,17 @@ def _vstack_values(values: list[Any]) -> Any:
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the second axis, vectors along their only axis.
 
+    Args:
+      tup: a sequence of arrays of one shape, except along the axis.
+      dtype: the dtype of the result; by default the dtype to which the arrays promote.
+
+    Returns:
+      An array of at least one axis.
+
+    Raises:
+      OperandError: ``tup`` is not a sequence of arrays (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])]))
     [[1 3]
@@ -200,6 +238,17 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
     """Arrays joined along the third axis.
 
+    Args:
+      tup: a sequence of arrays; a vector of n elements counts as shape (1, n, 1), a matrix as (m, n, 1).
+      dtype: the dtype of the result; by default the dtype to which the arrays promote.
+
+    Returns:
+      An array of at least three axes.
+
+    Raises:
+      OperandError: ``tup`` is not a sequence of arrays (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.dstack([jnp.ones((2, 3)), jnp.zeros((2, 3))]).shape
     (2, 3, 2)
@@ -212,6 +261,16 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors, and the columns of matrices, as the columns of one matrix.
+
+    Args:
+      tup: a sequence of vectors and matrices with equally many elements or rows.
+
+    Returns:
+      A matrix of the dtype to which they promote.
+
+    Raises:
+      OperandError: ``tup`` is not a sequence of arrays (a TypeError).
+      ShapeError: the arrays have different lengths (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])]))
@@ -227,6 +286,16 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 
 def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """An array assembled from nested lists of blocks: the innermost lists are joined along the last axis.
+
+    Args:
+      arrays: an array or a number, or lists of these, all nested equally deep.
+
+    Returns:
+      An array of the dtype to which the blocks promote.
+
+    Raises:
+      ShapeError: lists are empty or not nested equally deep, or the shapes of blocks do not fit (a TypeError and a
+        ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]]))
@@ -273,8 +342,13 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
       indices_or_sections: the number of equal sections, or the positions at which to cut.
       axis: the axis.
 
+    Returns:
+      A list of arrays of the dtype of ``ary``.
+
     Raises:
       ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
+      OperandError: ``ary`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> [x.tolist() for x in jnp.split(jnp.arange(5), [2, 4])]
@@ -290,6 +364,14 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
       ary: an array.
       indices_or_sections: the number of sections, or the positions at which to cut.
       axis: the axis.
+
+    Returns:
+      A list of arrays of the dtype of ``ary``.
+
+    Raises:
+      OperandError: ``ary`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no sections, or more than a program needs (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> [x.tolist() for x in jnp.array_split(jnp.arange(5), 2)]
@@ -325,6 +407,17 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its first axis; see :func:`split`.
 
+    Args:
+      ary: an array of at least one axis.
+      indices_or_sections: the number of equal sections, or the positions at which to cut.
+
+    Returns:
+      A list of arrays of the dtype of ``ary``.
+
+    Raises:
+      OperandError: ``ary`` is neither an array nor a number (a TypeError).
+      ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
     [(2, 2), (2, 2)]
@@ -334,6 +427,17 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its second axis, a vector along its only axis; see :func:`split`.
+
+    Args:
+      ary: an array of at least one axis.
+      indices_or_sections: the number of equal sections, or the positions at which to cut.
+
+    Returns:
+      A list of arrays of the dtype of ``ary``.
+
+    Raises:
+      OperandError: ``ary`` is neither an array nor a number (a TypeError).
+      ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((4, 2)), 2)]
@@ -345,6 +449,18 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along its third axis; see :func:`split`.
+
+    Args:
+      ary: an array of at least three axes.
+      indices_or_sections: the number of equal sections, or the positions at which to cut.
+
+    Returns:
+      A list of arrays of the dtype of ``ary``.
+
+    Raises:
+      OperandError: ``ary`` is neither an array nor a number (a TypeError).
+      AxisError: ``ary`` has fewer than three axes (a ValueError and an IndexError).
+      ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((4, 2, 2)), 2)]

@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Linear algebra: norms, products, decompositions, systems of equations, inverses and determinants.
 
 Functions that need eigenvalues, singular values or a QR decomposition are in ``decompositions``.
@@ -73,8 +74,13 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdi
       axis: the axis of the vectors, or the two axes of the matrices.
       keepdims: whether to keep the reduced axes, with size one.
 
+    Returns:
+      Floats of the shape of ``x`` without these axes, or with size one for ``keepdims``.
+
     Raises:
       ShapeError: the order and the axes do not fit.
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.norm(jnp.array([3.0, 4.0])))
@@ -167,6 +173,15 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
       keepdims: whether to keep the reduced axes, with size one.
       ord: the order, any number.
 
+    Returns:
+      Floats of the shape of ``x`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: there is no such order (a TypeError and a ValueError).
+      ArgumentError: ``keepdims`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.vector_norm(jnp.array([[3.0, 4.0]]), ord=1))
     7.0
@@ -186,6 +201,15 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | N
       x: an array of at least two axes.
       keepdims: whether to keep the reduced axes, with size one.
       ord: the order: "fro", "nuc", 2, -2, 1, -1, infinity or its negative.
+
+    Returns:
+      Floats of the shape of ``x`` without the last two axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: ``x`` has fewer than two axes (a ValueError and an IndexError).
+      ShapeError: there is no such order (a TypeError and a ValueError).
+      ArgumentError: ``keepdims`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.matrix_norm(jnp.array([[3.0, 4.0]])))
@@ -350,6 +374,11 @@ class SlogdetResult(NamedTuple):
     Attributes:
       sign: the determinants divided by their absolute values; zero for singular matrices.
       logabsdet: the logarithms of the absolute values of the determinants.
+
+    >>> import pullback.numpy as jnp
+    >>> result = jnp.linalg.slogdet(jnp.array([[-1.0, 0.0], [0.0, 1.0]]))
+    >>> print(result.sign, result.logabsdet)
+    -1.0 0.0
     """
 
     sign: Array
@@ -386,6 +415,16 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes swapped.
 
+    Args:
+      x: an array of shape (..., m, n).
+
+    Returns:
+      An array of shape (..., n, m), of the dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.linalg.matrix_transpose(jnp.ones((2, 3))).shape
     (3, 2)
@@ -402,6 +441,13 @@ def matmul(
       x1, x2: arrays: matrices in the last two axes, or vectors; the other axes broadcast.
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+
+    Returns:
+      An array of the dtype to which both promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.matmul(jnp.ones((1, 2)), jnp.ones((2, 1))))
@@ -429,6 +475,13 @@ def tensordot(
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the dtype to which both promote: the axes of ``x1`` that are left, then those of ``x2``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.tensordot(jnp.ones(3), jnp.ones(3), axes=1))
     3.0
@@ -455,6 +508,13 @@ def vecdot(
       precision: accepted for compatibility.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
+    Returns:
+      An array of the dtype to which both promote, without the axis.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.vecdot(jnp.ones(3), jnp.ones(3)))
     3.0
@@ -464,6 +524,16 @@ def vecdot(
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of each element of one vector with each of the other.
+
+    Args:
+      x1, x2: vectors of m and n numbers.
+
+    Returns:
+      A matrix of shape (m, n), of the dtype to which both promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: an operand is not a vector (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.outer(jnp.ones(1), jnp.arange(2.0)))
@@ -481,6 +551,13 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Args:
       x1, x2: arrays, which broadcast.
       axis: the axis of the vectors, of size three in both.
+
+    Returns:
+      An array of the dtype to which both promote, of the shape to which they broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the vectors do not have three components (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])))
@@ -501,6 +578,13 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
       offset: the diagonal: 0 for the main one, positive above it, negative below it.
       dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
 
+    Returns:
+      An array of the shape of ``x`` without the last two axes.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.trace(jnp.eye(3)))
     3.0
@@ -510,6 +594,17 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
+
+    Args:
+      x: an array of shape (..., m, n).
+      offset: the diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+      An array of the dtype of ``x``, with the diagonals along its last axis.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.diagonal(jnp.eye(3)))
@@ -602,6 +697,17 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
     """The product of several matrices, in the order that costs least; the first and the last may be vectors.
 
     Source: T. Cormen et al., Introduction to Algorithms, section 14.2 (matrix-chain multiplication).
+
+    Args:
+      arrays: at least two matrices whose sizes fit; the first and the last may be vectors.
+      precision: accepted for compatibility; products are computed in full precision.
+
+    Returns:
+      An array of the dtype to which all promote.
+
+    Raises:
+      ShapeError: there are fewer than two arrays, or they are not matrices, or the sizes do not fit (a TypeError and a
+        ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.linalg.multi_dot([jnp.ones((1, 2)), jnp.ones((2, 3)), jnp.ones(3)]))

@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Elementwise comparisons, logic, operations on bits, predicates of numbers, and selection."""
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
 
 _binary = partial(declare.binary, module=__name__)
+_VALUES = "numbers or booleans"
 _bool = np.dtype(bool)
 
 # Comparisons -------------------------------------------------------------------------------------------------------
@@ -57,7 +59,7 @@ def _comparison(
       strict: the strict comparison, for complex numbers. If it is None, ``primitive`` compares these too.
     """
 
-    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
         a, b = promote(name, x, y)
@@ -77,7 +79,10 @@ def _comparison(
         except OverflowError:  # next to floats, an int that overflows is as good as infinite
             return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
-    return declare.document(declare.positional(function), name, (sentence, example, result), __name__)  # type: ignore[no-any-return]
+    doc = (sentence, example, result)
+    return declare.document(  # type: ignore[no-any-return]
+        declare.positional(function), name, doc, __name__, takes=_VALUES, returns="of booleans"
+    )
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
@@ -116,8 +121,8 @@ def _lexicographic(primitive: Primitive, strict: Primitive, a: Any, b: Any) -> A
     return ops.where(ops.eq(real_a, real_b), by_imag, strict.bind(real_a, real_b))
 
 
-equal = _comparison("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
-not_equal = _comparison("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
+equal = _comparison("equal", ops.eq_p, "Whether elements are equal: ``x == y``.", "1, 1.0", "True")
+not_equal = _comparison("not_equal", ops.ne_p, "Whether elements differ: ``x != y``.", "1, 1.0", "False")
 
 
 def _ordering(name: str, primitive: Primitive, strict: Primitive, symbol: str, result: str) -> declare.Binary:
@@ -140,14 +145,17 @@ def _truth(name: str, x: Any) -> Any:
 
 
 def _logical(name: str, primitive: Any, sentence: str, result: str) -> declare.BinaryUfunc:
-    def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             declare.refuse_options(name, out, where)
         if recorders and config.numpy_rank_promotion != "allow":
             promotion.check_ranks(name, x, y)
         return primitive.bind(_truth(name, x), _truth(name, y))
 
-    return declare.document(declare.positional(function), name, (sentence, "True, 0.0", result), __name__)
+    doc = (sentence, "True, 0.0", result)
+    return declare.document(  # type: ignore[no-any-return]
+        declare.positional(function), name, doc, __name__, takes=_VALUES, returns="of booleans"
+    )
 
 
 logical_and = _logical("logical_and", ops.and_p, "Whether both operands are not zero.", "False")
@@ -157,6 +165,16 @@ logical_xor = _logical("logical_xor", ops.xor_p, "Whether exactly one of the ope
 
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether ``x`` is zero.
+
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.logical_not(0.0))
@@ -175,6 +193,16 @@ bitwise_xor = _binary("bitwise_xor", ops.xor_p)
 def invert(x: ArrayLike, /) -> Array:
     """The complement of the bits, or of booleans.
 
+    Args:
+      x: an array of integers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.invert(0))
     -1
@@ -186,7 +214,18 @@ bitwise_not = bitwise_invert = invert
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` shifted by ``y`` bits to the left; zero if that is too far.
+    """Shift ``x`` by ``y`` bits to the left; the result is zero if that is too far.
+
+    Args:
+      x, y: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.left_shift(3, 2))
@@ -196,7 +235,18 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` shifted by ``y`` bits to the right; the sign is kept.
+    """Shift ``x`` by ``y`` bits to the right; the sign is kept.
+
+    Args:
+      x, y: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.right_shift(-8, 1))
@@ -213,6 +263,16 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits that are set in the absolute value of ``x``, as uint8.
 
+    Args:
+      x: an array of integers or booleans, of any shape.
+
+    Returns:
+      An array of dtype ``uint8``, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.bitwise_count(-7))
     3
@@ -227,6 +287,17 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers.
 
+    Args:
+      x1, x2: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.gcd(12, -18))
     6
@@ -236,6 +307,17 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers.
+
+    Args:
+      x1, x2: arrays of integers, or Python integers; their shapes broadcast.
+
+    Returns:
+      Integers of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.lcm(4, 6))
@@ -260,6 +342,15 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether ``x`` is finite: not infinite and not NaN.
 
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isfinite(1.0))
     True
@@ -270,6 +361,15 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 def isinf(x: ArrayLike, /) -> Array:
     """Whether ``x`` is infinite.
+
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.isinf(-jnp.inf))
@@ -284,6 +384,15 @@ def isinf(x: ArrayLike, /) -> Array:
 def isnan(x: ArrayLike, /) -> Array:
     """Whether ``x`` is NaN.
 
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isnan(jnp.nan))
     True
@@ -293,14 +402,17 @@ def isnan(x: ArrayLike, /) -> Array:
 
 
 def _signed_infinity(name: str, value: float, sentence: str, example: str) -> declare.Unary:
-    def function(x: Any, /, out: None = None) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Array:
         x = operand(name, x)
         refuse_out(name, out)
         if dtypes.is_complex(x.dtype):
             raise DtypeError(f"{name} is not defined for complex numbers")
         return ops.eq(x, value) if dtypes.is_inexact(x.dtype) else _all(x, False)
 
-    return declare.document(function, name, (sentence, example, "True"), __name__)
+    doc = (sentence, example, "True")
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes="real numbers or booleans", returns="of booleans"
+    )
 
 
 isposinf = _signed_infinity("isposinf", math.inf, "Whether ``x`` is infinity.", "jnp.inf")
@@ -309,6 +421,16 @@ isneginf = _signed_infinity("isneginf", -math.inf, "Whether ``x`` is minus infin
 
 def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
+
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.isreal(1 + 0j))
@@ -320,6 +442,16 @@ def isreal(x: ArrayLike) -> Array:
 
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
+
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` has another dtype (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.iscomplex(1 + 0j))
@@ -333,6 +465,12 @@ def iscomplex(x: ArrayLike) -> Array:
 def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is not complex.
 
+    Args:
+      x: a dtype, an array, nested lists of numbers, or an object with shape and dtype.
+
+    Returns:
+      A bool of Python's.
+
     >>> import pullback.numpy as jnp
     >>> jnp.isrealobj(1 + 0j)
     False
@@ -342,6 +480,12 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 
 def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is complex.
+
+    Args:
+      x: a dtype, an array, nested lists of numbers, or an object with shape and dtype.
+
+    Returns:
+      A bool of Python's.
 
     >>> import pullback.numpy as jnp
     >>> jnp.iscomplexobj(1 + 0j)
@@ -384,7 +528,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Any:
-    """``x`` where the condition holds, else ``y``; without them the indices where it holds.
+    """Select ``x`` where the condition holds, else ``y``; without them, return the indices where it holds.
 
     No derivative flows through an element that is not selected.
 
@@ -394,9 +538,14 @@ def where(
       size, fill_value: without ``x`` and ``y``, the number of indices to return, and the value of missing ones; as in
         :func:`nonzero`, which needs ``size`` if the condition is traced.
 
+    Returns:
+      An array of the shape to which the arguments broadcast; without ``x`` and ``y`` a tuple of vectors of integers.
+
     Raises:
       ShapeError: one of ``x`` and ``y`` is missing (a ValueError).
       ArgumentError: ``size`` or ``fill_value`` together with ``x`` and ``y`` (a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.where(jnp.array([True, False]), 1.0, 2.0))
@@ -430,6 +579,13 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
       choicelist: as many arrays; with ``default`` they are promoted to one dtype.
       default: a number or an array.
 
+    Returns:
+      An array of the shape to which the arguments broadcast.
+
+    Raises:
+      ShapeError: there are no conditions, or not as many as choices (a TypeError and a ValueError).
+      DtypeError: a condition is not boolean (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> x = jnp.arange(4)
     >>> print(jnp.select([x < 1, x < 3], [x, 10 * x], -1))
@@ -458,6 +614,14 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
       arr: an array of real numbers.
       min: the least value, an array that broadcasts with ``arr``; None for no limit.
       max: the greatest value, likewise; where ``min`` is greater, ``max`` is the result.
+
+    Returns:
+      An array of the shape to which the arguments broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+      DtypeValueError: an argument is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1))
@@ -500,7 +664,7 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """``x`` with NaN and the infinities replaced: by default by zero and by the extreme values of the dtype.
+    """Replace NaN and the infinities: by default by zero and by the extreme values of the dtype.
 
     Args:
       x: an array of floating-point or complex numbers; others are returned unchanged.
@@ -508,6 +672,12 @@ def nan_to_num(
       nan: the number for NaN.
       posinf: the number for infinity; by default the greatest value of the dtype.
       neginf: the number for minus infinity; by default the least value of the dtype.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nan_to_num(jnp.array([jnp.nan, 1.0]), nan=-1.0))
@@ -541,6 +711,14 @@ def isclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
+    Returns:
+      Booleans of the shape to which ``a`` and ``b`` broadcast.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.isclose(1.0, 1.000001))
     True
@@ -572,6 +750,14 @@ def allclose(
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
 
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.allclose(jnp.ones(2), 1.0))
     True
@@ -594,6 +780,13 @@ def array_equal(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], eq
       a1, a2: arrays or numbers.
       equal_nan: whether NaN are equal to each other.
 
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor nested lists of numbers (a TypeError).
+      ArgumentError: ``equal_nan`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.array_equal(jnp.arange(2), jnp.array([0, 1])))
     True
@@ -613,6 +806,15 @@ def _same(x: Any, y: Any, equal_nan: bool) -> Any:
 @named
 def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
     """Whether two arrays broadcast to one shape, with equal elements.
+
+    Args:
+      a1, a2: arrays, numbers or nested lists of numbers.
+
+    Returns:
+      One boolean, an array without axes.
+
+    Raises:
+      OperandError: an argument is neither an array nor nested lists of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.array_equiv(jnp.ones((2, 2)), 1))
@@ -636,6 +838,16 @@ def _of_numbers(x: Any, y: Any) -> Any:
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of ``x1`` and ``x2``; where one is NaN, the other.
 
+    Args:
+      x1, x2: arrays of numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fmax(jnp.nan, 1.0))
     1.0
@@ -645,6 +857,16 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of ``x1`` and ``x2``; where one is NaN, the other.
+
+    Args:
+      x1, x2: arrays of numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x1`` and ``x2`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.fmin(jnp.nan, 1.0))

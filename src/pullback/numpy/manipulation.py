@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Functions that change shapes and axes, broadcast arrays, and repeat and reorder their elements."""
 
 from __future__ import annotations
@@ -56,8 +57,12 @@ def reshape(
       copy: accepted for compatibility; arrays are immutable.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape`` and of the dtype of ``a``.
+
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.reshape(jnp.arange(6), (2, -1)))
@@ -114,6 +119,13 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
       order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      A vector of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: ``order`` is another text (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.ravel(jnp.array([[1, 2], [3, 4]])))
     [1 2 3 4]
@@ -132,6 +144,18 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """The array with axes of size one inserted, at the given positions of the result.
 
+    Args:
+      a: an array.
+      axis: the positions of the new axes in the result: an int, or several.
+
+    Returns:
+      An array of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: a position is out of range (a ValueError and an IndexError).
+      ShapeError: a position is repeated (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.expand_dims(jnp.ones(3), (0, 2)).shape
     (1, 3, 1)
@@ -148,8 +172,17 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     """The array without axes of size one: all of them, or those in ``axis``.
 
+    Args:
+      a: an array.
+      axis: an axis, or a tuple of axes, all of size one; None for all that are.
+
+    Returns:
+      An array of the dtype of ``a``.
+
     Raises:
       ShapeError: an axis in ``axis`` is not of size one (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
@@ -173,6 +206,15 @@ def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis: a scalar becomes a vector. One array returns one, several a list.
 
+    Args:
+      arys: arrays or numbers, of any shapes and dtypes.
+
+    Returns:
+      An array, or a list of arrays if there are several.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.atleast_1d(2.0).shape
     (1,)
@@ -186,6 +228,15 @@ def atleast_2d(arys: ArrayLike, /) -> Array: ...
 def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes: new ones go in front. One array returns one, several a list.
+
+    Args:
+      arys: arrays or numbers, of any shapes and dtypes.
+
+    Returns:
+      An array, or a list of arrays if there are several.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
@@ -205,6 +256,15 @@ def atleast_3d(arys: ArrayLike, /) -> Array: ...
 def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). Several return a list.
+
+    Args:
+      arys: arrays or numbers, of any shapes and dtypes.
+
+    Returns:
+      An array, or a list of arrays if there are several.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
@@ -228,6 +288,17 @@ def _each(name: str, arrays: Sequence[Any], function: Callable[[Any], Any]) -> A
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array at each position of an axis, without that axis.
 
+    Args:
+      x: an array of at least one axis.
+      axis: the axis.
+
+    Returns:
+      A tuple of arrays of the dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+
     >>> import pullback.numpy as jnp
     >>> [part.tolist() for part in jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)]
     [[1, 3], [2, 4]]
@@ -249,8 +320,12 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
       shape: an int or a sequence of ints, to which the shape of ``array`` broadcasts.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of shape ``shape`` and of the dtype of ``array``.
+
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
+      OperandError: ``array`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.broadcast_to(jnp.array([1, 2]), (2, 2)))
@@ -270,6 +345,16 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Arrays repeated to the shape to which all broadcast, as a list.
 
+    Args:
+      args: arrays or numbers.
+
+    Returns:
+      A list of arrays of one shape, each of its own dtype.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
     [(2, 3), (2, 3)]
@@ -283,6 +368,12 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """The shape to which arrays of the given shapes broadcast.
+
+    Args:
+      shapes: shapes: an int, or a sequence of ints.
+
+    Returns:
+      A tuple of ints.
 
     Raises:
       ShapeError: they do not broadcast (a TypeError and a ValueError).
@@ -308,8 +399,12 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
       a: an array.
       axes: for each axis of the result, the axis of ``a``.
 
+    Returns:
+      An array of the dtype of ``a``.
+
     Raises:
       ShapeError: ``axes`` is not a permutation (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
@@ -329,6 +424,17 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The array with its axes permuted; see :func:`transpose`.
 
+    Args:
+      a: an array.
+      axes: for each axis of the result, the axis of ``a``.
+
+    Returns:
+      An array of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      ShapeError: ``axes`` is not a permutation (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
@@ -338,6 +444,16 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two axes exchanged.
+
+    Args:
+      x: an array of shape (..., m, n).
+
+    Returns:
+      An array of shape (..., n, m), of the dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.matrix_transpose(jnp.ones((2, 3, 4))).shape
@@ -356,6 +472,13 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     Args:
       a: an array.
       axis1, axis2: the axes; negative ones count from the end.
+
+    Returns:
+      An array of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -378,8 +501,12 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
       source: an axis, or several.
       destination: the positions of these axes in the result.
 
+    Returns:
+      An array of the dtype of ``a``.
+
     Raises:
       ShapeError: the axes do not exist, are repeated, or are not equally many (a TypeError and a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -405,6 +532,14 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
       axis: the axis that is moved.
       start: the axis before which it is inserted, from 0 to the number of axes.
 
+    Returns:
+      An array of the dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``start`` is out of range (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -426,6 +561,17 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """Copies of the array, joined ``reps`` times along each axis.
 
+    Args:
+      A: an array.
+      reps: the number of copies: an int, or an int for each axis.
+
+    Returns:
+      An array of the dtype of ``A``.
+
+    Raises:
+      OperandError: ``A`` is neither an array nor a number (a TypeError).
+      ShapeError: a size is negative or not an int (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.tile(jnp.array([1, 2]), (2, 2)))
     [[1 2 1 2]
@@ -443,6 +589,7 @@ def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     return another(out) if out is A else out
 
 
+# long: half of it is its documentation
 def repeat(
     a: ArrayLike,
     repeats: ArrayLike | Sequence[int],
@@ -461,9 +608,13 @@ def repeat(
         required if ``repeats`` is traced.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of the dtype of ``a``; a vector if ``axis`` is None.
+
     Raises:
       ShapeError: ``repeats`` does not fit the axis, or is negative (a TypeError and a ValueError).
       TracerArrayConversionError: ``repeats`` is traced, and there is no ``total_repeat_length``.
+      DtypeError: ``repeats`` is not of integers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.repeat(jnp.array([1, 2]), 2), jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3])))
@@ -543,6 +694,17 @@ def take_slices(x: Any, positions: Any, axis: int) -> Any:
 def flip(m: ArrayLike, axis: Axes = None) -> Array:
     """The array with the order of its elements reversed along some axes, along all by default.
 
+    Args:
+      m: an array.
+      axis: an axis, a tuple of axes, or None for all.
+
+    Returns:
+      An array of the shape and dtype of ``m``.
+
+    Raises:
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.flip(jnp.array([[1, 2], [3, 4]])))
     [[4 3]
@@ -558,6 +720,16 @@ def flip(m: ArrayLike, axis: Axes = None) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """The array with the order of its rows reversed.
 
+    Args:
+      m: an array of at least one axis.
+
+    Returns:
+      An array of the shape and dtype of ``m``.
+
+    Raises:
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
+      AxisError: ``m`` has no axes (a ValueError and an IndexError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.flipud(jnp.array([1, 2])))
     [2 1]
@@ -568,6 +740,16 @@ def flipud(m: ArrayLike) -> Array:
 @named
 def fliplr(m: ArrayLike) -> Array:
     """The array with the order of its columns reversed.
+
+    Args:
+      m: an array of at least two axes.
+
+    Returns:
+      An array of the shape and dtype of ``m``.
+
+    Raises:
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
+      AxisError: ``m`` has fewer than two axes (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.fliplr(jnp.array([[1, 2]])))
@@ -583,6 +765,14 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
       m: an array of at least two axes.
       k: how many times; backwards if negative.
       axes: the two axes of the plane.
+
+    Returns:
+      An array of the dtype of ``m``.
+
+    Raises:
+      OperandError: ``m`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: the axes are not two different ones (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.rot90(jnp.array([[1, 2], [3, 4]])))
@@ -608,6 +798,14 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
       a: an array.
       shift: how far, for each axis; it may be traced.
       axis: the axes; by default the array is flattened.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: the shifts do not fit the axes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.roll(jnp.arange(5), 2))

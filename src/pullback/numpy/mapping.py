@@ -37,6 +37,14 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
       arr: an array.
       *args, **kwargs: passed on to ``func1d``.
 
+    Returns:
+      An array: the results of ``func1d``, whose axes are in the place of ``axis``.
+
+    Raises:
+      ArgumentError: ``func1d`` is not a function (a TypeError and a ValueError).
+      OperandError: ``arr`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.apply_along_axis(jnp.cumsum, 0, jnp.array([[1, 2], [3, 4]])))
     [[1 2]
@@ -64,6 +72,14 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLi
       func: ``func(x, axis)`` returns an array of as many axes as ``x``, or one axis less, which is inserted again.
       a: an array.
       axes: an axis, or several.
+
+    Returns:
+      An array of as many axes as ``a``.
+
+    Raises:
+      ArgumentError: ``func`` is not a function (a TypeError and a ValueError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``func`` returns an array with another number of axes (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1)))
@@ -250,6 +266,9 @@ def piecewise(
         which are zero by default. All functions are called with all elements.
       args, kw: further arguments of the functions.
 
+    Returns:
+      An array of the shape and dtype of ``x``.
+
     Raises:
       ShapeError: the functions do not fit the conditions (a TypeError and a ValueError).
 
@@ -303,6 +322,15 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
       axis: the axis; None for the elements in row-major order.
       bitorder: ``"big"`` if the first element is the highest bit of its byte, ``"little"`` if it is the lowest.
 
+    Returns:
+      An array of dtype ``uint8``, an eighth as long along the axis; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``a`` is not of integers or booleans (a TypeError and a ValueError).
+      ShapeError: ``bitorder`` is another text (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.packbits(jnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
     [160 128]
@@ -330,6 +358,15 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
       axis: the axis; None for the elements in row-major order.
       count: the number of bits to return along the axis, with zeros after them if there are fewer; all by default.
       bitorder: ``"big"`` if the highest bit of a byte comes first, ``"little"`` if the lowest does.
+
+    Returns:
+      An array of dtype ``uint8``, of zeros and ones; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``a`` is not of dtype ``uint8`` (a TypeError and a ValueError).
+      ShapeError: ``bitorder`` is another text (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.unpackbits(jnp.array([160], dtype="uint8")))

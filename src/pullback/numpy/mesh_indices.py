@@ -31,6 +31,9 @@ def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple
     Returns:
       For each axis an array of the shape of ``indices``.
 
+    Raises:
+      ShapeError: the array has no elements, or ``shape`` is not a shape (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(*jnp.unravel_index(jnp.array([5, 2]), (2, 3)))
     [1 0] [2 2]
@@ -61,6 +64,9 @@ def ix_(*args: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
 
     Args:
       args: vectors of integers, or concrete vectors of booleans.
+
+    Returns:
+      An array of integers for each argument, which broadcast against each other.
 
     Raises:
       ShapeError: an argument is not one-dimensional (a ValueError).

@@ -101,6 +101,16 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials; see :func:`polyadd`.
 
+    Args:
+      a1, a2: the coefficients of the polynomials, from the highest power to the constant: vectors.
+
+    Returns:
+      A vector: the coefficients of the difference.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ShapeError: an argument has more than one axis (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.polysub(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0, 3.0])))
     [-1. -1. -1.]

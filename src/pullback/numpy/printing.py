@@ -40,6 +40,13 @@ def array_repr(
       precision: the number of digits after the point.
       suppress_small: whether numbers that are small in this precision are printed as zero.
 
+    Returns:
+      The text.
+
+    Raises:
+      ShapeError: an option is not an int (a TypeError and a ValueError).
+      ArgumentError: an option does not fit 32 bits (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.array_repr(jnp.array([1 / 3, 2.0]), precision=2)
     'Array([0.33, 2.  ], dtype=float32)'
@@ -59,6 +66,13 @@ def array_str(
     Args:
       a: an array.
       max_line_width, precision, suppress_small: as in :func:`array_repr`.
+
+    Returns:
+      The text.
+
+    Raises:
+      ShapeError: an option is not an int (a TypeError and a ValueError).
+      ArgumentError: an option does not fit 32 bits (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.array_str(jnp.array([1 / 3, 2.0]), precision=2)

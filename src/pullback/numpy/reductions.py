@@ -170,6 +170,14 @@ def prod(
     Args:
       a, axis, dtype, out, keepdims, initial, where, promote_integers: as in :func:`sum`.
 
+    Returns:
+      An array, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.prod(jnp.array([2.0, 3.0, 4.0])))
     24.0
@@ -221,9 +229,14 @@ def max(
       initial: a lower bound of the result; required if there may be no elements to compare.
       where: booleans that broadcast to ``a``: which elements count.
 
+    Returns:
+      An array of the dtype of ``a``, of its shape without these axes, or with size one for ``keepdims``.
+
     Raises:
       ShapeError: there are no elements to compare and no ``initial`` (a ValueError).
       ArgumentError: ``where`` is passed without ``initial`` (a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.max(jnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
@@ -240,6 +253,15 @@ def min(
 
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
+
+    Returns:
+      An array of the dtype of ``a``, of its shape without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no elements to compare and no ``initial`` (a TypeError and a ValueError).
+      ArgumentError: ``where`` is passed without ``initial`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.min(jnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
@@ -312,6 +334,14 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Args:
       a, axis, out, keepdims: as in :func:`max`.
 
+    Returns:
+      An array of the dtype of ``a``, of its shape without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no elements to compare (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.ptp(jnp.array([3.0, 1.0, 5.0])))
     4.0
@@ -332,8 +362,13 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
       out: not supported.
       keepdims: whether to keep the axis, with size one.
 
+    Returns:
+      Integers, of the shape of ``a`` without the axis, or with size one for ``keepdims``.
+
     Raises:
       ShapeError: there are no elements to compare (a ValueError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.argmax(jnp.array([1.0, 3.0, 3.0])))
@@ -348,6 +383,14 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
+
+    Returns:
+      Integers, of the shape of ``a`` without the axis, or with size one for ``keepdims``.
+
+    Raises:
+      ShapeError: there are no elements to compare (a TypeError and a ValueError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.argmin(jnp.array([[4.0, 3.0], [1.0, 3.0]]), axis=0))
@@ -382,6 +425,14 @@ def all(
     Args:
       a, axis, out, keepdims, where: as in :func:`sum`.
 
+    Returns:
+      Booleans, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.all(jnp.array([[True, False], [True, True]]), axis=1))
     [False  True]
@@ -396,6 +447,14 @@ def any(
 
     Args:
       a, axis, out, keepdims, where: as in :func:`sum`.
+
+    Returns:
+      Booleans, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.any(jnp.array([[True, False], [False, False]]), axis=1))
@@ -422,6 +481,14 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     Args:
       a, axis, keepdims: as in :func:`sum`.
 
+    Returns:
+      Integers, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``keepdims`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.count_nonzero(jnp.array([0.0, 1.0, 2.0])))
     2
@@ -443,6 +510,15 @@ def mean(
     Args:
       a, axis, out, keepdims, where: as in :func:`sum`.
       dtype: the dtype of the result; by default the dtype of ``a``, as a float.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``a`` without these axes, or with size one for
+      ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0))
@@ -561,6 +637,15 @@ def std(
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean, correction: as in :func:`var`.
 
+    Returns:
+      An array of floats, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: both ``ddof`` and ``correction`` are passed, or ``dtype`` is real and ``a`` is complex (a TypeError
+        and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.std(jnp.array([1.0, 3.0])))
     1.0
@@ -580,6 +665,14 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: 
       dtype: the dtype of the result; by default the dtype of ``a``, where booleans become the default integer.
       out: not supported.
 
+    Returns:
+      An array of the shape of ``a``; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.cumsum(jnp.array([1.0, 2.0, 3.0])))
     [1. 3. 6.]
@@ -592,6 +685,14 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
 
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
+
+    Returns:
+      An array of the shape of ``a``; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.cumprod(jnp.array([1.0, 2.0, 3.0])))
@@ -647,8 +748,13 @@ def cumulative_sum(
       dtype: the dtype of the result; by default as of :func:`sum`.
       include_initial: whether to begin with the sum of no elements, 0.
 
+    Returns:
+      An array of the shape of ``x``; one larger along the axis with ``include_initial``.
+
     Raises:
       ShapeError: there is more than one axis, or none, and ``axis`` is not passed (a ValueError).
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True))
@@ -667,6 +773,14 @@ def cumulative_prod(
     Args:
       x, axis, dtype: as in :func:`cumulative_sum`.
       include_initial: whether to begin with the product of no elements, 1.
+
+    Returns:
+      An array of the shape of ``x``; one larger along the axis with ``include_initial``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ShapeError: there is more than one axis, or none, and ``axis`` is not passed (a TypeError and a ValueError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True))
@@ -722,6 +836,14 @@ def nansum(
     Args:
       a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
 
+    Returns:
+      An array, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nansum(jnp.array([1.0, jnp.nan, 2.0])))
     3.0
@@ -740,6 +862,14 @@ def nanprod(
 
     Args:
       a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
+
+    Returns:
+      An array, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0])))
@@ -760,6 +890,14 @@ def nanmax(
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
 
+    Returns:
+      An array of the dtype of ``a``, of its shape without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no elements to compare and no ``initial`` (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0])))
     2.0
@@ -777,6 +915,14 @@ def nanmin(
 
     Args:
       a, axis, out, keepdims, initial, where: as in :func:`max`.
+
+    Returns:
+      An array of the dtype of ``a``, of its shape without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: there are no elements to compare and no ``initial`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0])))
@@ -805,6 +951,14 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
 
+    Returns:
+      Integers, of the shape of ``a`` without the axis, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the axis has no elements (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0])))
     2
@@ -817,6 +971,14 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
     Args:
       a, axis, out, keepdims: as in :func:`argmax`.
+
+    Returns:
+      Integers, of the shape of ``a`` without the axis, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ShapeError: the axis has no elements (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanargmin(jnp.array([2.0, jnp.nan, 1.0])))
@@ -846,6 +1008,15 @@ def nanmean(
     Args:
       a, axis, dtype, out, keepdims, where: as in :func:`mean`.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``a`` without these axes, or with size one for
+      ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0])))
     1.5
@@ -864,6 +1035,14 @@ def nanvar(
 
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
+
+    Returns:
+      An array of floats, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0])))
@@ -884,6 +1063,14 @@ def nanstd(
     Args:
       a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
 
+    Returns:
+      An array of floats, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0])))
     1.0
@@ -900,6 +1087,14 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
 
+    Returns:
+      An array of the shape of ``a``; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0])))
     [1. 1. 3.]
@@ -912,6 +1107,14 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, o
 
     Args:
       a, axis, dtype, out: as in :func:`cumsum`.
+
+    Returns:
+      An array of the shape of ``a``; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0])))

@@ -93,6 +93,12 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
       to: a dtype.
       casting: NumPy's name of the rules: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
 
+    Returns:
+      A bool of Python's.
+
+    Raises:
+      DtypeError: an argument is not a dtype (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> jnp.can_cast("int32", "int8")
     False
@@ -106,7 +112,16 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
 
 
 def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
-    """The number of axes.
+    """The number of axes of an array.
+
+    Args:
+      a: an array, nested lists of numbers, or an object with a shape.
+
+    Returns:
+      An int of Python's.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.ndim([[1, 2]])
@@ -116,7 +131,16 @@ def ndim(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> int:
 
 
 def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
-    """The size of each axis.
+    """The size of each axis of an array.
+
+    Args:
+      a: an array, nested lists of numbers, or an object with a shape.
+
+    Returns:
+      A tuple of ints of Python's.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.shape([[1, 2]])
@@ -127,6 +151,17 @@ def shape(a: ArrayLike | Sequence[Any] | HasShapeAndDtype) -> tuple[int, ...]:
 
 def size(a: ArrayLike | Sequence[Any] | HasShapeAndDtype, axis: Axes = None) -> int:
     """The number of elements, or the size of an axis.
+
+    Args:
+      a: an array, nested lists of numbers, or an object with a shape.
+      axis: an axis, or a tuple of axes; None for all elements.
+
+    Returns:
+      An int of Python's.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor nested lists of numbers (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> jnp.size([[1, 2]]), jnp.size([[1, 2]], 0)
@@ -161,6 +196,12 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
 def isscalar(element: object) -> builtins.bool:
     """Whether a value is a number, or an array of no axes.
 
+    Args:
+      element: any value.
+
+    Returns:
+      A bool of Python's.
+
     >>> import pullback.numpy as jnp
     >>> jnp.isscalar(1.0), jnp.isscalar([1.0])
     (True, False)
@@ -170,6 +211,12 @@ def isscalar(element: object) -> builtins.bool:
 
 def iterable(y: object) -> builtins.bool:
     """Whether a value can be iterated over.
+
+    Args:
+      y: any value.
+
+    Returns:
+      A bool of Python's.
 
     >>> import pullback.numpy as jnp
     >>> jnp.iterable([1.0]), jnp.iterable(1.0)

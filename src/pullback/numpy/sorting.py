@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Sorting, searching, and sets of values.
 
 Functions whose result has one element for each distinct value need concrete arrays, or ``size``, the number of elements
@@ -68,8 +69,12 @@ def sort(
       stable: whether equal elements keep their order.
       descending: whether to return them in decreasing order, NaN first.
 
+    Returns:
+      An array of the shape and dtype of ``a``; a vector if ``axis`` is None.
+
     Raises:
       ShapeError: the axis is out of range (a  ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.sort(jnp.array([3.0, 1.0, 2.0])))
@@ -96,6 +101,14 @@ def argsort(
       a, axis, kind, order, stable, descending: as in :func:`sort`.
       dtype: the dtype of the result; by default the default integer.
 
+    Returns:
+      Integers of the shape of ``a``; a vector if ``axis`` is None.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``stable`` or ``descending`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.argsort(jnp.array([3.0, 1.0, 2.0])))
     [1 2 0]
@@ -120,8 +133,12 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
       keys: a sequence of arrays of one shape, or an array with a key in each row.
       axis: the axis of the keys.
 
+    Returns:
+      Integers of the shape of one key.
+
     Raises:
       ArgumentError: there are no keys (a TypeError).
+      ShapeError: the shapes of the keys differ, or ``keys`` is a scalar (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1]))))
@@ -150,6 +167,13 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       a, axis: as in :func:`sort`.
       kth: a position along the axis.
 
+    Returns:
+      An array of the shape and dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.partition(jnp.array([3.0, 1.0, 2.0]), 1)[1])
     2.0
@@ -164,6 +188,13 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Args:
       a, kth, axis: as in :func:`partition`.
+
+    Returns:
+      Integers of the shape of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.argpartition(jnp.array([3.0, 1.0, 2.0]), 1)[1])
@@ -221,6 +252,12 @@ def sort_complex(a: ArrayLike) -> Array:
 
     Args:
       a: an array, sorted along its last axis.
+
+    Returns:
+      Complex numbers of the shape of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.sort_complex(jnp.array([2.0, 1.0])))
@@ -531,6 +568,13 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     Args:
       x, size, fill_value: as in :func:`unique`.
 
+    Returns:
+      A vector of the dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``x`` is traced, and there is no ``size`` (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.unique_values(jnp.array([3, 1, 3])))
     [1 3]
@@ -544,6 +588,13 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 
     Args:
       x, size, fill_value: as in :func:`unique`.
+
+    Returns:
+      A pair of vectors: ``values`` and ``counts``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``x`` is traced, and there is no ``size`` (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.unique_counts(jnp.array([3, 1, 3])).counts)
@@ -559,6 +610,13 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Arra
     Args:
       x, size, fill_value: as in :func:`unique`.
 
+    Returns:
+      A pair: ``values``, a vector, and ``inverse_indices``, integers of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``x`` is traced, and there is no ``size`` (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices)
     [1 0 1]
@@ -572,6 +630,13 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
 
     Args:
       x, size, fill_value: as in :func:`unique`.
+
+    Returns:
+      A tuple of four arrays: ``values``, ``indices``, ``inverse_indices`` and ``counts``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``x`` is traced, and there is no ``size`` (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.unique_all(jnp.array([3, 1, 3])).indices)
@@ -602,6 +667,10 @@ def isin(
 
     Returns:
       Booleans of the shape of ``element``.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ArgumentError: the method is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1])))
@@ -639,6 +708,13 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
       ar1, ar2: arrays.
       size, fill_value: as in :func:`unique`.
 
+    Returns:
+      A vector of the dtype to which both promote.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``ar1`` is traced, and there is no ``size`` (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3])))
     [1 2 3]
@@ -660,6 +736,14 @@ def setdiff1d(
       ar1, ar2: arrays.
       assume_unique: a promise that no element of ``ar1`` occurs twice; the result keeps their order.
       size, fill_value: as in :func:`unique`, but 0 is filled in by default.
+
+    Returns:
+      A vector of the dtype of ``ar1``.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``ar1`` is traced, and there is no ``size`` (a TypeError).
+      ArgumentError: ``assume_unique`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2])))
@@ -738,6 +822,11 @@ def intersect1d(
     Returns:
       An array, or a tuple of three if ``return_indices``.
 
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``ar1`` is traced, and there is no ``size`` (a TypeError).
+      ArgumentError: a flag is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5])))
     [2 3]
@@ -779,6 +868,14 @@ def setxor1d(
       ar1, ar2: arrays.
       assume_unique: accepted for compatibility.
       size, fill_value: as in :func:`unique`.
+
+    Returns:
+      A vector of the dtype to which both promote.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      ConcretizationTypeError: ``ar1`` is traced, and there is no ``size`` (a TypeError).
+      ArgumentError: ``assume_unique`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5])))

@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Averages, quantiles, covariances, and differences and integrals along an axis."""
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ def average(
       weights: of the shape of ``a``; or of the sizes of the axes in ``axis``, in that order; 1 by default.
       returned: whether to return the sum of the weights, too.
       keepdims: whether to keep the axes, with size one.
+
+    Returns:
+      An array of floats or complex numbers; with ``returned`` a pair of it and of the sums of the weights.
 
     Raises:
       ShapeError: the shape of the weights does not fit (a ValueError).
@@ -199,6 +203,15 @@ def percentile(
       a, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
+    Returns:
+      An array of floats; the axis of ``q``, if it has one, comes first.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``q`` has more than one axis, or there are no elements (a TypeError and a ValueError).
+      ArgumentError: ``a`` is complex, or the method is unknown (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75))
     3.0
@@ -218,6 +231,15 @@ def median(
     Args:
       a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
 
+    Returns:
+      An array of floats, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``a`` is complex (a TypeError and a ValueError).
+      ShapeError: there are no elements (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.median(jnp.array([5.0, 1.0, 2.0, 3.0])))
     2.5
@@ -233,6 +255,15 @@ def nanquantile(
 
     Args:
       a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
+
+    Returns:
+      An array of floats; the axis of ``q``, if it has one, comes first.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``q`` has more than one axis, or there are no elements (a TypeError and a ValueError).
+      ArgumentError: ``a`` is complex, or the method is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanquantile(jnp.array([1.0, jnp.nan, 2.0]), 0.5))
@@ -250,6 +281,15 @@ def nanpercentile(
     Args:
       a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`percentile`.
 
+    Returns:
+      An array of floats; the axis of ``q``, if it has one, comes first.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ShapeError: ``q`` has more than one axis, or there are no elements (a TypeError and a ValueError).
+      ArgumentError: ``a`` is complex, or the method is unknown (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanpercentile(jnp.array([1.0, jnp.nan, 2.0]), 50))
     1.5
@@ -264,6 +304,14 @@ def nanmedian(
 
     Args:
       a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
+
+    Returns:
+      An array of floats, of the shape of ``a`` without these axes, or with size one for ``keepdims``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: an axis does not exist (a ValueError and an IndexError).
+      ArgumentError: ``a`` is complex (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0])))
@@ -423,6 +471,7 @@ def _inverted_cdf(x: Any, weights: Any, fractions: Any, skip_nan: bool) -> Any:
 # Covariance --------------------------------------------------------------------------------------------------------
 
 
+# long: half of it is its documentation
 def cov(
     m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
     fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike = None,
@@ -438,6 +487,9 @@ def cov(
       fweights: the number of occurrences of each observation, integers.
       aweights: the importance of each observation.
       dtype: the dtype of the result, of floats or complex numbers.
+
+    Returns:
+      A matrix of shape (variables, variables), of floats or complex numbers; a scalar for one variable.
 
     Raises:
       ArgumentError: the dtype is not of floats or complex numbers (a ValueError).
@@ -516,6 +568,13 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Args:
       x, y, rowvar, dtype: as ``m, y, rowvar, dtype`` of :func:`cov`.
 
+    Returns:
+      A matrix of shape (variables, variables), of floats or complex numbers; a scalar for one variable.
+
+    Raises:
+      ShapeError: the arrays have too many axes (a TypeError and a ValueError).
+      ArgumentError: ``rowvar`` is not a boolean (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.corrcoef(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])))
     [[ 1. -1.]
@@ -551,9 +610,14 @@ def diff(
       axis: the axis.
       prepend, append: values to put before or after ``a`` first: numbers, or arrays that fit it.
 
+    Returns:
+      An array that is smaller by ``n`` along the axis.
+
     Raises:
       ShapeError: ``a`` has no axes (a ValueError).
       ArgumentError: ``n`` is negative (a ValueError).
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.diff(jnp.array([1.0, 4.0, 9.0])))
@@ -589,6 +653,12 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
       ary: an array.
       to_end, to_begin: values to put after or before the differences; they are converted to the dtype of ``ary``.
 
+    Returns:
+      A vector of the dtype of ``ary``.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.ediff1d(jnp.array([1.0, 4.0, 9.0]), to_begin=0.0))
     [0. 3. 5.]
@@ -612,8 +682,13 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         which have the shape of ``y`` with one element less along the axis.
       axis: the axis.
 
+    Returns:
+      An array of floats or complex numbers, of the shape of ``y`` without the axis.
+
     Raises:
       ShapeError: ``dx`` has more axes than ``y`` (a TypeError and a ValueError).
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      AxisError: the axis does not exist (a ValueError and an IndexError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.trapezoid(jnp.array([1.0, 2.0, 3.0])))

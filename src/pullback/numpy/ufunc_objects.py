@@ -446,6 +446,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Ar
       nin, nout: the numbers of operands and results.
       identity: the identity element of the function, with which reductions begin.
 
+    Returns:
+      A :class:`ufunc`, which is called with arrays that broadcast.
+
     Raises:
       ArgumentError: ``func`` is not a function, or ``nin`` or ``nout`` not a positive int (a TypeError and a
         ValueError).

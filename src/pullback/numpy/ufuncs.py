@@ -1,3 +1,4 @@
+# long: because there are many functions, each with its docstring
 """Elementwise arithmetic, exponentials, trigonometry, rounding and components of numbers."""
 
 from __future__ import annotations
@@ -78,6 +79,15 @@ nextafter = _inexact_binary("nextafter", ops.nextafter_p)
 def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; the modulus of a complex number. At zero its derivative is zero.
 
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``; for complex numbers, of the dtype of their parts.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.absolute(-2.0), jnp.absolute(3 + 4j))
     2.0 5.0
@@ -92,6 +102,16 @@ abs = absolute
 def fabs(x: ArrayLike, /) -> Array:
     """The absolute value of real numbers, as a float.
 
+    Args:
+      x: an array of real numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fabs(-2))
     2.0
@@ -104,7 +124,17 @@ def fabs(x: ArrayLike, /) -> Array:
 
 @declare.positional
 def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """``-x``.
+    """Negate the elements of an array: ``-x``.
+
+    Args:
+      x: an array of numbers, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is boolean (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.negative(2.0))
@@ -116,7 +146,16 @@ def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """``x``, unchanged.
+    """Return the elements unchanged: ``+x``.
+
+    Args:
+      x: an array of any shape and dtype.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.positive(2.0))
@@ -128,6 +167,16 @@ def positive(x: ArrayLike, /) -> Array:
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1; ``x / abs(x)`` for complex numbers; 0.0 for -0.0, where :func:`pullback.lax.sign` returns -0.0.
 
+    Args:
+      x: an array of numbers, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is boolean (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.sign(-2.0), jnp.sign(0.0))
     -1.0 0.0
@@ -138,7 +187,16 @@ def sign(x: ArrayLike, /) -> Array:
 
 
 def square(x: ArrayLike, /) -> Array:
-    """``x * x``.
+    """Multiply each element by itself: ``x * x``.
+
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``; booleans become integers.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.square(3.0))
@@ -148,7 +206,16 @@ def square(x: ArrayLike, /) -> Array:
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """``1 / x``, as a float.
+    """Divide one by each element: ``1 / x``, as a float.
+
+    Args:
+      x: an array of numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.reciprocal(4))
@@ -158,19 +225,33 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 
 def _scaled(name: str, factor: float, sentence: str, example: str, result: str) -> declare.Unary:
-    return declare.document(
-        lambda x, /: ops.mul(inexact_operand(name, x), factor), name, (sentence, example, result), __name__
+    def function(x: ArrayLike, /) -> Array:
+        return ops.mul(inexact_operand(name, x), factor)
+
+    doc = (sentence, example, result)
+    of = "floats or complex numbers"
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes=of, returns=f"of {of}", converts=True
     )
 
 
-deg2rad = _scaled("deg2rad", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
-rad2deg = _scaled("rad2deg", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
-radians = _scaled("radians", math.pi / 180, "Degrees as radians.", "180", "3.1415927")
-degrees = _scaled("degrees", 180 / math.pi, "Radians as degrees.", "0.0", "0.0")
+deg2rad = _scaled("deg2rad", math.pi / 180, "Convert degrees to radians.", "180", "3.1415927")
+rad2deg = _scaled("rad2deg", 180 / math.pi, "Convert radians to degrees.", "0.0", "0.0")
+radians = _scaled("radians", math.pi / 180, "Convert degrees to radians.", "180", "3.1415927")
+degrees = _scaled("degrees", 180 / math.pi, "Convert radians to degrees.", "0.0", "0.0")
 
 
 def log2(x: ArrayLike, /) -> Array:
-    """The logarithm to base 2.
+    """The logarithm to base 2 of each element.
+
+    Args:
+      x: an array of numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.log2(8.0))
@@ -180,7 +261,16 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to base 10.
+    """The logarithm to base 10 of each element.
+
+    Args:
+      x: an array of numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.log10(100.0))
@@ -204,6 +294,17 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     A float divided by zero is ``x / y``; an infinity divided by a number is NaN.
 
+    Args:
+      x, y: arrays of real numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.floor_divide(-7, 2), jnp.floor_divide(7.5, 2))
     -4 3.0
@@ -222,7 +323,18 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x - floor(x / y) * y``, with the sign of ``y`` even if it is zero; 0 for integers divided by zero.
+    """The remainder ``x - floor(x / y) * y``, with the sign of ``y`` even if zero; 0 for integers divided by zero.
+
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.remainder(-7, 3), jnp.remainder(5.5, -2))
@@ -244,6 +356,17 @@ mod = remainder
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The remainder of division towards zero, with the sign of ``x``.
 
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.fmod(-7, 3))
     -1
@@ -253,7 +376,18 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
-    """The pair of :func:`floor_divide` and :func:`remainder`.
+    """Return the quotients rounded down, and the remainders: :func:`floor_divide` and :func:`remainder`.
+
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast.
+
+    Returns:
+      Two arrays of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: an operand is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.divmod(-7, 3))
@@ -267,13 +401,22 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` to the power ``y``; for a Python integer ``y`` by multiplication.
+    """Raise ``x`` to the power ``y``; for a Python integer ``y`` by multiplication.
 
     For complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
     (``docs/accuracy.md``).
 
+    Args:
+      x, y: arrays of numbers or booleans, or Python numbers; their shapes broadcast.
+
+    Returns:
+      An array of the shape to which ``x`` and ``y`` broadcast, of the dtype to which they promote.
+      Booleans become integers.
+
     Raises:
       DtypeError: integers to a concrete negative integer (a TypeError): convert ``x`` to floats.
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.power(2.0, 3), jnp.power(9.0, 0.5))
@@ -301,7 +444,18 @@ pow = power
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` to the power ``y``, as floats.
+    """Raise ``x`` to the power ``y``, as floats.
+
+    Args:
+      x, y: arrays of numbers or booleans, or Python numbers; their shapes broadcast. Integers and booleans become
+        floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.float_power(2, -1))
@@ -311,7 +465,18 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``sqrt(x**2 + y**2)`` without overflow.
+    """The length of the hypotenuse, ``sqrt(x**2 + y**2)``, without overflow.
+
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeValueError: an operand is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.hypot(3.0, 4.0))
@@ -322,6 +487,17 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.
+
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeValueError: an operand is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.arctan2(0.0, 1.0))
@@ -342,10 +518,20 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 @declare.positional
 def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """``log(exp(x) + exp(y))`` without overflow.
+    """Compute ``log(exp(x) + exp(y))`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). For complex
     numbers the sum may cancel, which amplifies the rounding error of ``x - y``.
+
+    Args:
+      x, y: arrays of numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.logaddexp(1000.0, 0.0))
@@ -369,9 +555,19 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = 
 
 @declare.positional
 def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """``log2(2**x + 2**y)`` without overflow.
+    """Compute ``log2(2**x + 2**y)`` without overflow.
 
     Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``).
+
+    Args:
+      x, y: arrays of numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.logaddexp2(1000.0, 1000.0))
@@ -385,10 +581,19 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
+    """Compute ``sin(pi x) / (pi x)``, which is 1 at zero, with all its derivatives there.
 
     Near zero it is the Taylor polynomial, so that derivatives of any order are right. For complex numbers errors grow
     with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
+
+    Args:
+      x: an array of numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.sinc(0.0), jnp.sinc(0.5))
@@ -423,11 +628,14 @@ def _sine_quotient(x: Any) -> Any:
 
 
 def _rounding(name: str, primitive: Any, sentence: str, result: str) -> declare.Unary:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         x = operand(name, x)
         return primitive.bind(x) if dtypes.is_inexact(x.dtype) else another(number_operand(name, x))
 
-    return declare.document(function, name, (sentence, "-2.5", result), __name__)
+    doc = (sentence, "-2.5", result)
+    return declare.document(  # type: ignore[no-any-return]
+        function, name, doc, __name__, takes="real numbers or booleans", returns="of the dtype of ``x``"
+    )
 
 
 floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers are unchanged.", "-3.0")
@@ -436,6 +644,16 @@ ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; inte
 
 def trunc(x: ArrayLike) -> Array:
     """The integer next to ``x`` towards zero; integers are unchanged.
+
+    Args:
+      x: an array of real numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.trunc(-2.5))
@@ -453,6 +671,15 @@ fix = trunc
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, as a float; halves go to the even one.
 
+    Args:
+      x: an array of numbers or booleans, of any shape. Integers and booleans become floats.
+
+    Returns:
+      An array of floats or complex numbers, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.rint(2.5))
     2.0
@@ -468,12 +695,20 @@ def _round_components(x: Any) -> Any:
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """``a`` rounded to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
+    """Round ``a`` to ``decimals`` places, halves to the even neighbour; integers keep their dtype.
 
     Args:
       a: an array of numbers.
       decimals: the number of places after the point; before it if negative.
       out: must be None.
+
+    Returns:
+      An array of the shape and dtype of ``a``.
+
+    Raises:
+      OperandError: ``a`` is neither an array nor a number (a TypeError).
+      DtypeError: ``a`` is boolean (a TypeError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.round(2.345, 2), jnp.round(1250, -2))
@@ -532,6 +767,14 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
       x: real numbers; integers become floats.
       out: not supported, for arrays are immutable.
 
+    Returns:
+      Two arrays of floats, of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
+      UnsupportedArgumentError: ``out`` is not None (a NotImplementedError).
+
     >>> import pullback.numpy as jnp
     >>> print(*jnp.modf(-2.5))
     -0.5 -2.0
@@ -549,6 +792,15 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 def real(val: ArrayLike, /) -> Array:
     """The real part; a real value is unchanged.
 
+    Args:
+      val: an array of numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape of ``val``, of the dtype of its parts.
+
+    Raises:
+      OperandError: ``val`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.real(1 + 2j))
     1.0
@@ -559,6 +811,15 @@ def real(val: ArrayLike, /) -> Array:
 
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real values.
+
+    Args:
+      val: an array of numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape of ``val``, of the dtype of its parts.
+
+    Raises:
+      OperandError: ``val`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.imag(1 + 2j))
@@ -573,6 +834,15 @@ def imag(val: ArrayLike, /) -> Array:
 def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real value is unchanged.
 
+    Args:
+      x: an array of numbers or booleans, of any shape.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.conjugate(1 + 2j))
     (1-2j)
@@ -586,6 +856,17 @@ conj = conjugate
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of a complex number, from -pi to pi, or in degrees.
+
+    Args:
+      z: an array of numbers, of any shape.
+      deg: whether to return degrees; otherwise radians.
+
+    Returns:
+      Floats of the shape of ``z``.
+
+    Raises:
+      OperandError: ``z`` is neither an array nor a number (a TypeError).
+      ArgumentError: ``deg`` is not a boolean (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.angle(1j, deg=True))
@@ -606,6 +887,16 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: true for -0.0.
 
+    Args:
+      x: an array of real numbers, of any shape.
+
+    Returns:
+      Booleans of the shape of ``x``.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.signbit(-0.0))
     True
@@ -621,7 +912,18 @@ def signbit(x: ArrayLike, /) -> Array:
 
 
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` with the sign of ``y``.
+    """Give ``x`` the sign of ``y``.
+
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeValueError: an operand is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.copysign(2.0, -0.0))
@@ -638,8 +940,15 @@ def spacing(x: ArrayLike, /) -> Array:
     It has the sign of ``x``, and is NaN for infinities. It is constant between powers of two, so that its derivative is
     zero. For float16, as in NumPy, it is the distance to the next float above, and positive.
 
+    Args:
+      x: an array of real numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape of ``x``.
+
     Raises:
       DtypeError: ``x`` is complex (a TypeError).
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.spacing(jnp.array([1.0, -1024.0])))
@@ -684,6 +993,17 @@ def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``.
 
+    Args:
+      x, y: arrays of real numbers, or Python numbers; their shapes broadcast. Integers and booleans become floats.
+
+    Returns:
+      Floats of the shape to which ``x`` and ``y`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeValueError: an operand is complex (a TypeError and a ValueError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> print(jnp.heaviside(0.0, 0.5))
     0.5
@@ -694,7 +1014,19 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
+    """Compute ``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
+
+    Args:
+      x1: an array of real numbers, or a Python number.
+      x2: an array of integers, which broadcasts with ``x1``, or a Python integer.
+
+    Returns:
+      Floats of the shape to which ``x1`` and ``x2`` broadcast.
+
+    Raises:
+      OperandError: an operand is neither an array nor a number (a TypeError).
+      DtypeError: ``x1`` is complex, or ``x2`` is not of integers (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.ldexp(0.75, 2))
@@ -719,6 +1051,16 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """A mantissa from 0.5 to 1, and an integer exponent of 2, whose product is ``x``.
+
+    Args:
+      x: an array of real numbers, of any shape. Integers and booleans become floats.
+
+    Returns:
+      Two arrays of the shape of ``x``: floats, and integers.
+
+    Raises:
+      OperandError: ``x`` is neither an array nor a number (a TypeError).
+      DtypeError: ``x`` is complex (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> print(*jnp.frexp(3.0))

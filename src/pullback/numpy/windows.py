@@ -58,7 +58,14 @@ def bartlett(M: int) -> Array:
 def blackman(M: int) -> Array:
     """The Blackman window: ``0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))``.
 
-    Args, Returns, Raises: as in :func:`bartlett`.
+    Args:
+      M: the number of points, an int that is not negative.
+
+    Returns:
+      A vector of ``M`` floats.
+
+    Raises:
+      ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.blackman(5).round(2) + 0)
@@ -70,7 +77,14 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """The Hamming window: ``0.54 - 0.46 cos(2 pi n / (M-1))``.
 
-    Args, Returns, Raises: as in :func:`bartlett`.
+    Args:
+      M: the number of points, an int that is not negative.
+
+    Returns:
+      A vector of ``M`` floats.
+
+    Raises:
+      ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.hamming(3))
@@ -82,7 +96,14 @@ def hamming(M: int) -> Array:
 def hanning(M: int) -> Array:
     """The Hann window: ``0.5 - 0.5 cos(2 pi n / (M-1))``.
 
-    Args, Returns, Raises: as in :func:`bartlett`.
+    Args:
+      M: the number of points, an int that is not negative.
+
+    Returns:
+      A vector of ``M`` floats.
+
+    Raises:
+      ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> print(jnp.hanning(5))
@@ -96,6 +117,9 @@ def i0(x: ArrayLike) -> Array:
 
     Args:
       x: real numbers, of any shape; integers become floats.
+
+    Returns:
+      Floats of the shape of ``x``.
 
     Raises:
       DtypeError: ``x`` is complex (a TypeError).

@@ -64,10 +64,15 @@ _KINDS: dict[Any, str] = {
 }  # fmt: skip
 
 
+def kinds(of: Of) -> str:
+    """Return the kinds of numbers that ``of`` accepts, in words."""
+    return _KINDS.get(of, "other dtypes")
+
+
 def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
     """Raise unless ``of`` accepts ``dtype`` as an operand of the operation ``name``."""
     if not of(dtype):
-        raise DtypeError(f"{name} takes {_KINDS.get(of, 'other dtypes')}, got {dtypes.short_name(dtype)}")
+        raise DtypeError(f"{name} takes {kinds(of)}, got {dtypes.short_name(dtype)}")
 
 
 def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.arrays import shapes
-from pullback.primitives.checks import Of, broadcast_shape, check_dtype, same_dtype
+from pullback.primitives.checks import ANY, COMPLEX, Of, broadcast_shape, check_dtype, kinds, same_dtype
 from pullback.primitives.rules import batch_unary, jvp_zero
 from pullback.primitives.sums import add_any_p
 
@@ -32,6 +32,8 @@ class Public(NamedTuple):
       sentence: the first sentence of each docstring.
       example: the operands of an example, as source.
       result: what the example prints.
+      of: a predicate on dtypes, from ``checks``: the dtypes that the operation accepts.
+      out: maps the dtype of the operands to that of the result; None if they are equal.
     """
 
     name: str
@@ -39,6 +41,27 @@ class Public(NamedTuple):
     sentence: str
     example: str
     result: str
+    of: Of
+    out: Callable[[np.dtype[Any]], np.dtype[Any]] | None
+
+    @property
+    def takes(self) -> str:
+        """What an operand is, such as "of floats", or nothing if its dtype may be any."""
+        return "" if self.of is ANY else f" of {kinds(self.of)}"
+
+    @property
+    def returns(self) -> str:
+        """The shape and dtype of the result, as a sentence."""
+        shape = "the shape of ``x``" if self.arity == 1 else "the shape to which ``x`` and ``y`` broadcast"
+        if self.out is None:
+            own = "the shape and dtype of ``x``" if self.arity == 1 else f"their dtype, and of {shape}"
+            return f"An array of {own}."
+        if self.out is dtypes.to_complex:
+            return f"An array of complex numbers, of {shape}."
+        if self.out is dtypes.to_real:
+            own = "" if self.of is COMPLEX else "of the dtype of ``x``, or for complex numbers "
+            return f"An array {own}of the dtype of their parts; of {shape}."
+        return f"An array of booleans, of {shape}."
 
 
 PUBLIC: dict[Primitive, Public] = {}
@@ -84,7 +107,7 @@ def elementwise(
     p = Primitive(name, keeps_weak_type=out is None, elementwise=True, cost=cost, **traits)
     p.host_rule = host
     if doc is not None:
-        PUBLIC[p] = Public(lax or name, arity, *doc)
+        PUBLIC[p] = Public(lax or name, arity, *doc, of, out)
     if hlo is not None:
         p.lowering_rule = xla_elementwise(p, hlo, hlo_complex)
 

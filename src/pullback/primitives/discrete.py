@@ -146,12 +146,12 @@ def _clz_lowering(hlo: Any, x: Any) -> Any:
 
 
 population_count_p = elementwise(
-    "population_count", doc=("How many bits are set.", "7", "3"),
+    "population_count", doc=("Count the bits that are set in each integer.", "7", "3"),
     of=INTEGER, host=host.population_count, hlo=_population_count_lowering,
 )  # fmt: skip
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise(
-    "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
+    "clz", doc=("Count the zeros before the first bit that is set in each integer.", "1", "31"),
     of=INTEGER, host=host.count_leading_zeros, hlo=_clz_lowering,
 )  # fmt: skip
 compiled_from(clz_p, 500_000)  # 1,000,000: 6564 / 384

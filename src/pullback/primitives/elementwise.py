@@ -97,7 +97,7 @@ _int32 = np.dtype(np.int32)
 
 
 neg_p = elementwise(
-    "neg", doc=("``-x``.", "2.0", "-2.0"),
+    "neg", doc=("Negate each element: ``-x``.", "2.0", "-2.0"),
     of=NUMBER, host=operator.neg, hlo="negate",
     cost=Cost.LIGHT, signs=(-1,), passes_nan=True,
 )  # fmt: skip
@@ -240,7 +240,7 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 exp_p = elementwise(
-    "exp", doc=("The exponential.", "0.0", "1.0"),
+    "exp", doc=("The exponential of each element.", "0.0", "1.0"),
     of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans),
 )  # fmt: skip
 exp2_p = elementwise(
@@ -249,21 +249,21 @@ exp2_p = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(ans, math.log(2))),
 )  # fmt: skip
 expm1_p = elementwise(
-    "expm1", doc=("``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10"),
+    "expm1", doc=("Compute ``exp(x) - 1``, accurately near zero.", "1e-10", "1e-10"),
     of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, exp(x)),  # ans + 1 has no correct digit where ans is nearly -1
 )  # fmt: skip
 log_p = elementwise(
-    "log", doc=("The natural logarithm.", "1.0", "0.0"),
+    "log", doc=("The natural logarithm of each element.", "1.0", "0.0"),
     of=INEXACT, host=np.log, hlo="log", hlo_complex=COMPOSED, jvp=lambda t, x, ans: div(t, x),
 )  # fmt: skip
 log1p_p = elementwise(
-    "log1p", doc=("``log(1 + x)``, accurate near zero.", "1e-10", "1e-10"),
+    "log1p", doc=("Compute ``log(1 + x)``, accurately near zero.", "1e-10", "1e-10"),
     of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(
-    "sqrt", doc=("The square root.", "9.0", "3.0"),
+    "sqrt", doc=("The square root of each element.", "9.0", "3.0"),
     of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans)),
 )  # fmt: skip
 
@@ -274,11 +274,11 @@ def _rsqrt_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 
 rsqrt_p = elementwise(
-    "rsqrt", doc=("One divided by the square root.", "4.0", "0.5"),
+    "rsqrt", doc=("Divide one by the square root of each element.", "4.0", "0.5"),
     of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=_rsqrt_jvp,
 )  # fmt: skip
 cbrt_p = elementwise(
-    "cbrt", doc=("The real cube root.", "-8.0", "-2.0"),
+    "cbrt", doc=("The real cube root of each element.", "-8.0", "-2.0"),
     of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
 )  # fmt: skip
 
@@ -309,7 +309,7 @@ logistic_slope_p = elementwise(
     jvp=_logistic_slope_jvp,
 )  # fmt: skip
 square_p = elementwise(
-    "square", doc=("``x * x``.", "3.0", "9.0"),
+    "square", doc=("Multiply each element by itself: ``x * x``.", "3.0", "9.0"),
     of=NUMBER, host=host.square, hlo_complex=COMPOSED,
     hlo=lambda hlo, x: hlo.elementwise("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
@@ -775,15 +775,15 @@ atan_p = elementwise(
     jvp=lambda t, x, ans: _over_factors(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
-    "sinh", doc=("The hyperbolic sine.", "0.0", "0.0"),
+    "sinh", doc=("The hyperbolic sine of each element.", "0.0", "0.0"),
     of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x)),
 )  # fmt: skip
 cosh_p = elementwise(
-    "cosh", doc=("The hyperbolic cosine.", "0.0", "1.0"),
+    "cosh", doc=("The hyperbolic cosine of each element.", "0.0", "1.0"),
     of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x)),
 )  # fmt: skip
 tanh_p = elementwise(
-    "tanh", doc=("The hyperbolic tangent.", "0.0", "0.0"),
+    "tanh", doc=("The hyperbolic tangent of each element.", "0.0", "0.0"),
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, _tanh_slope(x, ans)),
 )  # fmt: skip
@@ -800,7 +800,7 @@ def _tanh_taylor(ans: Series, x: Series) -> Coefficient:
 
 
 asinh_p = elementwise(
-    "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
+    "asinh", doc=("The inverse of the hyperbolic sine at each element.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
@@ -813,12 +813,12 @@ def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 
 acosh_p = elementwise(
-    "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
+    "acosh", doc=("The inverse of the hyperbolic cosine at each element.", "1.0", "0.0"),
     of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED, jvp=_acosh_jvp,
 )  # fmt: skip
 compiled_from(acosh_p, 500_000)  # 1,000,000: 2833 / 1000
 atanh_p = elementwise(
-    "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
+    "atanh", doc=("The inverse of the hyperbolic tangent at each element.", "0.0", "0.0"),
     of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_factors(t, x),
 )  # fmt: skip
@@ -946,13 +946,13 @@ def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
 gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
 gaussian_p.host_rule = host_special.gaussian
 erf_p = elementwise(
-    "erf", doc=("The error function.", "0.0", "0.0"),
+    "erf", doc=("The error function at each element.", "0.0", "0.0"),
     of=FLOAT, host=host_special.erf, hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
 compiled_from(erf_p, 200_000, unless=host_special.has_loop)  # 1,000,000: 3510 / 425
 erfc_p = elementwise(
-    "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
+    "erfc", doc=("Compute ``1 - erf(x)`` without cancellation.", "0.0", "1.0"),
     of=FLOAT, host=host_special.erfc, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
@@ -962,7 +962,7 @@ ndtr_p = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(1 / math.sqrt(2 * math.pi), gaussian(x, 0.5))),
 )  # fmt: skip
 erf_inv_p = elementwise(
-    "erf_inv", doc=("The inverse of the error function.", "0.0", "0.0"),
+    "erf_inv", doc=("The inverse of the error function at each element.", "0.0", "0.0"),
     of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
@@ -1012,12 +1012,12 @@ sign_p = elementwise(
     cost=Cost.LIGHT,
 )  # fmt: skip
 real_p = elementwise(
-    "real", doc=("The real part.", "1 + 2j", "1.0"),
+    "real", doc=("The real part of each complex number.", "1 + 2j", "1.0"),
     of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real,
     cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 imag_p = elementwise(
-    "imag", doc=("The imaginary part.", "1 + 2j", "2.0"),
+    "imag", doc=("The imaginary part of each complex number.", "1 + 2j", "2.0"),
     of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real,
     cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip

@@ -64,6 +64,15 @@ def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
 def stop_gradient(x: T) -> T:
     """Return a tree of arrays unchanged, but stop the flow of derivatives through it.
 
+    Args:
+      x: a tree of arrays or numbers.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      OperandError: a leaf is neither an array nor a number (a TypeError).
+
     >>> from pullback import grad, lax
     >>> print(grad(lambda x: x * lax.stop_gradient(x))(3.0))
     3.0

@@ -55,6 +55,14 @@ def start_trace(
     Raises:
       ProfilerError: a profile is being recorded (a RuntimeError).
       ArgumentError: ``create_perfetto_link`` is True (a ValueError).
+
+    >>> import tempfile
+    >>> from pullback import jit, profiler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.start_trace(folder)
+    ...     print(jit(lambda x: x + 1)(1.0))
+    ...     profiler.stop_trace()
+    2.0
     """
     global _session, _log_dir, _perfetto
     if create_perfetto_link:
@@ -85,6 +93,14 @@ def stop_trace() -> None:
 
     Raises:
       ProfilerError: no profile is being recorded (a RuntimeError).
+
+    >>> import os, tempfile
+    >>> from pullback import profiler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.start_trace(folder)
+    ...     profiler.stop_trace()
+    ...     os.listdir(folder)
+    ['plugins']
     """
     global _session
     with _lock:
@@ -109,6 +125,9 @@ def trace(
 
     Args:
       log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: as of ``start_trace``.
+
+    Returns:
+      A context manager.
 
     Raises:
       ProfilerError: a profile is being recorded (a RuntimeError).
@@ -276,6 +295,9 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
       func: any function; without it, a decorator is returned.
       name: the name of the event; by default the name of the function.
       metadata: numbers and text to show with it.
+
+    Returns:
+      The function, or a decorator.
 
     >>> from pullback import profiler
     >>> @profiler.annotate_function(name="double")

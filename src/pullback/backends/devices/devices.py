@@ -51,6 +51,11 @@ class Device:
       process_index: the number of the process that the device belongs to.
       is_local: whether the device belongs to this process.
       is_host: whether the device is the CPU on which eager operations run, so that its arrays can be NumPy's.
+
+    >>> from pullback import devices
+    >>> device = devices("cpu")[0]
+    >>> device.platform, device.id, device.is_host
+    ('cpu', 0, True)
     """
 
     __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
@@ -348,6 +353,15 @@ def local_devices(
 def device_count(backend: str | None = None) -> int:
     """The number of devices of a platform, in all processes.
 
+    Args:
+      backend: the name of a platform; None for the default one.
+
+    Returns:
+      A number of devices, an int.
+
+    Raises:
+      BackendError: there is no such platform (a RuntimeError).
+
     >>> from pullback import device_count
     >>> device_count()
     1
@@ -357,6 +371,15 @@ def device_count(backend: str | None = None) -> int:
 
 def local_device_count(backend: str | None = None) -> int:
     """The number of devices of this process.
+
+    Args:
+      backend: the name of a platform; None for the default one.
+
+    Returns:
+      A number of devices, an int.
+
+    Raises:
+      BackendError: there is no such platform (a RuntimeError).
 
     >>> from pullback import local_device_count
     >>> local_device_count()
@@ -368,6 +391,9 @@ def local_device_count(backend: str | None = None) -> int:
 def default_backend() -> str:
     """The platform on which programs run by default.
 
+    Returns:
+      The name of a platform, such as ``"cpu"``.
+
     >>> from pullback import default_backend
     >>> default_backend()
     'cpu'
@@ -377,6 +403,12 @@ def default_backend() -> str:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those that compute together, from 0; see :mod:`pullback.distributed`.
+
+    Args:
+      backend: without effect, since processes are those of all platforms.
+
+    Returns:
+      A number from 0, an int.
 
     >>> from pullback import process_index
     >>> process_index()
@@ -388,6 +420,12 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """The number of processes that compute together.
 
+    Args:
+      backend: without effect, since processes are those of all platforms.
+
+    Returns:
+      A number of processes, an int.
+
     >>> from pullback import process_count
     >>> process_count()
     1
@@ -397,6 +435,12 @@ def process_count(backend: str | None = None) -> int:
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of the processes that compute together.
+
+    Args:
+      backend: without effect, since processes are those of all platforms.
+
+    Returns:
+      A list of ints.
 
     >>> from pullback import process_indices
     >>> process_indices()

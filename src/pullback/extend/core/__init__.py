@@ -1,4 +1,32 @@
-"""The names of ``jax.extend.core``: programs as data, primitives, and tools for users' interpreters."""
+"""The names of ``jax.extend.core``: programs as data, primitives, and tools for users' interpreters.
+
+Classes:
+  AbstractValue: the base class of the types of traced values; ``ShapedArray`` is the type of arrays.
+  ClosedJaxpr: a program with the values of its constants: ``ClosedJaxpr(jaxpr, consts)``.
+  Jaxpr: a program: its constants ``constvars`` and inputs ``invars``, variables; its equations ``eqns`` in order; its
+    results ``outvars``, variables and literals; its ``effects``, and the ``debug_info`` of the function.
+  JaxprEqn: an equation: the operation ``primitive``, its operands ``invars``, variables and literals, its parameters
+    ``params``, a dictionary, and the variables ``outvars`` of its results. The other arguments are its source location.
+  Literal: a number ``val`` of type ``aval`` instead of a variable.
+  Var: a variable of type ``aval``.
+
+Functions:
+  jaxpr_as_fun: takes a ``ClosedJaxpr``; returns a function that takes the inputs of the program, and returns the list
+    of its results. The function raises a ``JaxprError`` if the inputs are not as many.
+
+>>> from pullback import make_jaxpr
+>>> from pullback.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+>>> closed = make_jaxpr(lambda x: 2 * x)(1.0)
+>>> closed
+{ lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+>>> isinstance(closed, ClosedJaxpr), isinstance(closed.jaxpr, Jaxpr), isinstance(closed.eqns[0], JaxprEqn)
+(True, True, True)
+>>> two, a = closed.eqns[0].invars
+>>> isinstance(two, Literal), float(two.val), isinstance(a, Var), str(a.aval)
+(True, 2.0, True, 'f32[]')
+>>> jaxpr_as_fun(closed)(3.0)
+[Array(6., dtype=float32, weak_type=True)]
+"""
 
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
@@ -53,6 +81,9 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     Args:
       params: the parameters.
 
+    Returns:
+      An iterator.
+
     >>> from pullback import jit, make_jaxpr
     >>> from pullback.extend.core import jaxprs_in_params
     >>> (eqn,) = make_jaxpr(jit(lambda x: -x))(1.0).eqns
@@ -68,6 +99,9 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     Args:
       jaxpr: the program.
 
+    Returns:
+      An iterator.
+
     >>> from pullback import jit, make_jaxpr
     >>> from pullback.extend.core import subjaxprs
     >>> list(subjaxprs(make_jaxpr(jit(lambda x: -x))(1.0).jaxpr))
@@ -82,6 +116,9 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     Args:
       primal_dtype: the dtype.
 
+    Returns:
+      A dtype.
+
     >>> from pullback.extend.core import primal_dtype_to_tangent_dtype
     >>> primal_dtype_to_tangent_dtype("float32")
     dtype('float32')
@@ -91,6 +128,9 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
     """Whether a named axis is in scope; the name is JAX's.
+
+    Returns:
+      A bool of Python's.
 
     >>> from pullback.extend.core import nonempty_axis_env_DO_NOT_USE
     >>> nonempty_axis_env_DO_NOT_USE()
@@ -102,6 +142,9 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
     """Return the names of the axes in scope; the function's name is JAX's.
 
+    Returns:
+      A list of names.
+
     >>> from pullback.extend.core import unsafe_get_axis_names_DO_NOT_USE
     >>> unsafe_get_axis_names_DO_NOT_USE()
     []
@@ -112,6 +155,9 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
     """Whether a program is being staged; the name is JAX's.
 
+    Returns:
+      A bool of Python's.
+
     >>> from pullback.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
     >>> unsafe_am_i_under_a_jit_DO_NOT_USE()
     False
@@ -121,6 +167,9 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether a function is being mapped; the name is JAX's.
+
+    Returns:
+      A bool of Python's.
 
     >>> from pullback.extend.core import unsafe_am_i_under_a_vmap_DO_NOT_USE
     >>> unsafe_am_i_under_a_vmap_DO_NOT_USE()

@@ -30,6 +30,12 @@ class GatherScatterMode(enum.Enum):
 
     ``CLIP`` moves these windows inside. ``FILL_OR_DROP`` gathers a fill value, and drops updates. ``PROMISE_IN_BOUNDS``
     asserts that no window is out of bounds; if one is, a gather moves it inside and a scatter drops it.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> elements = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> print(lax.gather(jnp.array([1.0, 2.0]), jnp.array([[5]]), elements, (1,), mode=lax.GatherScatterMode.CLIP))
+    [2.]
     """
 
     CLIP = enum.auto()
@@ -76,6 +82,12 @@ class GatherDimensionNumbers(NamedTuple):
       start_index_map: the axis of the operand that each component of an index vector indexes.
       operand_batching_dims: the batching axes of the operand, each paired with an axis of the indices.
       start_indices_batching_dims: the paired axes of the indices.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> elements = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> print(lax.gather(jnp.array([1.0, 2.0, 3.0]), jnp.array([[2], [0]]), elements, (1,)))
+    [3. 1.]
     """
 
     offset_dims: tuple[int, ...]
@@ -94,6 +106,12 @@ class ScatterDimensionNumbers(NamedTuple):
       scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector indexes.
       operand_batching_dims: the batching axes of the operand, each paired with an axis of the indices.
       scatter_indices_batching_dims: the paired axes of the indices.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> elements = lax.ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> print(lax.scatter_add(jnp.zeros(3), jnp.array([[1], [1]]), jnp.array([2.0, 3.0]), elements))
+    [0. 5. 0.]
     """
 
     update_window_dims: tuple[int, ...]

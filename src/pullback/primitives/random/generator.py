@@ -21,7 +21,15 @@ from pullback.primitives.rules import jvp_zero
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The algorithms with which XLA's generator can draw random bits."""
+    """The algorithms with which XLA's generator can draw random bits.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> key = jnp.zeros(4, "uint32")
+    >>> _, bits = lax.rng_bit_generator(key, (3,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
+    >>> bits.shape
+    (3,)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

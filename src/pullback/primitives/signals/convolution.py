@@ -43,6 +43,11 @@ class ConvDimensionNumbers(NamedTuple):
       lhs_spec: the axes of the operand: batch, features, then space.
       rhs_spec: the axes of the kernel: features of the result, features of the operand, then space.
       out_spec: the axes of the result: batch, features, then space.
+
+    >>> from pullback import lax
+    >>> numbers = lax.conv_dimension_numbers((1, 8, 2), (3, 2, 4), ("NWC", "WIO", "NWC"))
+    >>> numbers.lhs_spec, numbers.rhs_spec
+    ((0, 2, 1), (2, 1, 0))
     """
 
     lhs_spec: tuple[int, ...]
@@ -112,6 +117,9 @@ def padtype_to_pads(
       window_strides: the distances between neighbouring windows.
       padding: ``VALID`` for none; ``SAME`` for ``ceil(size / stride)`` windows, with an odd element at the end;
         ``SAME_LOWER`` for the same with the odd element at the start. Lower case is accepted.
+
+    Returns:
+      A list with a pair of ints for each axis.
 
     Raises:
       ArgumentError: the word is unknown (a TypeError, ValueError).

@@ -33,6 +33,11 @@ class FftType(enum.IntEnum):
 
     FFT is the forward transform, and IFFT the inverse transform, both of complex numbers. RFFT is the forward transform
     of real numbers, and IRFFT its inverse, which returns real numbers.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax
+    >>> print(lax.fft(jnp.array([1.0, 0.0, 0.0, 0.0]), lax.FftType.RFFT, (4,)))
+    [1.+0.j 1.+0.j 1.+0.j]
     """
 
     FFT = 0

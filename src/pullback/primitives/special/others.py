@@ -182,7 +182,7 @@ exprel_derivative_p: Primitive = composite(
     jvp=(lambda t, x, order: ops.mul(t, exprel_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
 exprel_p = elementwise(
-    "exprel", doc=("``(exp(x) - 1) / x``, and 1 at zero, with all its derivatives there.", "0.0", "1.0"),
+    "exprel", doc=("Compute ``(exp(x) - 1) / x``, which is 1 at zero, with all its derivatives there.", "0.0", "1.0"),
     of=FLOAT, host=host.special("exprel"), hlo=lambda hlo, x: hlo.inline(_exprel, x),
     jvp=lambda t, x, ans: ops.mul(t, exprel_derivative_p.bind(x, order=1)),
 )  # fmt: skip

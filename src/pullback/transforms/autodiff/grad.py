@@ -124,6 +124,10 @@ def value_and_grad(
     Returns:
       A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
 
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError and a ValueError).
+      NotDifferentiableError: the result is not a real scalar, or an argument is not a float (a TypeError).
+
     >>> from pullback import value_and_grad
     >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
     >>> print(value, gradient)

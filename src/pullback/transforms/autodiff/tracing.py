@@ -272,6 +272,9 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     Returns:
       A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
 
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError and a ValueError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import ShapeDtypeStruct, eval_shape
     >>> eval_shape(jnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape

@@ -37,6 +37,10 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
       A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the real and complex arrays that
       ``fun`` closes over. ``converted`` still closes over other values.
 
+    Raises:
+      ArgumentError: ``fun`` is not a function, or ``converted`` is called with arguments of another structure (a
+        TypeError and a ValueError).
+
     >>> from pullback import closure_convert, grad
     >>> def f(a):
     ...     converted, hoisted = closure_convert(lambda x: a * x, 1.0)

@@ -40,6 +40,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
     Python code can read their values. Operations on tracers are recorded as usual.
 
+    Returns:
+      A context manager.
+
     >>> import pullback.numpy as jnp
     >>> from pullback import ensure_compile_time_eval, jit
     >>> @jit

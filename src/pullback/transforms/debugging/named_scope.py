@@ -21,6 +21,9 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     Args:
       name: the name. Within another scope, it is appended to the name of that scope, as in ``encoder/attention``.
 
+    Returns:
+      A context manager.
+
     Raises:
       ArgumentError: the name is no nonempty string (a TypeError and ValueError).
 
@@ -55,6 +58,12 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     Args:
       fun: any function.
       name: the name of the scope; by default the name of the function.
+
+    Returns:
+      A function with the arguments and results of ``fun``.
+
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import jit, named_call

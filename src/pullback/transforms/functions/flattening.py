@@ -155,6 +155,9 @@ def donation_vector(
     Returns:
       A flag for each leaf; with ``kws=False``, a last flag False follows, as in JAX.
 
+    Raises:
+      ArgumentError: ``in_tree`` is not the structure of a tree (a TypeError and a ValueError).
+
     >>> from pullback import tree
     >>> from pullback.api_util import donation_vector
     >>> donation_vector((0,), ("b",), tree.structure((((1, 2), 3), {"a": 4, "b": 5})))
@@ -179,6 +182,9 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     Args:
       donate_argnums: the positions of donated arguments among all arguments.
       static_argnums: the positions of static arguments among all arguments.
+
+    Returns:
+      A tuple of ints.
 
     Raises:
       ArgumentError: an argument is both donated and static (a ValueError).
@@ -230,6 +236,9 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     Args:
       x: the value.
 
+    Returns:
+      A type.
+
     Raises:
       OperandError: ``x`` is none of these (a TypeError).
 
@@ -246,6 +255,9 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
     Args:
       f: the function.
       args: at least one sequence; all have the same length.
+
+    Returns:
+      A list as long as each sequence.
 
     Raises:
       ArgumentError: the lengths differ, or there is no sequence (a ValueError and TypeError).
@@ -297,7 +309,18 @@ class DebugInfo:
 
 
 def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """Return the signature of a function; None if Python does not know it."""
+    """Return the signature of a function; None if Python does not know it.
+
+    Args:
+      fun: a function.
+
+    Returns:
+      A signature, or None.
+
+    >>> from pullback.api_util import fun_signature
+    >>> fun_signature(lambda x, y=1: x)
+    <Signature (x, y=1)>
+    """
     try:
         return inspect.signature(fun)
     except (ValueError, TypeError):
@@ -308,6 +331,17 @@ def fun_sourceinfo(fun: Callable[..., Any]) -> str:
     """Return the name, file and line of a function, as ``name at file:line``.
 
     Return the name alone if the function has no Python code.
+
+    Args:
+      fun: a function.
+
+    Returns:
+      The text.
+
+    >>> import math
+    >>> from pullback.api_util import fun_sourceinfo
+    >>> fun_sourceinfo(math.sin)
+    'sin'
     """
     while hasattr(fun, "func"):  # a ``partial``
         fun = fun.func

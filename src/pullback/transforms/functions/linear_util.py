@@ -71,6 +71,11 @@ class WrappedFun:
       params: fixed keyword arguments of the function, as pairs of a name and a value.
       in_type: the types of the arguments, or None; see :func:`annotate`.
       debug_info: a description of the function for messages, or None.
+
+    >>> from pullback.extend.linear_util import wrap_init
+    >>> f = wrap_init(lambda x: 2 * x)
+    >>> type(f).__name__, f.call_wrapped(3)
+    ('WrappedFun', 6)
     """
 
     __slots__ = ("__weakref__", "debug_info", "f", "f_transformed", "in_type", "params", "stores", "transforms")
@@ -316,6 +321,14 @@ def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
 
     Raises:
       StoreException: both stores are full, or neither is.
+
+    >>> from pullback.extend.linear_util import Store, merge_linear_aux
+    >>> def value_of(store):
+    ...     return lambda: store.val
+    >>> full, empty = Store(), Store()
+    >>> full.store(3)
+    >>> merge_linear_aux(value_of(empty), value_of(full))
+    (False, 3)
     """
     found = []
     for is_first, getter in ((True, aux1), (False, aux2)):
@@ -336,6 +349,13 @@ def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
     Args:
       f: the function.
       in_type: the types, as a hashable object; None to return ``f`` itself.
+
+    Returns:
+      A wrapped function.
+
+    >>> from pullback.extend.linear_util import annotate, wrap_init
+    >>> annotate(wrap_init(lambda x: 2 * x), ("f32[]",)).in_type
+    ('f32[]',)
     """
     if in_type is None:
         return f

@@ -71,6 +71,16 @@ class JitFunction(_Function, Generic[P, R]):
     """A function under ``jit``. It is called like the original function.
 
     The methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` access its traced and compiled programs.
+
+    Args:
+      fun: the function.
+      options: the options of :func:`pullback.jit`, which makes these objects.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
+    >>> f = jit(lambda x: 2 * x)
+    >>> type(f).__name__, f.lower(jnp.ones(3)).compile()(jnp.ones(3))
+    ('JitFunction', Array([2., 2., 2.], dtype=float32))
     """
 
     __name__: str

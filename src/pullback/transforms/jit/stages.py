@@ -97,6 +97,11 @@ class Traced:
       captured: the captured tracers.
       call: the arguments, if the user called ``trace``; None in the cache, which must not keep arguments alive.
       refs: the references that the function uses, or None.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
+    >>> jit(lambda x: 2 * x).trace(jnp.ones(3)).jaxpr
+    { lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a in (b,) }
     """
 
     __slots__ = ("__weakref__", "call", "captured", "jaxpr", "out_tree", "refs")
@@ -213,6 +218,12 @@ class Lowered:
       donated: the indices of the leaves of the arguments whose memory the program takes.
       asked_for: whether the user requested the device, or an argument is committed; the results are then committed.
       actual_placements: the placements of the arguments for which the function was lowered.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
+    >>> lowered = jit(lambda x: 2 * x).lower(jnp.ones(3))
+    >>> "stablehlo.multiply" in lowered.as_text()
+    True
     """
 
     __slots__ = ("__weakref__", "actual_placements", "asked_for", "donated", "out_index", "program", "traced", "used")
@@ -335,6 +346,12 @@ class Compiled:
         through, and delete donated arrays.
       simple: whether, moreover, the program takes all leaves and returns all results.
       start: ``start(buffers)`` runs the program.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import jit
+    >>> compiled = jit(lambda x: 2 * x).lower(jnp.ones(3)).compile()
+    >>> print(compiled(jnp.ones(3)))
+    [2. 2. 2.]
     """
 
     __slots__ = (

@@ -40,6 +40,13 @@ def debug_breakpoint(
 
     Raises:
       UnsupportedArgumentError: another debugger (a NotImplementedError).
+
+    >>> from pullback import debug, jit
+    >>> def f(x):
+    ...     y = 2 * x
+    ...     debug.breakpoint()
+    ...     return y
+    >>> compiled = jit(f).lower(1.0).compile()  # each call of it stops in the debugger, which knows x and y
     """
     if not is_listed(backend, (None, "cli")):
         raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")

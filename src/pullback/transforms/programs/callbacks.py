@@ -578,6 +578,9 @@ def debug_callback(
       ordered: whether ordered calls of a program happen in program order.
       partitioned: without effect: the function is called with complete arrays.
 
+    Returns:
+      None; without ``callback``, a decorator.
+
     Raises:
       ArgumentError: ``callback`` is no function, or both ``ordered`` and ``partitioned`` (a ValueError and TypeError).
 
@@ -624,6 +627,7 @@ def debug_print(
     _use_logging: bool = False,
     **kwargs: PyTree,
 ) -> Callable[..., None]: ...
+# long: half of it is its documentation
 @api_boundary
 def debug_print(
     fmt: str | None = None,
@@ -645,6 +649,9 @@ def debug_print(
       partitioned: without effect: complete arrays are printed.
       skip_format_check: whether to omit the check that the format string and the arguments match.
       _use_logging: whether to log the text to the logger ``pullback``, at level ``INFO``, instead.
+
+    Returns:
+      None; without ``fmt`` a function.
 
     Raises:
       ArgumentError: the format string refers to a missing argument, or does not refer to an argument; or both

@@ -29,6 +29,11 @@ class Shard:
       index: the region of the full array, as a slice for each axis.
       replica_id: the number of this copy, if several devices have the same region.
       data: the shard, an array on the device; None if the device belongs to another process.
+
+    >>> import pullback.numpy as jnp
+    >>> (shard,) = jnp.arange(3).addressable_shards
+    >>> shard.index, shard.replica_id, shard.data
+    ((slice(None, None, None),), 0, Array([0, 1, 2], dtype=int32))
     """
 
     __slots__ = ("data", "device", "index", "replica_id")

@@ -148,6 +148,10 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
       value: a tree of arrays.
       callback: takes a sharding; it is called for each array.
 
+    Raises:
+      ArgumentError: ``callback`` is not a function (a TypeError and a ValueError).
+      OperandError: a leaf is neither an array nor a number (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import debug
     >>> debug.inspect_array_sharding(jnp.ones(2), callback=print)

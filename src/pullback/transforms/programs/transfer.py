@@ -146,6 +146,15 @@ def _flags(name: str, value: Any, x: Any, count: int) -> list[Any]:
 def device_get(x: PyTree) -> PyTree:
     """Convert a tree of arrays to NumPy arrays, after waiting for them; random keys, which NumPy lacks, are unchanged.
 
+    Args:
+      x: a tree of arrays; other leaves are unchanged.
+
+    Returns:
+      A tree like ``x``.
+
+    Raises:
+      TracerArrayConversionError: a leaf is traced (a TypeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import device_get
     >>> device_get({"a": jnp.ones(2)})
@@ -161,6 +170,12 @@ def device_get(x: PyTree) -> PyTree:
 
 def block_until_ready(x: T) -> T:
     """Wait until a tree of arrays has been computed, and return it; compiled programs run asynchronously.
+
+    Args:
+      x: a tree of arrays; other leaves are ready.
+
+    Returns:
+      The tree ``x`` itself.
 
     Raises:
       AllocationError: the program that computes an array ran out of memory (a MemoryError and RuntimeError).
@@ -191,7 +206,21 @@ def block_until_ready(x: T) -> T:
 
 
 def copy_to_host_async(x: T) -> T:
-    """Start to copy the arrays of a tree to the host; return the tree without waiting."""
+    """Start to copy the arrays of a tree to the host; return the tree without waiting.
+
+    Args:
+      x: a tree of arrays; other leaves are left alone.
+
+    Returns:
+      The tree ``x`` itself.
+
+    >>> import numpy as np
+    >>> import pullback.numpy as jnp
+    >>> from pullback import copy_to_host_async
+    >>> x = copy_to_host_async({"w": jnp.ones(2)})
+    >>> np.asarray(x["w"])
+    array([1., 1.], dtype=float32)
+    """
     for leaf in tree.leaves(x):
         if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
             backend().fetch_ahead(leaf._buffer)

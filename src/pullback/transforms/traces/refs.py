@@ -39,6 +39,9 @@ class Ref(RefCell):
     selected elements; a weakly typed number is converted. Reads and writes happen in program order, within compiled
     functions, loops and branches, too.
 
+    Args:
+      args: must not be passed: :func:`new_ref` makes references, and a call of the class raises a TypeError.
+
     >>> import pullback.numpy as jnp
     >>> from pullback import new_ref
     >>> ref = new_ref(jnp.zeros(3))
@@ -202,6 +205,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     Args:
       ty: anything with ``shape`` and ``dtype``.
       memory_space: must be None.
+
+    Returns:
+      A reference.
 
     Raises:
       OperandError: ``ty`` has no shape and dtype (a TypeError).
@@ -584,6 +590,9 @@ def freeze(ref: Ref) -> Array:
       ref: the reference. A compiled function, a loop or a branch cannot freeze a reference that it received as an
         argument or closes over.
 
+    Returns:
+      An array of the shape and dtype of the reference.
+
     Raises:
       RefError: ``ref`` is no reference, cannot be used any more, or is from outside (a ValueError).
 
@@ -598,6 +607,12 @@ def freeze(ref: Ref) -> Array:
 
 def free_ref(ref: Ref) -> None:
     """End the use of a reference, and release its memory.
+
+    Args:
+      ref: the reference.
+
+    Raises:
+      RefError: ``ref`` is no reference, or cannot be used any more (a ValueError).
 
     >>> from pullback import free_ref, new_ref
     >>> free_ref(new_ref(1.0))
