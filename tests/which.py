@@ -46,6 +46,7 @@ ROOMS: dict[str, list[str]] = {
     "nn": ["tests/nn", "tests/grid/test_grid.py"],
     "testing": ["tests/testing", "tests/top_level/test_test_util.py"],
     "extend": ["tests/extend"],
+    "bench": ["tests/bench"],
     "interpreters": ["tests/interpreters"],
     "example_libraries": ["tests/example_libraries"],
     "": ["tests/top_level", "tests/public"],

@@ -5,6 +5,8 @@ python -m pullback launch --processes 4 program.py ARGUMENTS
 python -m pullback run program.py ARGUMENTS
 python -m pullback info
 python -m pullback cache
+python -m pullback bench
+python -m pullback completion bash
 """
 
 from __future__ import annotations
