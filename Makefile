@@ -184,7 +184,7 @@ check-distribution: .venv-release/release.stamp ## build the distributions; chec
 	cmp $(DISTRIBUTION)/*.whl $(DISTRIBUTION)/again/*.whl
 	.venv-release/bin/twine check --strict $(DISTRIBUTION)/*.whl $(DISTRIBUTION)/*.tar.gz
 	.venv-release/bin/check-wheel-contents $(DISTRIBUTION)/*.whl
-	.venv-release/bin/pyroma --min=8 .
+	PIP_CONSTRAINT=requirements/release.txt .venv-release/bin/pyroma --min=8 .
 	.venv-release/bin/python .ci/check_recipe.py conda/recipe.yaml
 	.venv-release/bin/towncrier build --draft --version unreleased --date $(DATE) > /dev/null
 	.venv-release/bin/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml

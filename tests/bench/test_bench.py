@@ -163,6 +163,20 @@ def test_a_process_that_ends_has_failed(monkeypatch: pytest.MonkeyPatch) -> None
         assert worker.prepare("add")["eager"].failed == worker.failed
 
 
+def test_slow_calls_get_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker: measure.Worker = object.__new__(measure.Worker)
+    replies = iter([{"seconds": 0.6}, {"seconds": 0.6}, {"seconds": 0.6}, {"error": "E: x"}, {"seconds": 0.1}])
+    monkeypatch.setattr(worker, "_ask", lambda *question: next(replies), raising=False)
+    slow, broken = made(), made()
+    for _ in range(3):
+        worker.block("eager", slow)
+    for _ in range(3):
+        worker.block("eager", broken)
+    assert slow.seconds == [0.6, 0.6]
+    assert broken.seconds == [0.6]
+    assert broken.failed == "E: x"
+
+
 @pytest.mark.slow
 def test_processes_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
