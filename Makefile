@@ -14,6 +14,7 @@ SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
 DOCS_ARGS ?=
 PINS_ARGS ?=
+DATE ?= $(shell date +%Y-%m-%d)
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
 ARRAY_API_TESTS ?= ../array-api-tests
@@ -27,8 +28,9 @@ PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api \
-    ecosystem ecosystem-quick ecosystem-record docs targets clean
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
+    fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \
+    check-distribution ecosystem ecosystem-quick ecosystem-record docs targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -49,8 +51,8 @@ test-slow: .venv/dev.stamp ## the tests that take seconds each: examples, proces
 test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
 	PULLBACK_EXHAUSTIVE=1 .venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
 
-coverage: .venv/dev.stamp ## the tests, and which lines they reach
-	.venv/bin/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
+coverage: .venv/dev.stamp ## the tests without the slow ones, and which lines and branches they reach; fails below the floor
+	.venv/bin/python -m pytest -n 2 -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
 
 test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
@@ -75,6 +77,16 @@ test-python-%:
 	else \
 	    echo "Python $* is not installed here: its tests are skipped"; \
 	fi
+
+# The newest jaxlib there is, with the JAX that some tests compare with; also one that pyproject.toml does not allow yet,
+# to see whether the bound can be raised. Processes that tests start keep to the bound. The stamps go, so that the next
+# run begins with what is pinned.
+test-newest-jaxlib: PYTHON := $(or $(shell .ci/find-python 3.13),$(PYTHON))
+test-newest-jaxlib: .venv-newest/dev.stamp ## what depends on the compiler, with the newest jaxlib in the registry
+	rm .venv-newest/*.stamp
+	$(PYTHON) -m pip --python .venv-newest/bin/python install --quiet --no-deps --upgrade jax jaxlib
+	PULLBACK_TEST_ANY_JAXLIB=1 .venv-newest/bin/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS) $(ON_COMPILER) \
+	    --ignore=tests/backends/compiler/test_releases.py
 
 # Nothing may lean on the rounding of one processor: the numerical tests, with the kernels that NumPy's OpenBLAS and the
 # compiler choose on others, by one thread and by many.
@@ -172,6 +184,38 @@ facts: .venv/dev.stamp ## write docs/generate/derivatives.json: in which argumen
 pins: .venv-pins/pins.stamp ## write requirements/*.txt and ecosystem/*.txt from the lists *.in (PINS_ARGS="--upgrade")
 	.venv-pins/bin/python .ci/lock_pins.py $(PINS_ARGS)
 
+changelog: .venv-release/release.stamp ## join the files of changes/ to the section VERSION of CHANGELOG.md (VERSION=0.3.0 DATE=2026-12-24)
+	.venv-release/bin/towncrier build --yes --version $(VERSION) --date $(DATE)
+
+changelog-draft: .venv-release/release.stamp ## print that section, and leave the files
+	.venv-release/bin/towncrier build --draft --version $(or $(VERSION),unreleased) --date $(DATE)
+
+# Builds the wheel from the source distribution, and again from the tree: both must have the same bytes. Of ten points
+# pyroma takes one each for the address and for mail that pyproject.toml lacks. abi3audit has nothing to look at: the
+# modules in C are built for each Python.
+DISTRIBUTION = build/distribution
+check-distribution: export SOURCE_DATE_EPOCH = 1767225600
+check-distribution: .venv-release/release.stamp ## build the distributions; check them, the recipe for conda, and the files of the host
+	rm -rf $(DISTRIBUTION) build/lib* build/bdist* build/temp*
+	.venv-release/bin/python -m build --no-isolation --outdir $(DISTRIBUTION)
+	.venv-release/bin/python -m build --no-isolation --wheel --outdir $(DISTRIBUTION)/again
+	cmp $(DISTRIBUTION)/*.whl $(DISTRIBUTION)/again/*.whl
+	.venv-release/bin/twine check --strict $(DISTRIBUTION)/*.whl $(DISTRIBUTION)/*.tar.gz
+	.venv-release/bin/check-wheel-contents $(DISTRIBUTION)/*.whl
+	PIP_CONSTRAINT=requirements/release.txt .venv-release/bin/pyroma --min=8 .
+	.venv-release/bin/python .ci/check_recipe.py conda/recipe.yaml
+	.venv-release/bin/towncrier build --draft --version unreleased --date $(DATE) > /dev/null
+	.venv-release/bin/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+	.venv-release/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	@# The source distribution is without these.
+	if [ -d .github ]; then \
+	    .venv-release/bin/zizmor --offline .github && \
+	    .venv-release/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml && \
+	    .venv-release/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml && \
+	    .venv-release/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml && \
+	    .venv-release/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml; \
+	fi
+
 accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
 	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)
 
@@ -235,6 +279,11 @@ clean: ## remove environments, caches and build products
 .venv-typecheck/typecheck.stamp: requirements/typecheck.txt
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP_INSTALL) -r requirements/typecheck.txt
+	@touch $@
+
+.venv-release/release.stamp: requirements/release.txt
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(PIP_INSTALL) -r requirements/release.txt
 	@touch $@
 
 # Without `pip check`: what the libraries miss is JAX.

@@ -63,6 +63,7 @@ LOCKS = [
     Lock("requirements/docs"),
     Lock("requirements/pins", on_runtime=False),
     Lock("requirements/typecheck", on_runtime=False),
+    Lock("requirements/release", on_runtime=False),
     Lock("ecosystem/requirements", without_jax=True),
     Lock("ecosystem/requirements-quick", without_jax=True),
     Lock("ecosystem/requirements-jax", on_runtime=False, alone=True),

@@ -18,7 +18,9 @@ import numpy
 
 from benchmarks.compilers import Compiler
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _mlp, _normal, derivatives_along_a_curve, sparse_matrix
+from benchmarks.problems import Call, derivatives_along_a_curve, sparse_matrix
+from benchmarks.shared import network as _mlp
+from benchmarks.shared import normal as _normal
 
 
 @dataclass(frozen=True)

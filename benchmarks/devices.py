@@ -8,7 +8,9 @@ from typing import Any
 
 from benchmarks.compiled import Task
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _mlp, _normal
+from benchmarks.problems import Call
+from benchmarks.shared import network as _mlp
+from benchmarks.shared import normal as _normal
 
 DEVICES = 2
 

@@ -9,7 +9,8 @@ import numpy
 
 from benchmarks.compiled import Task, _compiler
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _normal
+from benchmarks.problems import Call
+from benchmarks.shared import normal as _normal
 
 _WIDTH, _STEPS = 128, 1000
 

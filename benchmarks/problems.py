@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy
 
+from benchmarks import shared
 from benchmarks.libraries import Library
+from benchmarks.shared import network as _mlp
+from benchmarks.shared import normal as _normal
 
 Call = Callable[[], Any]
-
-
-def _normal(library: Library, *shape: int, scale: float = 1.0, seed: int = 0) -> Any:
-    """An array of float32 normal random numbers, the same for every library."""
-    numbers = numpy.random.default_rng(seed).normal(size=shape, scale=scale)
-    return library.array(numbers.astype(numpy.float32))
 
 
 def add(library: Library) -> Call:
@@ -151,25 +148,6 @@ def tanh_derivative(library: Library, order: int) -> Call:
     return lambda: function(x)
 
 
-def _mlp(library: Library, width: int, batch: int, layers: int) -> tuple[Callable[..., Any], Any, Any]:
-    """A tanh network with a scalar loss: the loss function, parameters and a batch of inputs."""
-    np = library.np
-
-    def loss(parameters: Any, x: Any) -> Any:
-        for weight, bias in parameters:
-            x = np.tanh(x @ weight + bias)
-        return np.sum(x**2)
-
-    parameters = [
-        (
-            _normal(library, width, width, scale=1 / math.sqrt(width), seed=2 * layer),
-            _normal(library, width, scale=0.1, seed=2 * layer + 1),
-        )
-        for layer in range(layers)
-    ]
-    return loss, parameters, _normal(library, batch, width, seed=2 * layers)
-
-
 def mlp_gradient(library: Library, width: int, batch: int, layers: int = 10) -> Call:
     """The gradient of the network's loss with respect to all its parameters."""
     loss, parameters, x = _mlp(library, width, batch, layers)
@@ -186,12 +164,7 @@ def mlp_gradient_staged(library: Library, layers: int) -> Call:
 
 def _sum_of_tanh_squared(library: Library) -> tuple[Callable[[Any], Any], Any, Any]:
     """The function of the Hessian-vector products, a point and a direction."""
-    np = library.np
-    return (
-        lambda x: np.sum(np.tanh(x) ** 2),
-        _normal(library, 30, 40),
-        _normal(library, 30, 40, seed=1),
-    )
+    return shared.sum_of_tanh_squared(library), _normal(library, 30, 40), _normal(library, 30, 40, seed=1)
 
 
 def hvp_forward_over_reverse(library: Library) -> Call:
@@ -280,12 +253,8 @@ def jacobian_matrix_vectorised(library: Library) -> Call:
 
 def rosenbrock(library: Library, derivative: str) -> Call:
     """``jacrev`` or ``hessian`` of Rosenbrock's function of 100 variables."""
-    np = library.np
-
-    def f(x: Any) -> Any:
-        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
-
-    x, transform = _normal(library, 100), getattr(library.transforms, derivative)
+    f, x = shared.rosenbrock(library), _normal(library, 100)
+    transform = getattr(library.transforms, derivative)
     return lambda: transform(f)(x)
 
 

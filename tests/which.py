@@ -46,6 +46,7 @@ ROOMS: dict[str, list[str]] = {
     "nn": ["tests/nn", "tests/grid/test_grid.py"],
     "testing": ["tests/testing", "tests/top_level/test_test_util.py"],
     "extend": ["tests/extend"],
+    "bench": ["tests/bench"],
     "interpreters": ["tests/interpreters"],
     "display": ["tests/display", "tests/top_level/test_drawing.py"],
     "example_libraries": ["tests/example_libraries"],

@@ -6,6 +6,8 @@ python -m pullback run program.py ARGUMENTS
 python -m pullback info
 python -m pullback explain ShapeError
 python -m pullback cache
+python -m pullback bench
+python -m pullback completion bash
 """
 
 from __future__ import annotations

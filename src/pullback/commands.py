@@ -7,14 +7,14 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pullback
 from pullback import explain, launch, show
 from pullback.core import systems
 from pullback.core.command_name import command_name
-from pullback.core.errors import ArgumentError, BackendError, RendererError
+from pullback.core.errors import ArgumentError, BackendError, MissingLibraryError, RendererError
 from pullback.core.source import hide_internal_frames
 
 _HELP = """\
@@ -34,21 +34,26 @@ examples:
   NAME show model:loss --args "f32[8,3], 2" --static 1 --transform grad,vmap,jit --as hlo
   NAME show model.py:norm --args "f32[3]" --transform vjp --as svg --output norm.svg"""
 
+_SHELLS = ("bash", "zsh", "fish")
+_RUN = "run a program written for JAX, with jax served by Pullback"
 
-def _parser() -> argparse.ArgumentParser:
-    name = command_name()
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of the command line that is called by ``name``."""
     parser = argparse.ArgumentParser(prog=name, description="Look at programs, start them, and report on Pullback.")
     parser.add_argument("--version", action="version", version=f"pullback {pullback.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_show(commands, name)
     _add_launch(commands, name)
-    commands.add_parser("run", help="run a program written for JAX, with jax served by Pullback", add_help=False)
+    commands.add_parser("run", help=_RUN, add_help=False)
     about = "print the versions of Python and of the libraries, the devices and the machine, for bug reports"
     commands.add_parser("info", help=about, description=f"{about[0].upper()}{about[1:]}.")
     about = "print where compiled programs are kept, how many there are, and their size; or remove them"
     command = commands.add_parser("cache", help=about, description=f"{about[0].upper()}{about[1:]}.")
     command.add_argument("--clear", action="store_true", help="remove all compiled programs from the cache")
     _add_explain(commands)
+    _add_bench(commands)
+    _add_completion(commands, name)
     return parser
 
 
@@ -116,6 +121,34 @@ def _add_launch(commands: Any, name: str) -> None:
     )
 
 
+def _add_bench(commands: Any) -> None:
+    command = commands.add_parser(
+        "bench",
+        help="measure Pullback on this machine, beside JAX, PyTorch and autograd where they are installed",
+        description="Measure Pullback on this machine: a small set of workloads, eager and compiled, beside JAX, "
+        "PyTorch and autograd where they are installed, each in a process of its own. Results are compared before "
+        "times are. It takes a minute or two; let nothing else run meanwhile. The exit status is 1 if Pullback fails, "
+        "or the result of another library differs.",
+    )
+    command.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="workloads whose names begin so; repeatable"
+    )
+    command.add_argument("--json", action="store_true", help="print seconds and ratios in JSON, instead of a table")
+    command.add_argument("--no-progress", action="store_true", help="show no progress bar")
+
+
+def _add_completion(commands: Any, name: str) -> None:
+    command = commands.add_parser(
+        "completion",
+        help="print the script by which a shell completes this command line",
+        description="Print the script by which a shell completes the commands and options of `pullback`. It needs the "
+        "library shtab, which `pip install 'pullback[completion]'` brings.",
+        epilog=f'bash: eval "$({name} completion bash)" in ~/.bashrc.  zsh: {name} completion zsh > _pullback, in a '
+        f"folder of $fpath.  fish: {name} completion fish > ~/.config/fish/completions/pullback.fish",
+    )
+    command.add_argument("shell", choices=_SHELLS, help="the shell")
+
+
 def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split a command line: the arguments for argparse, and the program that ``launch`` starts, with its arguments."""
     given = list(arguments)
@@ -136,8 +169,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: its name and options; by default ``sys.argv``.
 
     Returns:
-      The exit status: 0, 1 if the function could not be traced, or 2 if the arguments are invalid; for ``launch``, the
-      exit status of the first process that failed.
+      The exit status: 0, 1 if the function could not be traced or ``bench`` failed, or 2 if the arguments are invalid;
+      for ``launch``, the exit status of the first process that failed.
 
     Raises:
       SystemExit: the options are unknown, or ask for help.
@@ -148,20 +181,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     own, program = _divided(sys.argv[1:] if argv is None else argv)
-    parser = _parser()
+    parser = _parser(command_name())
     options = parser.parse_args(own)
     try:
         if options.command == "launch":
             if not 0 <= options.grace < math.inf:
                 raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
             return launch.launch(program, options.processes, options.devices, options.port, options.grace)
+        if options.command == "bench":
+            return _bench(options.only, options.json, not options.no_progress)
         _write(_report(parser, options), getattr(options, "output", None))
     except show.TracingError as failure:
         error = failure.error
         hide_internal_frames(error)
         traceback.print_exception(error)
         return 1
-    except (ArgumentError, BackendError, RendererError, OSError) as error:
+    except (ArgumentError, BackendError, MissingLibraryError, RendererError, OSError) as error:
         print(f"{command_name()} {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
@@ -177,6 +212,8 @@ def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str
         return _cache(options.clear)
     if options.command == "explain":
         return explain.of_command_line(options.error)
+    if options.command == "completion":
+        return _completion(options.shell)
     return parser.format_help()
 
 
@@ -190,6 +227,45 @@ def _cache(clear: bool) -> str:
     removed = [f"removed: {disk_cache.clear()}"] if clear else []
     programs, size = disk_cache.usage()
     return "\n".join([f"directory: {directory}", *removed, f"programs: {programs}", f"size: {size} bytes"])
+
+
+def _bench(only: Sequence[str], as_json: bool, progress: bool) -> int:
+    """Measure the workloads whose names begin with one of ``only``, and print a table or JSON."""
+    from pullback.bench import measure, report
+
+    names, libraries, versions = measure.chosen(only), measure.installed(), dict[str, str]()
+    terminal = sys.stderr if progress and sys.stderr.isatty() else None
+    rows = dict(report.shown(measure.measured(names, libraries, versions), len(names), terminal))
+    _write(report.as_json(rows, versions) if as_json else report.table(rows, libraries, versions), None)
+    return int(report.has_failed(rows))
+
+
+def _completion(shell: str) -> str:
+    """Return the script by which a shell completes the command line ``pullback``."""
+    try:
+        import shtab
+    except ImportError:
+        raise MissingLibraryError(
+            "this needs the library shtab, which is not installed; `pip install 'pullback[completion]'` brings it"
+        ) from None
+    parser = _parser("pullback")
+    for action in _actions(parser):
+        if action.metavar in ("FILE", "PROGRAM", "MODULE:FUNCTION"):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell=shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the options and arguments of a parser and of its commands; ``run`` parses its own, which are added."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                if name == "run":
+                    command.add_argument("--report", action="store_true", help="print which names of JAX are missing")
+                    command.add_argument("program", nargs="*", metavar="PROGRAM", help="the path of a program")
+                yield from _actions(command)
+        else:
+            yield action
 
 
 def _write(text: str, path: str | None) -> None:

@@ -71,3 +71,14 @@ def test_the_version_is_the_same_everywhere() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (date,) = re.findall(rf"^## \[{version}\] - (\d{{4}}-\d\d-\d\d)$", changes, re.MULTILINE)
     assert f"\nversion: {pullback.__version__}\ndate-released: {date}\n" in citation
+
+
+def test_the_address_is_the_same_everywhere() -> None:
+    """That of ``project.urls``; without one, the install page has a gap for it, and the other files have none."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository")
+    install = (ROOT / "docs" / "get_started" / "install.md").read_text(encoding="utf-8")
+    assert re.findall(r"^git clone (.*) pullback$", install, re.MULTILINE) == [address or "<address of the repository>"]
+    for path, key in (("CITATION.cff", "repository-code"), ("conda/recipe.yaml", "  homepage")):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert re.findall(rf"^{key}: (.*)$", text, re.MULTILINE) == ([address] if address else [])

@@ -14,6 +14,7 @@ from pullback.backends.devices import devices, shards, transfers
 from pullback.backends.devices.devices import Device, default_device
 from pullback.backends.host import own
 from pullback.core.array import Absent, ArrayImpl, CommittedArray, Signature, delete, shared, signature, signature_of
+from pullback.core.reference_counts import OF_VARIABLE
 from pullback.core.runtime import runtime
 
 _new = object.__new__
@@ -54,17 +55,17 @@ def take(x: ArrayImpl, device: Device) -> None:
     Otherwise a program that takes the memory for a result copies it first, and both copies are there at the same time.
     """
     held = x._host_value
-    # Each object is referred to by the one before, by a variable here, and by the argument of ``getrefcount``.
+    unshared = 1 + OF_VARIABLE  # each object is referred to by the one before, and by a variable here
     if type(held) is Absent:
         pending = held.pending
         value = pending.read()
-        if sys.getrefcount(held) > 3 or sys.getrefcount(pending) > 3:
+        if sys.getrefcount(held) > unshared or sys.getrefcount(pending) > unshared:
             return
     else:
         value = held
     del held
     if (
-        sys.getrefcount(value) <= 3
+        sys.getrefcount(value) <= unshared
         and type(value) is np.ndarray
         and value.nbytes >= TAKEN
         and value.flags.owndata

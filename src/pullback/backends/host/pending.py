@@ -43,6 +43,7 @@ from pullback.core.errors import AllocationError
 from pullback.core.host_operands import host_operands
 from pullback.core.jaxpr import infer
 from pullback.core.locks import lock
+from pullback.core.reference_counts import OF_PARAMETER, OF_VARIABLE
 from pullback.core.runtime import provides
 from pullback.core.trace import EvalTrace, Primitive, is_within_rule, recover, state
 from pullback.core.types import ShapedArray
@@ -443,7 +444,7 @@ def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequenc
             if y is x:
                 uses += 1
         y = None
-        is_released = uses and getrefcount(x) == 2 * uses + 2  # the list's and the tuple's, the name's, and the call's
+        is_released = uses and getrefcount(x) == 2 * uses + OF_VARIABLE  # the list's, the tuple's, the variable's
         if is_released and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
             return x
     return aligned.new(node.shape, node.dtype)
@@ -588,7 +589,7 @@ def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
 
 def _is_used_elsewhere(node: Pending, uses: Mapping[int, int]) -> bool:
     """Whether another expression refers to pending elements; ``uses`` is as in :func:`_kept`."""
-    return getrefcount(node) > uses.get(id(node), 0) + _OWN_REFERENCES + 1  # that of the caller
+    return getrefcount(node) > uses.get(id(node), 0) + 1 + OF_PARAMETER  # one is that of the list of steps
 
 
 def _released(
@@ -610,12 +611,9 @@ def _released(
         for i in free:
             x = operands[i]
             fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
-            if fits and x.base is None and getrefcount(x) == uses.get(id(x), 0) + _OWN_REFERENCES:
-                return x
+            if fits and x.base is None and getrefcount(x) == uses.get(id(x), 0) + 1 + OF_VARIABLE:
+                return x  # one reference is that of the list of operands
     return np.empty(root.shape, root.dtype)
-
-
-_OWN_REFERENCES = 3  # those of the list of steps or operands, of the name, and of the call that counts
 
 
 def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
