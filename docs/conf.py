@@ -76,6 +76,7 @@ html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_favicon = "_static/pullback.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_use_index = False  # the pages of modules list all names, and the search finds them: it would be the longest page
 html_sidebars = {"index": [], "404": [], "search": [], "reference/*": ["siblings.html"]}
 html_theme_options = {
     "logo": {"text": "Pullback", "image_light": "_static/pullback.svg", "image_dark": "_static/pullback.svg"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +53,27 @@ def context(browser: Any, address: str) -> Iterator[Any]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def tab(context: Any) -> Any:
+    """The tab in which all pages are shown, one after another: a new one takes longer to open than a page to load."""
+    return context.new_page()
+
+
 @pytest.fixture
-def page(context: Any) -> Iterator[Any]:
-    """A new page in light colours on a wide screen. The test fails if the browser complains of what the page does."""
-    page = context.new_page()
+def page(tab: Any) -> Iterator[Any]:
+    """The tab, in light colours on a wide screen. The test fails if the browser complains of what a page does."""
     complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"{request.url} failed: {request.failure}"))
-    page.on("response", lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None)
-    page.emulate_media(color_scheme="light")
-    yield page
-    page.close()
+    listeners: dict[str, Callable[[Any], None]] = {
+        "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
+        "pageerror": lambda error: complaints.append(str(error)),
+        "requestfailed": lambda request: complaints.append(f"{request.url} failed: {request.failure}"),
+        "response": lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None,
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size(WIDE)
+    yield tab
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
     assert complaints == []
