@@ -30,7 +30,7 @@ PIP_CHECK = $(PIP) check
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
     fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \
-    check-distribution ecosystem ecosystem-quick ecosystem-record docs targets clean
+    check-distribution ecosystem ecosystem-quick ecosystem-record docs docs-test docs-quick targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -234,6 +234,16 @@ ecosystem-record: .venv-ecosystem-jax/jax.stamp ## record what the programs prin
 docs: .venv-docs/docs.stamp ## build the site, build/docs/html: pages are executed, the reference is generated
 	.venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --nitpicky --jobs 2 --doctree-dir build/docs/doctrees \
 	    docs build/docs/html $(DOCS_ARGS) || { rm -rf build/docs/doctrees; exit 1; }
+
+# The system's Chromium visits the site; without one the tests are skipped. Those of other folders need what this
+# environment lacks, and so does their conftest.py.
+BROWSER_TESTS = .venv-docs/bin/python -m pytest --confcutdir=tests/docs/browser tests/docs/browser
+
+docs-test: .venv-docs/docs.stamp ## all pages of the built site in a browser, after `make docs` (PYTEST_ARGS adds options)
+	PULLBACK_SITE=build/docs/html $(BROWSER_TESTS) -n 2 $(PYTEST_ARGS)
+
+docs-quick: .venv-docs/docs.stamp ## the same for a page of each kind, which it builds without executing cells
+	$(BROWSER_TESTS) $(PYTEST_ARGS)
 
 clean: ## remove environments, caches and build products
 	rm -rf .venv .venv-* build dist docs/reference docs/programs src/*.egg-info .coverage .coverage.* htmlcov

@@ -62,16 +62,22 @@ if os.environ.get("READTHEDOCS"):
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
+copybutton_selector = "div:not(.output) > div.highlight > pre"  # outputs are no code
 
+# Where the site is, if it is known: its page of missing addresses links to it.
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme = "pydata_sphinx_theme"
 html_title = f"Pullback {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the browser says
+html_additional_pages = {"404": "404.html"}
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_favicon = "_static/pullback.svg"
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"index": [], "reference/*": ["siblings.html"]}
+html_use_index = False  # the pages of modules list all names, and the search finds them: it would be the longest page
+html_sidebars = {"index": [], "404": [], "search": [], "reference/*": ["siblings.html"]}
 html_theme_options = {
     "logo": {"text": "Pullback", "image_light": "_static/pullback.svg", "image_dark": "_static/pullback.svg"},
     "navigation_with_keys": False,

@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from . import finish
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 LIMIT = 300
@@ -99,7 +101,7 @@ def run(program: Path, kept: Path, digest: str) -> Result:
 
 
 def _printed(text: str) -> Iterator[str]:
-    lines = [line.rstrip() for line in text.replace(str(ROOT), "").splitlines()]
+    lines = [line.rstrip() for line in finish.without_paths(text).splitlines()]
     more = len(lines) - SHOWN
     yield from lines if more <= 0 else [*lines[: SHOWN // 2], f"... {more} more lines ...", *lines[-SHOWN // 2 :]]
 

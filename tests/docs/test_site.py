@@ -9,7 +9,7 @@ import re
 import pytest
 
 import pullback.numpy as jnp
-from docs.generate import contents, docstrings, error_page, facts, gallery, names, pages, reference, signatures
+from docs.generate import contents, docstrings, error_page, facts, finish, gallery, names, pages, reference, signatures
 from pullback import errors, explain, lax
 from tests.public.documented_parameters import documented
 
@@ -294,3 +294,18 @@ def test_each_example_has_a_page() -> None:
         assert f"\n{program.stem}\n" in index
     assert gallery.draws(gallery.EXAMPLES / "rnn.py")
     assert not gallery.draws(gallery.EXAMPLES / "ring.py")
+
+
+# What is changed on pages that are read ------------------------------------------------------------------------------
+
+
+def test_outputs_are_without_paths_of_the_machine() -> None:
+    source = f"{contents.ROOT}/src/pullback/lax/a.py:7"
+    text = f'at /tmp/ipykernel_12/345.py:1, File "C:\\Temp\\ipykernel_1\\2.py", {source}, /tmp/x'
+    assert finish.without_paths(text) == 'at cell.py:1, File "cell.py", pullback/lax/a.py:7, /tmp/x'
+
+
+def test_descriptions_are_short() -> None:
+    assert finish.shortened("One\n two. Three") == "One two. Three"
+    assert finish.shortened("One two. Three four.", 15) == "One two."
+    assert finish.shortened("One two, three four", 12) == "One two…"

@@ -152,8 +152,8 @@ def test_words_of_many_meanings_name_one_class() -> None:
 # The tests mirror the source -----------------------------------------------------------------------------------------
 
 BESIDE_ROOMS = {
-    "benchmarks", "docs", "fuzz", "grid", "laws", "mutants", "project", "public", "recorded", "soak", "top_level",
-    "typed",
+    "benchmarks", "docs", "docs/browser", "fuzz", "grid", "laws", "mutants", "project", "public", "recorded", "soak",
+    "top_level", "typed",
 }  # fmt: skip
 """Folders of tests that are not those of a room: ``CONTRIBUTING.md`` says what is in each."""
 ROOMS = {path.parent.relative_to(which.SOURCE).as_posix() for path in which.SOURCE.rglob("*.py")} - {"."}
