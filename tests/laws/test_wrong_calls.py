@@ -21,7 +21,7 @@ M = jnp.array([[2.0, 0.5], [0.5, 1.0]])
 
 
 def test_a_drawn_part_of_all_wrong_calls_ends_in_errors_of_ours() -> None:
-    """The long run is made by hand: see CONTRIBUTING.md."""
+    """The long run is made by hand: see docs/testing.md."""
     report = run(seed=0, processes=1, share=0.02)
     assert report.ended == [], report.text()
     assert report.counts.total() > 1000

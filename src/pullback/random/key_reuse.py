@@ -219,7 +219,7 @@ def _in_turn(x: Any, turn: int) -> Any:
 # The rules of operations ---------------------------------------------------------------------------------------------
 
 key_reuse = RuleKind(
-    "key_reuse", "by the programs that it holds, the trait of what moves elements, or a result may be any of the keys"
+    "key_reuse", "by its inner programs or the trait ``moves``; otherwise each result may be any of the keys"
 )
 """``rule(walk, operands, params, where) -> results``, as of :meth:`ReuseRun.apply`, which it stands for."""
 

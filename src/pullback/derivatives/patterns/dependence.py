@@ -26,8 +26,8 @@ from pullback.transforms.traces.stage import stage_flat
 
 sparsity = RuleKind(
     "sparsity",
-    "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
-    "of the operands",
+    "by its inner programs, traits and kept axes; otherwise each element of the results depends on each element of the "
+    "operands",
 )
 """``rule(walk, eqn, operands) -> results``: the abstract results of an operation on abstract operands, at least one of
 them a tangent. An abstract value is the dependence of a tangent (a ``csr_array`` of booleans, with a row for each

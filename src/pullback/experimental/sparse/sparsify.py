@@ -146,7 +146,7 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 Rule = Callable[[Eqn, list[Any]], Any]
-sparsified = RuleKind("sparsified", "of operations on elements by the trait, or an error that names the operation")
+sparsified = RuleKind("sparsified", "elementwise operations: by their trait; others: an error that names the operation")
 """``rule(eqn, operands) -> results``, for equations with sparse operands; elementwise operations have a default."""
 
 
