@@ -22,11 +22,11 @@ MISSING = "Names of JAX that were asked for and that Pullback does not have:\n"
 HEAD = """\
 # Programs of JAX's libraries
 
-`python -m pullback run program.py` runs a program that imports JAX or a library written for JAX. The folder `ecosystem/`
-has a program for each library below. `make ecosystem` runs all of them on Pullback, without JAX installed, and compares
-the figures that they print with figures recorded under JAX {jax}. The tolerance is {tolerance:.0e} of a figure's largest
-element, unless the program states another one and the reason. Means of random chains have to agree to {errors:.0f}
-standard errors. `make ecosystem ECOSYSTEM_ARGS=--page` writes this page.
+`python -m pullback run program.py` runs a program that imports JAX or a library written for JAX. The folder
+`ecosystem/` has a program for each library below. `make ecosystem` runs all of them on Pullback, without JAX installed,
+and compares the figures that they print with figures recorded under JAX {jax}. The tolerance is {tolerance:.0e} of a
+figure's largest element, unless the program states another one and the reason. Means of random chains have to agree to
+{errors:.0f} standard errors. `make ecosystem ECOSYSTEM_ARGS=--page` writes this page.
 
 | library | version | what is run | figures | result |
 |---|---|---|---|---|

@@ -117,7 +117,7 @@ class Drawing:
         if kind not in ("dot", "gv", *_FORMATS):
             kinds = sorted(f".{k}" for k in ("dot", "gv", *_FORMATS))
             raise ArgumentError(
-                f"a drawing is saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}"
+                f"a drawing can be saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}"
             )
         content = render(self.source, kind) if kind in _FORMATS else self.source.encode()
         with open(path, "wb") as file:
@@ -144,7 +144,7 @@ class Drawing:
         try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
-            return {"text/plain": f"{self.jaxpr}\n\nThis is not drawn: {error}"}
+            return {"text/plain": f"{self.jaxpr}\n\nThis cannot be drawn: {error}"}
 
     def __repr__(self) -> str:
         return f"<drawing of {self.title}: {_counted(self.jaxpr.jaxpr)}>"
@@ -628,7 +628,7 @@ def _renderer(kind: str) -> list[str]:
     if importlib.util.find_spec("pygraphviz") and sys.executable:
         return [sys.executable, "-P", "-c", _IN_A_PROCESS_OF_ITS_OWN, kind]
     raise RendererError(
-        "a picture needs Graphviz, which is not installed: pip install 'pullback[draw]' brings a copy, and so do the "
-        "packages of most systems (apt install graphviz, brew install graphviz). Without it there is the text of the "
-        "graph: `.source`, or --as dot"
+        "a picture needs Graphviz, which is not installed: pip install 'pullback[draw]' installs a copy; most "
+        "systems have a package too (apt install graphviz, brew install graphviz). The text of the graph needs no "
+        "Graphviz: `.source`, or --as dot"
     )

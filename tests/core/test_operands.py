@@ -83,7 +83,7 @@ ENTRANCES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_masked_arrays_are_refused(name: str) -> None:
     with pytest.raises(
-        MaskedArrayError, match=r"the mask would be lost: got one of shape .*x\.filled\(value\)"
+        MaskedArrayError, match=r"the mask would be lost; got one of shape .*x\.filled\(value\)"
     ) as found:
         ENTRANCES[name]()
     assert isinstance(found.value, (OperandError, ValueError, TypeError))

@@ -537,7 +537,7 @@ def test_kinds_of_rules_by_name() -> None:
     assert kind.of(p) is len is kind.needed(p, "counting")
     assert repr(kind) == "RuleKind('cost')"
     for name in ("two words", 3, ""):
-        with pytest.raises(errors.ArgumentError, match="needs a name that is an identifier"):
+        with pytest.raises(errors.ArgumentError, match="must be an identifier"):
             extend.RuleKind(name)  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ HEAD = """# Rules and traits of all operations
 <!-- Made by `make rules` from the declarations. -->
 
 A rule of an operation defines how one transformation treats it; a trait states a property of the operation. Rules and
-traits are declared beside the operation, and all are optional. This page lists them, and what happens if one is missing.
+traits are declared beside the operation, and all are optional. This page lists them, and what happens without one.
 `ARCHITECTURE.md` has the signatures. [primitives.md](primitives.md) shows how to declare an operation, a kind of rule
 and a trait.
 """

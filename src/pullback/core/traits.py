@@ -44,7 +44,7 @@ class Trait(Generic[T]):
     def __init__(self, name: str, meaning: str, default: T) -> None:
         other = TRAITS.get(name)
         if other is not None and (other.meaning, other.default) != (meaning, default):
-            raise ArgumentError(f"there is another trait {name!r} already: {other.meaning}")
+            raise ArgumentError(f"there already is a trait {name!r} already: {other.meaning}")
         self.name, self.meaning, self.default = name, meaning, default
         TRAITS[name] = self
 
@@ -76,7 +76,7 @@ def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
     """
     for trait in traits:
         if trait not in TRAITS:
-            raise ArgumentError(f"the primitive {name!r} has no trait {trait!r}; there are {', '.join(TRAITS)}")
+            raise ArgumentError(f"the primitive {name!r} has no trait {trait!r}; the traits are {', '.join(TRAITS)}")
     return dict(traits)
 
 

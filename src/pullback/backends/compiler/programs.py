@@ -299,7 +299,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         start = time.perf_counter()
         made = made_of(_compile(lowered, selected))
         if config.log_compiles:
-            _log("compiled", lowered, start, "it calls Python functions, so that it is not cached")
+            _log("compiled", lowered, start, "it calls Python functions, so it is not cached")
         return made
     digest = hashlib.sha256(text.encode()).digest()
     if not (isinstance(device, Device) or device.is_local):

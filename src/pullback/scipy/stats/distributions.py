@@ -215,9 +215,9 @@ class Distribution:
             "",
             "    Raises:",
             "      ArgumentError: arguments that are missing, or too many (a TypeError).",
-            "      OperandError: no array of numbers (a TypeError).",
+            "      OperandError: an argument is not an array of numbers (a TypeError).",
             "      DtypeError: complex numbers (a TypeError).",
-            "      ShapeError: shapes that do not fit (a TypeError and a ValueError).",
+            "      ShapeError: shapes that do not match (a TypeError and a ValueError).",
             "",
             f"    {self.source}" if self.source else f"    As ``scipy.stats.{self.name}.{kind}``.",
         ]

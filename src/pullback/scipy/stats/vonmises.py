@@ -121,7 +121,8 @@ DISTRIBUTION = Continuous(
     name="vonmises", of="the von Mises distribution", parameters={"kappa": "the concentration, not negative"},
     valid=lambda kappa: both(at_least(kappa, 0), ops.lt(kappa, math.inf)), symmetric=True,
     example="1.0; 0.9; 2.0",
-    source="The distribution function grows by one with each turn, and its inverse is between -π and π, as in SciPy.",
+    source="The distribution function increases by one with each turn, and its inverse is between -π and π, as in "
+        "SciPy.",
     log_density=_log_density, cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip
 
