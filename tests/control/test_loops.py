@@ -275,7 +275,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 1.0), r"the bounds must have one dtype, but lower is i32\[\] and"),
     (
         lambda: lax.fori_loop(jnp.ones(2, int), 3, lambda i, c: c, 1.0),
-        r"the bound lower must be an integer .* i32\[2\]",
+        r"the bound lower must be a scalar integer .* i32\[2\]",
     ),
     (
         lambda: lax.fori_loop(jnp.int32(0), jnp.int8(3), lambda i, c: c, 1.0),

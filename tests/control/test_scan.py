@@ -491,7 +491,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, (xs, 1.0)), r"xs\[1\] of type f32\[\] is a scalar"),
     (
         lambda: lax.scan(lambda c, x: (c, x), 0.0, xs, unroll=-1),
-        "unroll must be a bool or a non-negative int .* got -1",
+        "unroll must be a bool or a non-negative int, got -1",
     ),
     (lambda: lax.map(lambda x: x, (xs, xs[1:])), r"map: all arrays in xs .* but xs\[0\] has 4, xs\[1\] has 3"),
     (lambda: lax.map(lambda x: x, xs, batch_size=-1), "map: batch_size must be a positive int, .* got -1"),

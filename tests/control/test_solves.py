@@ -227,9 +227,9 @@ def test_errors():
         ControlFlowError, match=r"leaf 0 of the right-hand side is f32\[2\] and leaf 0 of the solution is f32\[\]"
     ):
         custom_linear_solve(lambda x: A @ x, B, lambda m, b: b.sum(), symmetric=True)
-    with pytest.raises(ControlFlowError, match="of the tree of initial_guess"):
+    with pytest.raises(ControlFlowError, match="with the tree of initial_guess"):
         custom_root(lambda x: x, 1.0, lambda f, x: (x, x), lambda g, y: y)
-    with pytest.raises(ControlFlowError, match="of the types of the root"):
+    with pytest.raises(ControlFlowError, match="with the types of the root"):
         grad(lambda a: custom_root(lambda x: a * POINTS, 1.0, lambda f, x: x, lambda g, y: y))(1.0)
     with pytest.raises(TypeError, match="solve must be a function, got 3"):
         custom_linear_solve(lambda x: x, 1.0, 3)

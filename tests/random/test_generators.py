@@ -145,7 +145,7 @@ LONG = random.PRNGKey(0, impl="rbg")
         (lambda: random.bits(LONG), OperandError, r"bits: expected a random key.*of shape \(2,\).*got .*\(4,\)"),
         (lambda: random.wrap_key_data(random.PRNGKey(0), impl="rbg"), OperandError, r"of shape \(4,\).*got .*\(2,\)"),
         (lambda: random.wrap_key_data(LONG), OperandError, "wrap_key_data: expected"),
-        (lambda: random.key(0, impl="dice"), ArgumentError, "key: there is no random generator 'dice'; there are"),
+        (lambda: random.key(0, impl="dice"), ArgumentError, "key: unknown random generator 'dice'; the generators are"),
         (lambda: random.key(0, impl=3), ArgumentError, "unknown random generator 3"),
         (
             lambda: random.key(0, impl="rbg", dtype=random.key_dtype()),

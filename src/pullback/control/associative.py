@@ -73,7 +73,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
             if how:
                 raise ControlFlowError(
                     f"associative_scan: {name_of(fn)} must return the types of its arguments, but {name} is "
-                    f"{typeof(x)} as an argument and {typeof(y)} in the result: {how}"
+                    f"{typeof(x)} when it is given and {typeof(y)} when it is returned: {how}"
                 )
         return out
 

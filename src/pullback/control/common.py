@@ -287,7 +287,7 @@ class Carry(NamedTuple):
                 cure = "reshape it" if before.shape != out.shape else "convert it, with astype for example"
                 raise ControlFlowError(
                     f"{self.what}: the body {name_of(self.function)} must return a carry of the same types as its "
-                    f"argument, but {self.names()[i]} is {before} as an argument and {out} in the result: {how}. "
+                    f"argument, but {self.names()[i]} is {before} when it is given and {out} when it is returned: {how}. "
                     f"In the body {cure}, or start with an initial value of type {out}."
                 )
 

@@ -687,7 +687,7 @@ def test_print_under_transformations(capsys: pytest.CaptureFixture[str]) -> None
         (("{}", 1), {"x": 1}, "does not refer to the argument 'x'"),
         (("{",), {}, "not a valid format string"),
         (("{:{width}}", 1), {}, "refers to an argument 'width'"),
-        ((3,), {}, "takes a text"),
+        ((3,), {}, "takes a format string"),
     ],
 )
 def test_a_text_that_does_not_fit_is_refused_at_once(args: Any, kwargs: Any, message: str) -> None:
