@@ -452,7 +452,7 @@ def test_disable_jit_runs_the_function_itself() -> None:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: lax.scan(lambda c, x: ({"h": c["h"].sum()}, None), {"h": jnp.ones(3)}, xs),
-        r"scan: the body .*<lambda> at .*test_scan.py:\d+ must return a carry of the types that it is given, but "
+        r"scan: the body .*<lambda> at .*test_scan.py:\d+ must return a carry of the same types as its argument, but "
         r"carry\['h'\] is f32\[3\] when it is given and f32\[\] when it is returned: the shapes differ\. In the body "
         r"reshape it, or start with an initial value of type f32\[\]",
     ),

@@ -498,7 +498,7 @@ def test_dataclasses_with_wrong_fields():
         tree.register_dataclass(Layer, ["x"], [])
     with pytest.raises(ValueError, match="not fields: z"):
         tree.register_dataclass(Layer, ["x", "y"], ["z"])
-    with pytest.raises(ValueError, match="data_fields and meta_fields contain fields of .* twice: x"):
+    with pytest.raises(ValueError, match=r"data_fields and meta_fields contain fields of .* twice: x"):
         tree.register_dataclass(Layer, ["x", "y"], ["x"])
     with pytest.raises(TypeError, match="int is not a dataclass"):
         tree.register_dataclass(int)

@@ -424,7 +424,7 @@ ERRORS: list[tuple[Any, Any, str]] = [
     (lambda: random.key(KEY), OperandError, "the seed must be an integer, got key<fry>"),
     (lambda: random.key(pnp.arange(3)), ArgumentError, "the seed must be a scalar.*\\(3,\\); use vmap"),
     (lambda: random.key(2**63), OverflowError, "the seed 9223372036854775808 does not fit into 64 bits"),
-    (lambda: random.key(0, impl="dice"), ArgumentError, "unknown random generator 'dice'; the generators are 'threefry"),
+    (lambda: random.key(0, impl="dice"), ArgumentError, "unknown random generator 'dice'; the generators are"),
     (lambda: random.key_data(pnp.zeros(2)), OperandError, "key_data: expected a random key"),
     (lambda: random.key_impl(3), OperandError, "key_impl: expected a random key"),
     (lambda: random.clone("k"), OperandError, "clone: expected a random key"),

@@ -338,20 +338,20 @@ def test_what_should_be_zero() -> None:
 def test_cotangents_in_the_wrong_order(shape: tuple[int, ...]) -> None:
     x, y = pnp.full(shape, 2.0), pnp.full(shape, 5.0)
     (_, first), (_, second) = findings(with_vjp(lambda x, y: x * y, lambda r, ct: (r[0] * ct, r[1] * ct)), x, y)
-    assert "It is exchanged with that of argument 1 (y): the two are in the wrong order." in first
-    assert "It is exchanged with that of argument 0 (x): the two are in the wrong order." in second
+    assert "It is swapped with the one for argument 1 (y): the two are in the wrong order." in first
+    assert "It is swapped with the one for argument 0 (x): the two are in the wrong order." in second
     (_, first), (_, second) = findings(
         with_jvp(lambda x, y: x * y, lambda t, ans, x, y: x * t, lambda t, ans, x, y: y * t), x, y
     )
-    assert "It is exchanged with that of argument 1 (y)" in first
-    assert "It is exchanged with that of argument 0 (x)" in second
+    assert "It is swapped with the one for argument 1 (y)" in first
+    assert "It is swapped with the one for argument 0 (x)" in second
 
 
 def test_the_derivative_of_another_argument() -> None:
     f = with_vjp(lambda x, y: x**2 * y, lambda r, ct: (r[0] ** 2 * ct, r[0] ** 2 * ct))
     kind, message = finding(f, VECTOR, pnp.array([5.0, 7.0, 11.0]))
     assert kind == "derivative"
-    assert "It is that of argument 1 (y)." in message
+    assert "It is the one for argument 1 (y)." in message
 
 
 @pytest.mark.parametrize("size", [3, 40])

@@ -27,7 +27,7 @@ ONE, ZERO = np.ones(1, np.float32), np.zeros(1, np.float32)
         (lambda: ops.segment_sum(ONE, np.zeros(1, int), 2, bucket_size=0), ValueError, "must be positive, got 0"),
         (lambda: ops.segment_max(ONE + 1j, np.zeros(1, int), 2), TypeError, "data must be of real numbers"),
         (lambda: pullback.jit(ops.segment_sum)(ONE, np.zeros(1, int)), TypeError, "must be static: pass an int"),
-        (lambda: image.resize(X, (2, 3), "foo"), ValueError, "unknown method 'foo'; there are nearest, linear"),
+        (lambda: image.resize(X, (2, 3), "foo"), ValueError, "unknown method 'foo'; the methods are nearest, linear"),
         (lambda: image.resize(X, (2,), "linear"), ValueError, r"got \(2,\) for an image of shape \(4, 6\)"),
         (lambda: image.resize(X, (-1, 3), "linear"), ValueError, "must not be negative"),
         (lambda: image.resize(X[:0], (2, 3), "linear"), ValueError, "has no elements, so it cannot be resized"),

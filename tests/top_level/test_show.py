@@ -332,7 +332,10 @@ def test_calls_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
 def test_transformations_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     for text, wrong in [("gard", "gard"), ("grad, gard", "gard"), ("eval_shape", "eval_shape"), ("grad,,jit", "")]:
         message = refused(capsys, "looked_at:loss", "--args", PARAMS, "--transform", text)
-        assert message == f"--transform: there is no '{wrong}'; there are {', '.join(show.transformations())}"
+        assert (
+            message
+            == f"--transform: unknown transformation '{wrong}'; the transformations are {', '.join(show.transformations())}"
+        )
 
 
 def test_a_form_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -358,7 +361,7 @@ def test_nothing_to_draw_with(capsys: pytest.CaptureFixture[str], monkeypatch: p
         ("fails", "", "    return 1 / 0 + x", "ZeroDivisionError: division by zero"),
         ("fails", "vjp", "    return 1 / 0 + x", "ZeroDivisionError: division by zero"),
         ("branches", "", "    return x if x > 0 else -x", "TracerBoolConversionError: a condition in Python"),
-        ("Net.apply", "grad", "", "NotDifferentiableError: gradients are for scalar outputs"),
+        ("Net.apply", "grad", "", "NotDifferentiableError: gradients need scalar outputs"),
     ],
 )
 def test_functions_that_cannot_be_traced(

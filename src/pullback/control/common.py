@@ -287,8 +287,8 @@ class Carry(NamedTuple):
                 cure = "reshape it" if before.shape != out.shape else "convert it, with astype for example"
                 raise ControlFlowError(
                     f"{self.what}: the body {name_of(self.function)} must return a carry of the same types as its "
-                    f"argument, but {self.names()[i]} is {before} when it is given and {out} when it is returned: {how}. "
-                    f"In the body {cure}, or start with an initial value of type {out}."
+                    f"argument, but {self.names()[i]} is {before} when it is given and {out} when it is returned: "
+                    f"{how}. In the body {cure}, or start with an initial value of type {out}."
                 )
 
 

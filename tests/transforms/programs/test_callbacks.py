@@ -189,7 +189,7 @@ def test_vmap_over_nothing() -> None:
 
 
 def test_vmap_without_a_method_is_refused() -> None:
-    with pytest.raises(errors.CallbackError, match="vmap_method does not say how") as info:
+    with pytest.raises(errors.CallbackError, match="vmap_method is missing") as info:
         vmap(lambda x: pure_callback(np.sin, SCALAR, x))(jnp.ones(2))
     assert isinstance(info.value, NotImplementedError)
     assert vmap(lambda x: x + pure_callback(np.sin, SCALAR, 0.0))(jnp.ones(2)).shape == (2,)

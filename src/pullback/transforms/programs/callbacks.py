@@ -372,7 +372,7 @@ def _pure_batch(
     """The batching rule of ``pure_callback``, for each choice of ``vmap_method``."""
     if vmap_method is None:
         raise CallbackError(
-            f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
+            f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method is missing. It must be one of "
             f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
         )
     if vmap_method.startswith("sequential"):
