@@ -332,10 +332,8 @@ def test_calls_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
 def test_transformations_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     for text, wrong in [("gard", "gard"), ("grad, gard", "gard"), ("eval_shape", "eval_shape"), ("grad,,jit", "")]:
         message = refused(capsys, "looked_at:loss", "--args", PARAMS, "--transform", text)
-        assert (
-            message
-            == f"--transform: unknown transformation '{wrong}'; the transformations are {', '.join(show.transformations())}"
-        )
+        known = ", ".join(show.transformations())
+        assert message == f"--transform: unknown transformation '{wrong}'; the transformations are {known}"
 
 
 def test_a_form_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
