@@ -428,7 +428,7 @@ def test_issubdtype(a, b, answer):
 def test_issubdtype_refuses_what_is_no_dtype():
     with pytest.raises(DtypeError, match="unknown dtype 'foo'"):
         dtypes.issubdtype("foo", np.floating)
-    with pytest.raises(DtypeError, match="no dtype 3"):
+    with pytest.raises(DtypeError, match="unknown dtype 3"):
         dtypes.issubdtype(3, np.floating)
 
 

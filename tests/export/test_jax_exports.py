@@ -136,7 +136,7 @@ def test_bytes_of_nothing_are_refused() -> None:
         with pytest.raises(ExportError, match="deserialize"):
             export.deserialize(data)
     many = jax_tables.write({"name": "f", "in_avals": [], "program": b""})
-    with pytest.raises(ExportError, match=r"calling convention.*from 9 to 10"):
+    with pytest.raises(ExportError, match=r"calling convention.*versions 9 to 10"):
         export.deserialize(many)
 
 

@@ -81,7 +81,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: parsed_rule("(i) -> i"), "expected two or more factors"),
     (lambda: parsed_rule("i i -> i"), "a factor occurs twice in one array"),
     (lambda: parsed_rule("2 -> 2"), "a factor must be a name such as 'i', or a CompoundFactor, got '2'"),
-    (lambda: parsed_rule("(i j) -> (i j)", i=2), "the factors j are only parts of axes .* give j=..."),
+    (lambda: parsed_rule("(i j) -> (i j)", i=2), "the factors j occur only within compound axes .* pass j=..."),
     (lambda: parsed_rule("i -> i", j=2), "j=2 is not a valid size of a factor"),
     (lambda: parsed_rule("i -> i", reduction_factors=("q",)), "the factor 'q' in reduction_factors does not occur"),
     (
