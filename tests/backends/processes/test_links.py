@@ -85,7 +85,7 @@ def test_a_number_that_is_taken_and_another_count(port):
         them.join(1).join()
         assert "process_id 1 is taken by process" in str(them.errors[1][0])
         them.join(2, processes=4).join()
-        assert "num_processes is 4 here, and 3 in process 0" in str(them.errors[2][0])
+        assert "num_processes is 4 here and 3 in process 0" in str(them.errors[2][0])
         for thread in (them.join(0), them.join(2), first):
             thread.join()
         assert sorted(them.links) == [0, 1, 2]
@@ -238,7 +238,7 @@ def test_something_else_listens(said):
             connection.close()
 
         threading.Thread(target=refuse).start()
-        with pytest.raises(DistributedError, match="something else"):
+        with pytest.raises(DistributedError, match="another program listens there"):
             Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0)
 
 
@@ -296,7 +296,7 @@ def test_the_connection_to_the_service_is_cut(port):
             assert client.recv(100) == b"answer"
             proxy.pairs[-1][0].shutdown(socket.SHUT_RDWR)
             until(lambda: them.links[2].gone and them.links[0].gone and them.links[1].gone)
-            ended = "its connection was closed: it crashed, was killed, or was cut off"
+            ended = "its connection ended: it crashed, was killed, or was cut off"
             assert [them.links[i].gone for i in range(3)] == [{2: ended}, {2: ended}, {0: ended}]
             client.sendall(b"question")
             client.settimeout(0.2)
@@ -408,7 +408,7 @@ def test_local_devices_of_no_process():
         (["--processes", "2", "--devices", "0", "x.py"], "the number of devices must be at least 1, got 0"),
         (["--processes", "2"], "there is no program to launch"),
         (["--processes", "2", "-m"], "there is no program to launch"),
-        (["--processes", "2", "nowhere.py"], "there is no program 'nowhere.py' to launch"),
+        (["--processes", "2", "nowhere.py"], "the program 'nowhere.py' does not exist"),
         (["--processes", "2", "--grace", "-1", "x.py"], "--grace must be a number of seconds, got -1"),
     ],
 )
