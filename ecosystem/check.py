@@ -22,11 +22,11 @@ MISSING = "Names of JAX that were asked for and that Pullback does not have:\n"
 HEAD = """\
 # Programs of JAX's libraries
 
-`python -m pullback run program.py` runs a program that imports JAX, and so one that imports a library written for JAX.
-The folder `ecosystem/` holds a program for each library below. `make ecosystem` runs them all on Pullback, without JAX
-installed, and compares the figures they print with those recorded under JAX {jax}: to {tolerance:.0e} of a figure's
-largest element, unless the program states another tolerance and why; means of random chains to {errors:.0f} standard
-errors. `make ecosystem ECOSYSTEM_ARGS=--page` writes this page.
+`python -m pullback run program.py` runs a program that imports JAX or a library written for JAX. The folder
+`ecosystem/` has a program for each library below. `make ecosystem` runs all of them on Pullback, without JAX installed,
+and compares the figures that they print with figures recorded under JAX {jax}. The tolerance is {tolerance:.0e} of a
+figure's largest element, unless the program states another one and the reason. Means of random chains have to agree to
+{errors:.0f} standard errors. `make ecosystem ECOSYSTEM_ARGS=--page` writes this page.
 
 | library | version | what is run | figures | result |
 |---|---|---|---|---|
@@ -34,8 +34,8 @@ errors. `make ecosystem ECOSYSTEM_ARGS=--page` writes this page.
 TAIL = """
 ## Names that are missing
 
-What the libraries ask for in these programs and Pullback does not have. Most of it they ask for only to see whether it
-is there.
+These names are missing in Pullback, and the libraries look them up in these programs. In most cases they only test
+whether the name exists.
 
 """
 

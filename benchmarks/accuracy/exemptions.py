@@ -18,12 +18,12 @@ EXEMPT: dict[str, str] = {
         "where it is small; a relative bound would cost an exponential in every backward pass of a network"
     ),
     "lax.bessel_i1e": "eager it is SciPy's, with an error of 5 ulps where JAX's is 4.2",
-    "lax.igamma": "eager it is SciPy's, of which float64 loses a factor of a where a is in the hundreds, as JAX's does",
+    "lax.igamma": "eager code uses SciPy's, which loses a factor of a in float64 for a in the hundreds, like JAX's",
     "lax.zeta": (
         "JAX has no derivatives; that by q is s zeta(s + 1, q), with an error of some s ulps, as SciPy's zeta has: 200 "
         "for s up to 60; compiled, float64 is a sum of powers and wrong by up to 5"
     ),
-    "scipy.special.jv": f"{_BESSEL}; eager it is SciPy's, of the oscillations of which 190 ulps are lost",
+    "scipy.special.jv": f"{_BESSEL}; eager code uses SciPy's function, which loses 190 ulps of the oscillations",
     "scipy.special.yv": _BESSEL,
     "scipy.special.iv": f"{_BESSEL}; next to order 0 the derivative by the order is a small difference",
     "scipy.special.kv": _BESSEL,

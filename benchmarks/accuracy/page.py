@@ -65,35 +65,33 @@ def problems(rows: Sequence[Row], *, complete: bool) -> list[str]:
 
 _TEXT = """# How accurate the numbers are
 
-Written by `make accuracy` (`benchmarks/accuracy`), which measures every operation on elements and every special
-function: value and first derivatives, in float32 and float64, eager and compiled, against values of 50 digits and
-more (mpmath's).
+`make accuracy` (`benchmarks/accuracy`) writes this page. It measures every elementwise operation and every special
+function: value and first derivatives, in float32 and float64, eager and compiled, against values of at least 50 digits
+from mpmath.
 
-* **Errors** are in units in the last place (ulps) of the exact result. In each cell: the largest error at all points,
-  and in parentheses the 99th percentile. Correct rounding is at most 0.5.
-* **Points**: up to {count:,} for each function and dtype: random bits in the domain, so that all exponents occur;
-  uniform ones where most happens; zeros, poles, branch points and ends, their neighbours among the floats and points
-  farther off on both sides. What has several operands is measured at random pairs of these.
-* **Compiled** is the compiled program's result on this processor, JAX's is that of `jax.jit` ({jax}) on the same
-  points, and the last column is NumPy's or SciPy's own function. Where a cell is empty the library has no such
-  function or derivative; JAX's `exp1` and `expi` do not return from points like 1e-10 and -1e-10.
-* **Zeros that are no floats**: near the negative zeros of `gammaln`, that of `digamma` and those of a few
-  derivatives, an error counts in ulps of the terms that cancel there (a fixed size; `scales` in
-  `benchmarks/accuracy/functions.py`), for rounding the operand alone moves the result farther. All other zeros are
-  measured like any number.
-* **Subnormal numbers**: values are measured at subnormal operands where the backend has them, which is eager. A
-  result below the smallest normal number counts in units of that.
-* **Infinite results** stand for the power of two after the largest float; NaN for an infinite error.
-* **Complex numbers** are measured in complex64 and complex128: the error is the distance from the exact result in
-  ulps of its modulus. The points are such of the two parts, paired at random; at a third of them one part is a zero of
-  either sign, or the smallest number next to it, on both sides of all branch cuts. At a zero the exact value is the
-  limit from the side of its sign. Derivatives are the holomorphic ones. Where a part of the exact result is too large
-  for a float, any result that is not finite is right.
-* `lax`'s functions and `numpy`'s of one operation have one row. `logsumexp`, `softmax` and `log_softmax` are not
-  elementwise.
+* **Errors** are in units in the last place (ulps) of the exact result. Each cell shows the largest error over all
+  points, and the 99th percentile in parentheses. Correct rounding is at most 0.5.
+* **Points**: up to {count:,} for each function and dtype. They are random bits in the domain, so that all exponents
+  occur; uniform numbers where the function varies most; and zeros, poles, branch points and ends, with neighbouring
+  floats and points farther away on both sides. Functions of several operands are measured at random pairs of these.
+* **Compiled** is the result of the compiled program on this CPU, **JAX** that of `jax.jit` ({jax}) at the same points,
+  and the last column that of NumPy's or SciPy's function. A cell is empty if the library has no such function or
+  derivative. JAX's `exp1` and `expi` do not return from points like 1e-10 and -1e-10.
+* **Irrational zeros**: near the negative zeros of `gammaln`, that of `digamma` and those of a few derivatives, rounding
+  the operand already moves the result by many ulps. There an error counts in ulps of the terms that cancel (a fixed
+  size; `scales` in `benchmarks/accuracy/functions.py`). All other zeros are measured like any number.
+* **Subnormal numbers** are operands where the backend supports them, which is in eager code. A result below the
+  smallest normal number is measured in ulps of that number.
+* **Infinite results** count as the power of two after the largest float; a wrong NaN counts as an infinite error.
+* **Complex numbers** are measured in complex64 and complex128: the error is the distance from the exact result in ulps
+  of its modulus. Real and imaginary parts are points as above, paired at random. At a third of them one part is a zero
+  of either sign, or the smallest number next to it, so both sides of all branch cuts are measured. At a zero the exact
+  value is the limit from the side of its sign. Derivatives are holomorphic ones. If a part of the exact result
+  overflows, any infinite or NaN result counts as right.
+* A function that `lax` and `numpy` share has one row. `logsumexp`, `softmax` and `log_softmax` are not elementwise.
 
-The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger; `make accuracy`
-fails where it is exceeded (†) without an exemption.
+The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger. `make accuracy`
+fails if an error exceeds it (†) without an exemption.
 
 ![float64](accuracy.png)
 

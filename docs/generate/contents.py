@@ -37,7 +37,8 @@ PLACES = {
     "how_to/index": ("how_to/*", "primitives", "export", "switches"),
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
-        *ROOT_PAGES.values(), "decisions/README", "rules", "accuracy", "names", "ecosystem", "array_api",
+        *ROOT_PAGES.values(), "testing", "benchmarking", "decisions/README", "rules", "accuracy", "names", "ecosystem",
+        "array_api",
     ),
     "decisions/README": ("decisions/*",),
 }  # fmt: skip

@@ -18,16 +18,16 @@ from pullback.core.errors import ArgumentError, BackendError, MissingLibraryErro
 from pullback.core.source import hide_internal_frames
 
 _HELP = """\
-Show the program that a function becomes, without running it.
+Show the program of a function without running it.
 
 ARGUMENTS are the arguments of the function that is shown, separated by commas:
   f32[2,3]  i32[]  bf16[4]  c64[8]  bool[5]  key<fry>[]      arrays, by their types
-  2  0.5  True  None                                         values of Python; numbers are inputs nevertheless
+  2  0.5  True  None                                         Python values; numbers become inputs
   (f32[3], f32[])  [f32[3]]  {"w": f32[3], "b": f32[]}       trees of them
-The arguments at the positions that --static names are passed as they are, and may be strings too."""
+Arguments at the positions in --static are passed unchanged, and may be strings too."""
 _EXAMPLES = """\
-Transformations are applied from left to right: grad,jit shows jit(grad(FUNCTION)). jvp, vjp and linearize bring the
-tangents and cotangents that they need as further inputs.
+Transformations are applied from left to right: grad,jit shows jit(grad(FUNCTION)). jvp, vjp and linearize add the
+necessary tangents and cotangents as further inputs.
 
 examples:
   NAME show model:loss --args '{"w": f32[3,1], "b": f32[1]}, f32[8,3]'
@@ -66,7 +66,7 @@ def _add_explain(commands: Any) -> None:
 def _add_show(commands: Any, name: str) -> None:
     command = commands.add_parser(
         "show",
-        help="show the program that a function becomes",
+        help="show the program of a function",
         description=_HELP,
         epilog=_EXAMPLES.replace("NAME", name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -74,13 +74,15 @@ def _add_show(commands: Any, name: str) -> None:
     command.add_argument(
         "function", metavar="MODULE:FUNCTION", help="such as model:loss, package.model:Net.apply or model.py:loss"
     )
-    command.add_argument("--args", default="", metavar="ARGUMENTS", help="the arguments, by their types; see above")
-    command.add_argument("--static", default="", metavar="POSITIONS", help="arguments to pass as they are, such as 1,2")
+    command.add_argument("--args", default="", metavar="ARGUMENTS", help="the types of the arguments; see above")
+    command.add_argument(
+        "--static", default="", metavar="POSITIONS", help="static arguments, passed unchanged, such as 1,2"
+    )
     command.add_argument(
         "--transform",
         default="",
         metavar="NAMES",
-        help=f"transformations, in the order in which they are applied; of {', '.join(show.transformations())}",
+        help=f"transformations, in the order of application, among {', '.join(show.transformations())}",
     )
     command.add_argument(
         "--as",
@@ -89,7 +91,7 @@ def _add_show(commands: Any, name: str) -> None:
         choices=show.FORMS,
         help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
     )
-    command.add_argument("--output", metavar="FILE", help="where to write it; by default to standard output")
+    command.add_argument("--output", metavar="FILE", help="the file to write to; standard output by default")
 
 
 def _add_launch(commands: Any, name: str) -> None:
@@ -102,22 +104,20 @@ def _add_launch(commands: Any, name: str) -> None:
         "status is that of the first process that failed, or 0.",
     )
     command.add_argument("-n", "--processes", type=int, required=True, metavar="N", help="how many processes")
-    command.add_argument("--devices", type=int, metavar="N", help="into how many devices each divides the CPU")
-    command.add_argument(
-        "--port", type=int, metavar="N", help="where process 0 listens; by default a port that is free"
-    )
+    command.add_argument("--devices", type=int, metavar="N", help="the number of CPU devices of each process")
+    command.add_argument("--port", type=int, metavar="N", help="the port of process 0; a free one by default")
     command.add_argument(
         "--grace",
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="for how long the others may go on when one has failed, or stay stopped when the others have ended (10)",
+        help="how long the others may go on after one has failed, or stay stopped after the others have ended (10)",
     )
     command.add_argument(
         "program",
         nargs="*",
         metavar="PROGRAM",
-        help="the path of a program, or -m and a module; what follows are its arguments",
+        help="the path of a program, or -m and a module, followed by its arguments",
     )
 
 

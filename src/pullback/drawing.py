@@ -118,7 +118,7 @@ class Drawing:
         if kind not in ("dot", "gv", *_FORMATS):
             kinds = sorted(f".{k}" for k in ("dot", "gv", *_FORMATS))
             raise ArgumentError(
-                f"a drawing is saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}"
+                f"a drawing can be saved as {', '.join(kinds[:-1])} or {kinds[-1]}, got {os.fspath(path)!r}"
             )
         content = render(self.source, kind) if kind in _FORMATS else self.source.encode()
         with open(path, "wb") as file:
@@ -157,7 +157,7 @@ class Drawing:
         try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
-            return {"text/plain": f"{self.text()}\n\nThis is not drawn: {error}"}
+            return {"text/plain": f"{self.text()}\n\nThis cannot be drawn: {error}"}
 
     def __repr__(self) -> str:
         return f"<drawing of {self.title}: {_counted(self.jaxpr.jaxpr)}>"

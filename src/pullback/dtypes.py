@@ -80,5 +80,7 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     canonical = dtypes.canonicalize_dtype(dtype)
     allow_extended_dtype = flag("canonicalize_dtype", "allow_extended_dtype", allow_extended_dtype)
     if issubdtype(canonical, extended) and not allow_extended_dtype:
-        raise DtypeError(f"{canonical} is no dtype of numbers; pass allow_extended_dtype=True if it may be one of keys")
+        raise DtypeError(
+            f"{canonical} is not a dtype of numbers; pass allow_extended_dtype=True to allow dtypes of keys"
+        )
     return canonical

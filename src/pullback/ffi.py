@@ -87,7 +87,7 @@ def build_ffi_lowering_function(
     """
     unknown = lowering_args.keys() - {"has_side_effect", "operand_output_aliases"}
     if unknown:
-        raise ForeignCallError(f"build_ffi_lowering_function: no argument {', '.join(sorted(unknown))}")
+        raise ForeignCallError(f"build_ffi_lowering_function: unknown argument {', '.join(sorted(unknown))}")
     if isinstance(backend_config, str):
         raise ForeignCallError("build_ffi_lowering_function: backend_config must be a dictionary of attributes")
 

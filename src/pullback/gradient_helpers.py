@@ -382,7 +382,7 @@ def implicit_function(
             if not dtypes.is_inexact(x.dtype):
                 raise ArgumentError(
                     f"implicit_function: the solution that {name_of(solver)} returns must be real or complex to be "
-                    f"differentiated, but it has a leaf {typeof(x)}. Let it give the solution of the equation only."
+                    f"differentiated, but it has a leaf {typeof(x)}. Let it return the solution of the equation only."
                 )
         return z, inverse.solution(((z, params), NOTHING), tree.tree_map(pnp.negative, moved), z)
 

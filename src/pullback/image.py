@@ -48,7 +48,7 @@ class ResizeMethod(enum.Enum):
         """
         found = _NAMES.get(s) if isinstance(s, str) else None
         if found is None:
-            raise ArgumentError(f"image: unknown method {quote(s)}; there are {', '.join(_NAMES)}")
+            raise ArgumentError(f"image: unknown method {quote(s)}; the methods are {', '.join(_NAMES)}")
         return found
 
 
@@ -156,7 +156,7 @@ def scale_and_translate(
     name = "image.scale_and_translate"
     method = _method(method)
     if method is ResizeMethod.NEAREST:
-        raise ArgumentError(f"{name}: 'nearest' is not there for it; use 'linear', or image.resize")
+        raise ArgumentError(f"{name}: method 'nearest' is not supported; use 'linear', or image.resize")
     x = strong(inexact_operand(name, image))
     shape = _shape(name, shape, x)
     axes = [axis_index(d, len(shape), name) for d in sequence(name, spatial_dims)]
@@ -185,11 +185,11 @@ def _shape(name: str, shape: Any, x: Any) -> tuple[int, ...]:
     sizes = shape_tuple(shape, name)
     if len(sizes) != len(x.shape):
         raise ShapeError(
-            f"{name}: the shape of the result must have a size for each axis of the image, also for those that stay; "
+            f"{name}: the shape of the result must have a size for each axis of the image, also for unchanged axes; "
             f"got {sizes} for an image of shape {x.shape}"
         )
     if 0 in x.shape and any(n == 0 < m for n, m in zip(x.shape, sizes, strict=True)) and 0 not in sizes:
-        raise ShapeError(f"{name}: an image of shape {x.shape} has no elements to compute those of {sizes} from")
+        raise ShapeError(f"{name}: an image of shape {x.shape} has no elements, so it cannot be resized to {sizes}")
     return sizes
 
 

@@ -55,9 +55,9 @@ def launch(
     if devices is not None and devices < 1:
         raise ArgumentError(f"the number of devices must be at least 1, got {devices}")
     if not program or (program[0] == "-m" and len(program) < 2):
-        raise ArgumentError("there is no program to launch: give the path of one, or -m and a module")
+        raise ArgumentError("there is no program to launch: pass its path, or -m and a module")
     if program[0] != "-m" and not os.path.exists(program[0]):
-        raise ArgumentError(f"there is no program {program[0]!r} to launch")
+        raise ArgumentError(f"the program {program[0]!r} does not exist")
     port = _free_port() if port is None else port
     token = secrets.token_hex(16)
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -134,7 +134,7 @@ class _Process:
         code = self.popen.returncode
         if code >= 0:
             return f"process {self.number} failed with exit status {code}"
-        return f"process {self.number} was ended by {signal.Signals(-code).name}"
+        return f"process {self.number} was killed by {signal.Signals(-code).name}"
 
 
 _writing = lock(globals(), "_writing")

@@ -212,7 +212,7 @@ def _segments(
     _check(name, x, ids, out_sharding)
     bucket = None if bucket_size is None else known_int(name, "bucket_size", bucket_size)
     if bucket is not None and bucket < 1:
-        raise ArgumentError(f"{name}: bucket_size, how many rows are taken at a time, must be positive, got {bucket}")
+        raise ArgumentError(f"{name}: bucket_size, the number of rows taken at a time, must be positive, got {bucket}")
     count = _count(name, ids, num_segments)
     rows = (*ids.shape, *x.shape[1:])
     if x.shape != rows:
@@ -271,7 +271,7 @@ def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
             "lax.with_sharding_constraint on the result"
         )
     if not dtypes.is_integer(ids.dtype):
-        raise DtypeError(f"{name}: segment_ids must be of integers, got {dtypes.short_name(ids.dtype)}")
+        raise DtypeError(f"{name}: segment_ids must be integers, got {dtypes.short_name(ids.dtype)}")
     real = dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)
     ordered = name in ("segment_max", "segment_min")
     if not (real or (dtypes.is_bool(x.dtype) if ordered else dtypes.is_complex(x.dtype))):
@@ -280,7 +280,7 @@ def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
     rows = x.shape[:1]
     if len(ids.shape) > 1 or rows not in ((), (1,), ids.shape):
         raise ShapeError(
-            f"{name}: segment_ids must have one axis, with a number for each row of data; got segment_ids of shape "
+            f"{name}: segment_ids must be a vector with an integer for each row of data; got segment_ids of shape "
             f"{ids.shape} for data of shape {x.shape}"
         )
 
@@ -288,12 +288,9 @@ def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
 def _count(name: str, ids: Any, num_segments: Any) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
-            raise StaticArgumentError(
-                f"{name}: the number of segments is the size of the result, which must be known when the function is "
-                "traced: pass num_segments as an int"
-            )
+            raise StaticArgumentError(f"{name}: num_segments, the size of the result, must be static: pass an int")
         if not pnp.size(ids):
-            raise ShapeError(f"{name}: there are no rows to tell the number of segments by; pass num_segments")
+            raise ShapeError(f"{name}: without rows the number of segments is unknown; pass num_segments")
         return max(0, int(np.max(np.asarray(ids))) + 1)
     count = known_int(name, "num_segments", num_segments)
     if count < 0:

@@ -67,7 +67,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*(<\w+>)?")
 _SIZE = re.compile(r"\d+")
 _SPACE = re.compile(r"\s*")
 _VALUES = {"True": True, "False": False, "None": None}
-_WHAT = "a type such as f32[2,3], a number, a string, or a tuple, list or dictionary of such"
+_WHAT = "a type such as f32[2,3], a number, a string, or a tuple, list or dictionary of these"
 
 
 class _Reader:
@@ -153,7 +153,7 @@ class _Reader:
         return key, self.value()
 
     def string(self) -> Any:
-        return self.literal(_STRING, "a string that ends with the quote that it begins with")
+        return self.literal(_STRING, "a string with matching quotes")
 
     def literal(self, pattern: re.Pattern[str], expected: str) -> Any:
         start = self.at
@@ -170,7 +170,7 @@ class _Reader:
             return _VALUES[name]
         dtype = _types().get(name)
         if dtype is None:
-            raise self.fail(f"there is no type {name!r}; there are {', '.join(_types())}", start)
+            raise self.fail(f"unknown type {name!r}; the types are {', '.join(_types())}", start)
         if dtypes.canonicalize_dtype(dtype) != dtype:
             raise self.fail(f"{name} has 64 bits, which are off: set PULLBACK_ENABLE_X64=1 in the environment", start)
         if self.next() != "[":
@@ -280,7 +280,9 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
     names = [name.strip() for name in transform.split(",")] if transform.strip() else []
     for name in names:
         if name not in transformations():
-            raise ArgumentError(f"--transform: there is no {name!r}; there are {', '.join(transformations())}")
+            raise ArgumentError(
+                f"--transform: unknown transformation {name!r}; the transformations are {', '.join(transformations())}"
+            )
     _check_call(fun, function, values)
     fixed = _positions(static, values)
     for i, value in enumerate(values):
@@ -304,7 +306,7 @@ def _function(text: str) -> Function:
         raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss or model.py:loss, got {text!r}")
     is_file = module.endswith(".py")
     if is_file and not os.path.isfile(module):
-        raise ArgumentError(f"there is no file {module!r} here, in {os.getcwd()}")
+        raise ArgumentError(f"the file {module!r} does not exist in {os.getcwd()}")
     try:
         found: Any = _file_as_module(module) if is_file else importlib.import_module(module)
     except (Exception, SystemExit) as error:
@@ -344,7 +346,7 @@ def _explained(error: BaseException, module: str) -> str:
     """
     message = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-        return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
+        return f"{error}; modules are looked up in the current directory and in PYTHONPATH"
     steps = [
         step
         for step in traceback.extract_tb(error.__traceback__)
@@ -371,7 +373,7 @@ def _positions(static: str, values: Sequence[Any]) -> set[int]:
     for text in static.split(",") if static.strip() else ():
         if not re.fullmatch(r"\s*\d+\s*", text) or int(text) >= len(values):
             raise ArgumentError(
-                f"--static: expected positions of the {len(values)} arguments, from 0 on, got {static!r}"
+                f"--static: expected positions of the {len(values)} arguments, counted from 0, got {static!r}"
             )
         fixed.add(int(text))
     return fixed
@@ -380,12 +382,10 @@ def _positions(static: str, values: Sequence[Any]) -> set[int]:
 def _check_argument(i: int, value: Any, static: bool) -> None:
     for leaf in tree.leaves(value):
         if static and isinstance(leaf, ShapeDtypeStruct):
-            raise ArgumentError(
-                f"--static {i}: argument {i} must then be given by its value, not by the type {abstractify(leaf)}"
-            )
+            raise ArgumentError(f"--static {i}: pass the value of argument {i} instead of the type {abstractify(leaf)}")
         if not static and isinstance(leaf, str):
             raise ArgumentError(
-                f"--args: argument {i} has {leaf!r}, which is no array; --static {i} passes it as it is"
+                f"--args: argument {i} has {leaf!r}, which is not an array; --static {i} passes it unchanged"
             )
 
 

@@ -40,7 +40,7 @@ def _check_tracer_leaks(everywhere: bool) -> None:
 def not_there(name: str) -> NoReturn:
     """Raise the AttributeError for a name that ``pullback`` lacks, with a hint if ``pullback.tree`` has it."""
     known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
-    hint = f"; it is pullback.tree.{name[5:]}" if known else ""
+    hint = f"; use pullback.tree.{name[5:]}" if known else ""
     raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
 
 

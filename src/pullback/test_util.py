@@ -73,9 +73,9 @@ def check_grads(
     """
     selected = tuple(modes) if isinstance(modes, (list, tuple)) else (modes,)
     if not selected or not all(is_listed(mode, ("fwd", "rev")) for mode in selected):
-        raise ArgumentError(f'check_grads: modes must be some of "fwd" and "rev", got {modes!r}')
+        raise ArgumentError(f'check_grads: modes must be "fwd", "rev" or both, got {modes!r}')
     if not isinstance(order, int) or order < 1:
-        raise ArgumentError(f"check_grads: order must be an int from 1 on, got {order!r}")
+        raise ArgumentError(f"check_grads: order must be an int of at least 1, got {order!r}")
     _check_orders(f, args, order, selected, (atol, rtol, eps), f"{describe_function(f)}")
 
 
@@ -327,7 +327,7 @@ def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
 def _checked_vector(space: Space, value: Any, dual: bool, what: str) -> Vector:
     treedef = tree.structure(value)
     if treedef != space.treedef:
-        raise AssertionError(f"{what} must be of the tree {space.treedef}, got {treedef}")
+        raise AssertionError(f"{what} must have the tree {space.treedef}, got {treedef}")
     for x, t, path in zip(space.leaves, tree.leaves(value), space.paths, strict=True):
         expected = (x.shape, dtypes.tangent_dtype(x.dtype))
         got = (np.shape(t), t.dtype if hasattr(t, "dtype") else as_array(t).dtype)
@@ -346,7 +346,7 @@ def _check_value(point: Point, out: Any, what: str) -> None:
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
     ]:
-        raise AssertionError(f"{what}: the value that comes with it is {out!r}, but the function returns {point.out!r}")
+        raise AssertionError(f"{what}: the value returned with it is {out!r}, but the function returns {point.out!r}")
     value = space.vector(out)
     size = np.abs(point.value) + np.max(np.abs(point.value), initial=0)
     allowed = 1e3 * point.rounding * size + 8 * point.smallest
@@ -354,7 +354,7 @@ def _check_value(point: Point, out: Any, what: str) -> None:
         wrong = ~((np.abs(value - point.value) <= allowed) | (value == point.value) | np.isnan(point.value))
     for k in np.flatnonzero(wrong)[:1]:
         raise AssertionError(
-            f"{what}: the value that comes with it is wrong: {space.name(int(k), 'output')} is {value[k]:.9g}, "
+            f"{what}: the value returned with it is wrong: {space.name(int(k), 'output')} is {value[k]:.9g}, "
             f"but the function returns {point.value[k]:.9g}"
         )
 

@@ -707,4 +707,4 @@ def test_a_program_of_what_a_document_shows(subject: str, tmp_path: Path) -> Non
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "to the end"
-    assert "Pullback has every name of JAX that was asked for." in done.stderr
+    assert "Pullback has every name of JAX that the program used." in done.stderr

@@ -107,7 +107,7 @@ def test_a_program_in_a_process(catalogue):
 def test_missing_names(checker):
     report = "a warning\n" + checker.MISSING + "  jax.a.b  file.py:1\n  jax.c    file.py:2\nend\n"
     assert checker.missing_in(report) == ["jax.a.b", "jax.c"]
-    assert checker.missing_in("Pullback has every name of JAX that was asked for.\n") == []
+    assert checker.missing_in("Pullback has every name of JAX that the program used.\n") == []
 
 
 def test_what_ends_well_and_what_does_not(checker, catalogue, monkeypatch, tmp_path):

@@ -106,8 +106,8 @@ def test_attributes_that_tools_look_for_are_not_reported() -> None:
 @pytest.mark.parametrize("name", ["map", "leaves", "flatten"])
 def test_the_older_names_of_trees_say_the_newer_ones(name: str) -> None:
     done = run("-c", f"import jax\njax.tree_{name}")
-    assert done.stderr.splitlines()[-1].endswith(f"; it is jax.tree.{name}")
-    with pytest.raises(AttributeError, match=rf"; it is pullback\.tree\.{name}$"):
+    assert done.stderr.splitlines()[-1].endswith(f"; use jax.tree.{name}")
+    with pytest.raises(AttributeError, match=rf"; use pullback\.tree\.{name}$"):
         getattr(pullback, f"tree_{name}")
 
 
@@ -116,7 +116,7 @@ def test_the_version_and_no_command() -> None:
         done = subprocess.run([sys.executable, "-m", "pullback", *options], capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
         assert (done.stdout == f"pullback {pullback.__version__}\n") is bool(options)
-        assert ("show the program that a function becomes" in done.stdout) is not bool(options)
+        assert ("show the program of a function" in done.stdout) is not bool(options)
 
 
 def test_help() -> None:

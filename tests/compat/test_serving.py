@@ -82,7 +82,7 @@ def test_nothing_is_served_unless_asked_for() -> None:
 @pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
 def test_not_beside_the_real_one() -> None:
     code = "import jax, pullback.compat\ntry: pullback.compat.install()\nexcept ImportError as error: print(error)"
-    assert "the real jax is imported already" in output(code)
+    assert "the package jax is already imported" in output(code)
 
 
 def test_not_beside_another_one() -> None:

@@ -77,7 +77,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lax.associative_scan(lambda x, y: x.sum(), jnp.ones(3)),
-        r"must return the types that it is given, but elems is f32\[1\] when it is given and f32\[\] when",
+        r"must return the types of its arguments, but elems is f32\[1\] when it is given and f32\[\] when",
     ),
 ]
 

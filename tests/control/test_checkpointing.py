@@ -329,5 +329,5 @@ def test_a_number_of_slots_that_is_none(slots):
         lambda: looped(0.3, checkpoints=slots),
         lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, x: x, 0.0, checkpoints=slots))(3),
     ):
-        with pytest.raises(ControlFlowError, match="checkpoints is the number of states"):
+        with pytest.raises(ControlFlowError, match="checkpoints, the number of states"):
             loop()

@@ -157,9 +157,9 @@ def test_an_operand_that_all_branches_hand_through_is_not_mapped() -> None:
     np.testing.assert_array_equal(outs[1], [5.0, 6.0, 6.0])
     np.testing.assert_array_equal(outs[2], [1.0, 2.0, 2.0])
     np.testing.assert_array_equal(jit(vmap(f, (0, None, None), (None, 0, 0)))(i, b, 5.0)[0], b)
-    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that does depend on the mapped"):
+    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that depends on the mapped"):
         vmap(f, (0, None, None), (None, None, 0))(i, b, 5.0)
-    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that does depend on the mapped"):
+    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that depends on the mapped"):
         vmap(f, (0, None, 0), (None, None, 0))(i, b, jnp.ones(3))
 
 
@@ -369,15 +369,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lax.cond(jnp.ones(2) > 0, abs, abs, 1.0),
-        r"cond: the predicate must be a boolean of no axes, .* bool\[2\]\.",
+        r"cond: the predicate must be a scalar boolean, .* bool\[2\]\.",
     ),
     (
         lambda: lax.switch(1.5, [abs, abs], 1.0),
-        r"switch: the index must be an integer of no axes, got one of type f32\[\]",
+        r"switch: the index must be a scalar integer, got one of type f32\[\]",
     ),
-    (lambda: lax.switch(jnp.ones(2, int), [abs, abs], 1.0), r"the index must be an integer of no axes, .* i32\[2\]"),
+    (lambda: lax.switch(jnp.ones(2, int), [abs, abs], 1.0), r"the index must be a scalar integer, .* i32\[2\]"),
     (lambda: lax.switch(0, []), r"switch takes a sequence of at least one function, got \[\]"),
-    (lambda: lax.cond(True, abs, abs, 1.0, operand=2.0), "takes operands by position, or one by the name operand"),
+    (lambda: lax.cond(True, abs, abs, 1.0, operand=2.0), "takes positional operands or the keyword operand"),
 ]
 
 

@@ -183,7 +183,7 @@ def test_what_is_refused() -> None:
         ffi.ffi_call("somewhere", out, input_layouts=[])(x)
     with pytest.raises(ValueError, match="lapack_spotrf_ffi' was differentiated"):
         grad(lambda a: factor(a)[0].sum())(A)
-    with pytest.raises(ValueError, match="vmap_method does not say how"):
+    with pytest.raises(ValueError, match="vmap_method is missing"):
         vmap(factor)(jnp.stack([A, A]))
     with pytest.raises(ValueError, match="only version 4 has attributes"):
         ffi.ffi_call("somewhere", out, custom_call_api_version=1)(x, v=1)

@@ -249,8 +249,8 @@ def test_the_operation_that_gives_a_nan_is_found() -> None:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: lax.while_loop(lambda c: c, lambda c: c, 1.0),
-        r"while_loop: the condition .*test_loops.py:\d+ must return a boolean of no axes, but it returned f32\[\]\. "
-        r"jnp\.all and jnp\.any make one of many; a number is compared, as in x != 0",
+        r"while_loop: the condition .*test_loops.py:\d+ must return a scalar boolean, but it returned f32\[\]\. "
+        r"jnp\.all and jnp\.any reduce an array to one boolean; for a number write a comparison such as x != 0",
     ),
     (lambda: lax.while_loop(lambda c: c > 0, lambda c: c, jnp.ones(3)), r"but it returned bool\[3\]"),
     (lambda: lax.while_loop(lambda c: (c > 0, c), lambda c: c, 1.0), "but it returned a tuple"),
@@ -275,7 +275,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 1.0), r"the bounds must have one dtype, but lower is i32\[\] and"),
     (
         lambda: lax.fori_loop(jnp.ones(2, int), 3, lambda i, c: c, 1.0),
-        r"the bound lower must be an integer .* i32\[2\]",
+        r"the bound lower must be a scalar integer .* i32\[2\]",
     ),
     (
         lambda: lax.fori_loop(jnp.int32(0), jnp.int8(3), lambda i, c: c, 1.0),
@@ -283,7 +283,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 1.0, unroll=2))(3),
-        "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced",
+        "fori_loop: unroll needs static integer bounds, but one of them is traced",
     ),
 ]
 

@@ -452,9 +452,9 @@ def test_disable_jit_runs_the_function_itself() -> None:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: lax.scan(lambda c, x: ({"h": c["h"].sum()}, None), {"h": jnp.ones(3)}, xs),
-        r"scan: the body .*<lambda> at .*test_scan.py:\d+ must return a carry of the types that it is given, but "
+        r"scan: the body .*<lambda> at .*test_scan.py:\d+ must return a carry of the same types as its argument, but "
         r"carry\['h'\] is f32\[3\] when it is given and f32\[\] when it is returned: the shapes differ\. In the body "
-        r"reshape it, or start from an initial value of type f32\[\]",
+        r"reshape it, or start with an initial value of type f32\[\]",
     ),
     (
         lambda: lax.scan(lambda c, x: ((c[0], c[1].astype(jnp.int32)), None), (1.0, jnp.ones(2)), xs),
@@ -462,7 +462,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lax.scan(lambda c, x: ({"a": c["a"], "c": 1}, None), {"a": 1, "b": 2}, xs),
-        r"must return a carry of the tree that it is given, but carry is a dict of \['a'\], \['b'\] when it is given "
+        r"must return a carry with the same tree as its argument, but carry is a dict of \['a'\], \['b'\] when it "
+        r"is given "
         r"and a dict of \['a'\], \['c'\] when it is returned\. Return the carry with the same containers",
     ),
     (
@@ -484,11 +485,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: lax.scan(lambda c, x: (c, x), 0.0, xs, length=5),
         "length is 5, but the leading axis of xs has 4 elements",
     ),
-    (lambda: lax.scan(lambda c, x: (c, x), 0.0), "without arrays in xs the number of steps must be given as length"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0), "without arrays in xs, pass the number of steps as length"),
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, None, length=-2), "length must not be negative, got -2"),
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, None, length=2.5), r"length must be an int, got 2\.5"),  # type: ignore[arg-type]
-    (lambda: lax.scan(lambda c, x: (c, x), 0.0, (xs, 1.0)), r"xs\[1\] of type f32\[\] has no axes"),
-    (lambda: lax.scan(lambda c, x: (c, x), 0.0, xs, unroll=-1), "unroll must be a bool or an int .* got -1"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, (xs, 1.0)), r"xs\[1\] of type f32\[\] is a scalar"),
+    (
+        lambda: lax.scan(lambda c, x: (c, x), 0.0, xs, unroll=-1),
+        "unroll must be a bool or a non-negative int, got -1",
+    ),
     (lambda: lax.map(lambda x: x, (xs, xs[1:])), r"map: all arrays in xs .* but xs\[0\] has 4, xs\[1\] has 3"),
     (lambda: lax.map(lambda x: x, xs, batch_size=-1), "map: batch_size must be a positive int, .* got -1"),
     (lambda: lax.map(lambda x: x, None), "map: without arrays in xs"),

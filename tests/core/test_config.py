@@ -106,7 +106,7 @@ def test_switches_that_would_change_programs_are_refused(name: str) -> None:
 
 def test_other_names_are_errors() -> None:
     with pytest.raises(
-        AttributeError, match=r"no configuration switch 'jax_enable_x46'; there are: enable_x64, .*"
+        AttributeError, match=r"no configuration switch 'jax_enable_x46'; the switches are: enable_x64, .*"
     ) as info:
         config.update("jax_enable_x46", True)
     assert "scan3" not in str(info.value)

@@ -132,7 +132,7 @@ class TestChecking:
 
     def test_result_bound_twice(self) -> None:
         a, b = Var(F32), Var(F32)
-        with pytest.raises(JaxprError, match=r"equation `sin a` .* bound already"):
+        with pytest.raises(JaxprError, match=r"equation `sin a` .* a variable twice"):
             check_jaxpr(Jaxpr([], [a], [Eqn(sin_p, [a], {}, [b]), Eqn(sin_p, [a], {}, [b])], []))
 
     @pytest.mark.parametrize("wrong", [VECTOR, I32])

@@ -68,7 +68,7 @@ def test_a_listener_is_taken_away(register: str, unregister: str, record: Any) -
     with pytest.raises(AssertionError, match="is not registered") as info:
         getattr(monitoring, unregister)(listener)
     assert isinstance(info.value, errors.ListenerError)
-    with pytest.raises(TypeError, match="a listener is a function, got 3"):
+    with pytest.raises(TypeError, match="a listener must be a function, got 3"):
         getattr(monitoring, register)(3)
 
 

@@ -83,7 +83,7 @@ ENTRANCES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_masked_arrays_are_refused(name: str) -> None:
     with pytest.raises(
-        MaskedArrayError, match=r"the mask would be lost: got one of shape .*x\.filled\(value\)"
+        MaskedArrayError, match=r"the mask would be lost; got one of shape .*x\.filled\(value\)"
     ) as found:
         ENTRANCES[name]()
     assert isinstance(found.value, (OperandError, ValueError, TypeError))
@@ -341,6 +341,6 @@ def test_reduce_axes() -> None:
 
 def test_errors_of_writing() -> None:
     x = jnp.ones(3)
-    with pytest.raises(ImmutableArrayError, match=r"np\.add cannot write into one of Pullback's arrays"):
+    with pytest.raises(ImmutableArrayError, match=r"np\.add cannot write into a Pullback array"):
         np.add(x, x, out=x)  # type: ignore[call-overload]
     assert issubclass(ImmutableArrayError, PullbackError)

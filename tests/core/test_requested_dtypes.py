@@ -165,8 +165,8 @@ def test_the_warning_says_all() -> None:
     assert str(found[0].message) == (
         "Explicitly requested dtype int64 requested in zeros is not available, and will be truncated to dtype int32: "
         "32 bits are the default. `pullback.config.update('enable_x64', True)` or PULLBACK_ENABLE_X64=1 in the "
-        "environment makes 64 bits the default, `pullback.config.update('explicit_x64_dtypes', 'allow')` keeps those "
-        "that are asked for."
+        "environment makes 64 bits the default; `pullback.config.update('explicit_x64_dtypes', 'allow')` keeps 64 "
+        "bits where you ask for them."
     )
 
 

@@ -30,7 +30,7 @@ def test_what_is_not_asked_for_or_there_already_is_refused() -> None:
     def zeros() -> None: ...
 
     for function in (no_such_function, zeros):
-        with pytest.raises(TypeError, match=f"no function '{function.__name__}' to provide, or has it already"):
+        with pytest.raises(TypeError, match=f"lacks the function '{function.__name__}', or it is already registered"):
             provides(function)
     assert runtime.zeros is not zeros
 

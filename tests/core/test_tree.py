@@ -214,7 +214,7 @@ def test_all():
     assert not tree.all([True, 0])
     assert tree.all([])
     assert tree.all([(), 1], is_leaf=lambda x: x == ()) is False
-    with pytest.raises(ValueError, match="a leaf is neither true nor false"):
+    with pytest.raises(ValueError, match="a leaf has no truth value"):
         tree.all([np.zeros(0), 1])
     assert tree.all_leaves([1, 2])
     assert not tree.all_leaves([1, (2,)])
@@ -231,9 +231,9 @@ def test_transpose():
     assert tree.transpose(tree.structure(()), inner, ()) == {"a": (), "b": ((),)}
     with pytest.raises(ValueError, match="expected subtrees of the inner structure"):
         tree.transpose(outer, None, [{"a": 1}, {"b": 2}])
-    with pytest.raises(ValueError, match="does not have the outer structure: at the root, expected a list"):
+    with pytest.raises(ValueError, match="lacks the outer structure: at the root, expected a list"):
         tree.transpose(outer, inner, ({"a": 1}, {"a": 2}))
-    with pytest.raises(ValueError, match="the inner structure is needed"):
+    with pytest.raises(ValueError, match="pass the inner structure"):
         tree.transpose(tree.structure(None), None, None)
 
 
@@ -357,9 +357,9 @@ def test_one_level():
 
 
 def test_a_class_is_registered_once():
-    with pytest.raises(ValueError, match="Pair is registered as a node of trees already"):
+    with pytest.raises(ValueError, match="Pair is already registered as a node of trees"):
         tree.register_pytree_node_class(Pair)
-    with pytest.raises(ValueError, match="tuple is registered"):
+    with pytest.raises(ValueError, match="tuple is already registered"):
         tree.register_static(tuple)
     with pytest.raises(TypeError, match=r"expected a class .* got 3"):
         tree.register_pytree_node(3, None, None)
@@ -498,7 +498,7 @@ def test_dataclasses_with_wrong_fields():
         tree.register_dataclass(Layer, ["x"], [])
     with pytest.raises(ValueError, match="not fields: z"):
         tree.register_dataclass(Layer, ["x", "y"], ["z"])
-    with pytest.raises(ValueError, match="given twice in data_fields and meta_fields: x"):
+    with pytest.raises(ValueError, match=r"data_fields and meta_fields contain fields of .* twice: x"):
         tree.register_dataclass(Layer, ["x", "y"], ["x"])
     with pytest.raises(TypeError, match="int is not a dataclass"):
         tree.register_dataclass(int)

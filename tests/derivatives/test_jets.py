@@ -148,14 +148,14 @@ def test_jax_s_name() -> None:
     ("call", "message"),
     [
         (lambda: jet(jnp.sin, 1.0, ((1.0,),)), "jet takes primals as a tuple or list"),
-        (lambda: jet(jnp.sin, (1.0,), ((1.0,), (1.0,))), "was given 1 primals and 2 series"),
+        (lambda: jet(jnp.sin, (1.0,), ((1.0,), (1.0,))), "got 1 primals and 2 series"),
         (lambda: jet(jnp.sin, (1.0,), (1.0,)), "the series of argument 0 must be a tree like the argument"),
         (lambda: jet(jnp.add, (1.0, 2.0), ((1.0,), (1.0, 0.0))), "all series must be of one length, got 1, 2"),
         (lambda: jet(jnp.sin, (1.0,), ((jnp.ones(2),),)), r"argument 0 \(x\): the value is f64\[\], so its deriv"),
-        (lambda: taylor(jnp.sin, 1.0, -1), "order must be an integer from 0 on, got -1"),
-        (lambda: taylor(jnp.sin, 1.0, 1.5), "order must be an integer from 0 on, got 1.5"),
+        (lambda: taylor(jnp.sin, 1.0, -1), "order must be a non-negative integer, got -1"),
+        (lambda: taylor(jnp.sin, 1.0, 1.5), "order must be a non-negative integer, got 1.5"),
         (lambda: taylor(jnp.sin, 1, 2), "taylor needs real or complex inputs, but"),
-        (lambda: taylor(jnp.sin, 1.0, 2, (1.0,)), "the direction must be of the tree of the point"),
+        (lambda: taylor(jnp.sin, 1.0, 2, (1.0,)), "the direction must have the tree of the point"),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Function, message: str) -> None:

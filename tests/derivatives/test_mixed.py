@@ -84,7 +84,7 @@ def test_it_takes_as_many_lines_as_different_derivatives() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: derivative_tensor(smooth, POINT, -1), "order must be an integer from 0 on, got -1"),
+        (lambda: derivative_tensor(smooth, POINT, -1), "order must be a non-negative integer, got -1"),
         (lambda: derivative_tensor(lambda x: (x, x), POINT, 2), "must return an array, got a tuple"),
         (lambda: derivative_tensor(smooth, np.arange(3), 2), "needs real or complex inputs"),
         (lambda: derivative_tensor(lambda x: x > 0, POINT, 2), "needs real or complex outputs, but .* Convert it"),

@@ -662,8 +662,8 @@ def test_times_that_do_not_fit(times, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rtol": -1.0}, "rtol must be a finite number that is not negative.*got -1.0"),
-        ({"atol": np.inf}, "atol must be a finite number"),
+        ({"rtol": -1.0}, "rtol must be a finite non-negative number.*got -1.0"),
+        ({"atol": np.inf}, "atol must be a finite non-negative number"),
         ({"rtol": 0, "atol": 0}, "must not both be zero"),
         ({"hmax": 0.0}, "hmax must be a positive number"),
         ({"mxstep": "many"}, "mxstep must be a positive number.*got 'many'"),
@@ -675,7 +675,9 @@ def test_limits_that_do_not_fit(options, message):
 
 
 def test_other_errors():
-    with pytest.raises(ArgumentError, match=r"rtol must be a finite number.*known in Python and not traced"):
+    with pytest.raises(
+        ArgumentError, match=r"rtol must be a finite non-negative number.*a Python number and not traced"
+    ):
         jit(lambda rtol: odeint(lambda y, t: y, 1.0, TIMES, rtol=rtol))(1e-3)
     with pytest.raises(OperandError, match=r"args\[1\]\['k'\]: expected an array or a number, got 'x'"):
         odeint(lambda y, t, *_: y, 1.0, TIMES, 1.0, {"k": "x"})

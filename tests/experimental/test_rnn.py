@@ -85,7 +85,7 @@ def test_weights() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"need weights of shape \(432,\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"weights must have shape \(432,\) for these sizes, got \(3,\)"):
         run(jnp.ones(3), X, H, C)
     with pytest.raises(errors.UnsupportedArgumentError, match=r"dropout must be 0, got 0\.5"):
         rnn.lstm(X, H, C, WEIGHTS, LENGTHS, 2, 3, 2, 0.5, True)

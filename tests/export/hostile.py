@@ -76,12 +76,15 @@ TOKEN = "%t = stablehlo.create_token : !stablehlo.token"
 LARGE = "tensor<4611686018427387904xi8>"
 SMALL = [f"%r = stablehlo.convert %1 : (tensor<3xi8>) -> {T}", END]
 ATTACKS: dict[str, tuple[Any, str]] = {
-    "callback": (foreign("xla_ffi_python_cpu_callback"), "takes a number in the program for a Python function"),
-    "partitioned callback": (foreign("xla_ffi_partitioned_python_cpu_callback"), "for a Python function"),
-    "inspection": (foreign("InspectSharding", "api_version = 1 : i32"), "for a Python function"),
-    "partitioning": (foreign("CustomSPMDPartitioning", "api_version = 1 : i32"), "for a Python function"),
-    "a function of the C library": (foreign("system", "api_version = 1 : i32"), "'system', no function of the runtime"),
-    "a function of ours": (foreign("pullback_taken"), "'pullback_taken', no function of the runtime"),
+    "callback": (foreign("xla_ffi_python_cpu_callback"), "interprets a number in the program as a Python function"),
+    "partitioned callback": (foreign("xla_ffi_partitioned_python_cpu_callback"), "as a Python function"),
+    "inspection": (foreign("InspectSharding", "api_version = 1 : i32"), "as a Python function"),
+    "partitioning": (foreign("CustomSPMDPartitioning", "api_version = 1 : i32"), "as a Python function"),
+    "a function of the C library": (
+        foreign("system", "api_version = 1 : i32"),
+        "'system', which exported programs do not call",
+    ),
+    "a function of ours": (foreign("pullback_taken"), "'pullback_taken', which exported programs do not call"),
     "LAPACK on other shapes": (
         main(
             "%a = stablehlo.constant dense<1.0> : tensor<1000x1000xf32>",
@@ -91,7 +94,7 @@ ATTACKS: dict[str, tuple[Any, str]] = {
             f"%r = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> {T}",
             END,
         ),
-        "types that do not belong together",
+        "types that do not match",
     ),
     "infeed": (
         main(

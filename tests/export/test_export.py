@@ -168,7 +168,7 @@ def test_static_arguments_are_bound_and_methods_are_exported() -> None:
     model = Model()
     method = export.export(model.times)(1.0)
     assert float(method.call(model, 4.0)) == 8
-    with pytest.raises(ExportError, match="not registered for that"):
+    with pytest.raises(ExportError, match="not registered for export"):
         method.serialize()
 
 
@@ -217,18 +217,18 @@ def test_trees(tree: Any) -> None:
 def test_trees_that_cannot_be_written() -> None:
     for tree in (Unregistered(1.0), {1: 2.0}):
         exported = export.export(jit(lambda t: 0.0))(tree)
-        with pytest.raises(ExportError, match=r"not registered|must have strings for keys") as caught:
+        with pytest.raises(ExportError, match=r"not registered|must be strings") as caught:
             exported.serialize()
         assert isinstance(caught.value, (TypeError, ValueError))
         assert float(exported.call(tree)) == 0  # without bytes it works
 
 
 def test_registrations_are_checked() -> None:
-    with pytest.raises(ArgumentError, match=r"registered for export already, as 'tests.Pair'"):
+    with pytest.raises(ArgumentError, match=r"already registered for export, as 'tests.Pair'"):
         export.register_namedtuple_serialization(Pair, serialized_name="tests.Other")
-    with pytest.raises(ArgumentError, match="is the name of a class already"):
+    with pytest.raises(ArgumentError, match="is already the name of a class"):
         export.register_namedtuple_serialization(Unregistered, serialized_name="tests.Pair")
-    with pytest.raises(ArgumentError, match="no class of named tuples"):
+    with pytest.raises(ArgumentError, match="not a class of named tuples"):
         export.register_namedtuple_serialization(tuple, serialized_name="tests.tuple")
     with pytest.raises(ArgumentError, match="not registered as a node"):
         export.register_pytree_node_serialization(
@@ -273,13 +273,13 @@ def test_damaged_bytes_are_refused() -> None:
     good = bytes(export.export(jit(jnp.sin))(1.0).serialize())
     version = len(container.MARK)
     cases = [
-        (b"", "no function that was exported"),
-        (b"something else", "no function that was exported"),
-        (good[:20], "cut off"),
-        (good[: len(good) // 2], "cut off"),
-        (good[:-1], "cut off"),
-        (good + b"x", "checksum does not fit"),
-        (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "checksum does not fit"),
+        (b"", "not a function exported"),
+        (b"something else", "not a function exported"),
+        (good[:20], "truncated"),
+        (good[: len(good) // 2], "truncated"),
+        (good[:-1], "truncated"),
+        (good + b"x", "checksum does not match"),
+        (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "checksum does not match"),
         (good[:version] + b"\x07" + good[version + 1 :], "version 7 of the format"),
         (3, "expected bytes, got int"),
     ]
@@ -292,7 +292,7 @@ def test_damaged_bytes_are_refused() -> None:
 def test_names_that_are_not_registered_where_bytes_are_read(monkeypatch: Any) -> None:
     data = export.export(jit(lambda p: p.left))(Pair(1.0, 2.0)).serialize()
     monkeypatch.delitem(export.structures._by_name, "tests.Pair")
-    with pytest.raises(ExportError, match=r"nodes that are called 'tests.Pair', but no class is registered"):
+    with pytest.raises(ExportError, match=r"nodes named 'tests.Pair', but no class is registered"):
         export.deserialize(data)
     other = namedtuple("other", "left up")
     monkeypatch.setattr(export.structures, "_by_class", {})
@@ -356,7 +356,7 @@ def test_what_cannot_be_exported() -> None:
         export.export(lambda x: jnp.sin(x))
     with pytest.raises(ArgumentError, match="disabled_checks must be a list of DisabledSafetyCheck, got 'platform'"):
         export.export(jit(jnp.sin), disabled_checks=["platform"])
-    with pytest.raises(ArgumentError, match="vjp_order must be an int"):
+    with pytest.raises(ArgumentError, match="vjp_order must be a non-negative int"):
         export.export(jit(jnp.sin))(1.0).serialize(-1)
 
 
@@ -425,7 +425,7 @@ def test_arguments_are_checked() -> None:
     cases = [
         ((1.0,), {"y": {"k": X[:2]}}, r"kwargs\['y'\]\['k'\] must be f32\[3\], but is f32\[2\]"),
         ((1,), {"y": {"k": X}}, r"args\[0\] must be f32\[\], but is i32\[\]"),
-        ((1.0,), {"y": {"z": X}}, "takes arguments of the structure"),
+        ((1.0,), {"y": {"z": X}}, "takes arguments with the tree"),
         (("a",), {"y": {"k": X}}, r"args\[0\]: expected an array or a number"),
     ]
     for args, kwargs, message in cases:
@@ -441,7 +441,7 @@ def test_forward_mode_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["custom_call", "custom_call:", "foo:bar", "platform:cpu", ""])
 def test_checks_that_there_are_not(text: str) -> None:
-    with pytest.raises(ArgumentError, match=r"make one by DisabledSafetyCheck.platform\(\) or .custom_call\(name\)"):
+    with pytest.raises(ArgumentError, match=r"use DisabledSafetyCheck.platform\(\) or .custom_call\(name\)"):
         export.DisabledSafetyCheck(text)
 
 

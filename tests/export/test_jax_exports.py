@@ -64,7 +64,7 @@ def test_recorded_functions_return_what_they_did(release: str, name: str, capfd:
     figures = json.loads((HOME / release / "figures.json").read_text())["figures"][name]
     for args, expected in zip(ARGUMENTS[name], figures, strict=True):
         if not is_read(release, name):
-            with pytest.raises(CompilationError, match="Those of a newer release"):
+            with pytest.raises(CompilationError, match="If they come from a newer release"):
                 exported.call(*args)
             return
         leaves = tree.leaves(exported.call(*args, **KEYWORDS.get(name, {})))
@@ -136,7 +136,7 @@ def test_bytes_of_nothing_are_refused() -> None:
         with pytest.raises(ExportError, match="deserialize"):
             export.deserialize(data)
     many = jax_tables.write({"name": "f", "in_avals": [], "program": b""})
-    with pytest.raises(ExportError, match=r"calling convention.*from 9 to 10"):
+    with pytest.raises(ExportError, match=r"calling convention.*versions 9 to 10"):
         export.deserialize(many)
 
 

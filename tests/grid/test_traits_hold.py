@@ -1,4 +1,4 @@
-"""What operations say of themselves holds, in every row of the table of operations."""
+"""Traits and rules hold in every row of the table of operations."""
 
 from __future__ import annotations
 

@@ -399,7 +399,7 @@ def test_defjvp_with_an_operand_that_has_no_derivative() -> None:
     ad.defjvp(p, lambda t, x, y, *, by: by * t, None)
     assert grad(lambda x, y: p.bind(x, y, by=3.0), (0, 1))(1.0, 2.5) == (3.0, 0.0)
     ad.defjvp(p, lambda t, x, y, *, by: by * t)
-    with pytest.raises(errors.CustomRuleError, match=r"scaled was given 1 derivative rules by defjvp, and has 2 opera"):
+    with pytest.raises(errors.CustomRuleError, match=r"scaled was given 1 derivative rules by defjvp, but has 2 opera"):
         grad(lambda x: p.bind(x, 1.0, by=3.0))(1.0)
 
 

@@ -469,7 +469,7 @@ def test_errors_within_partial_evaluation_leave_nothing_behind() -> None:
     assert inspection.trace_state_clean()
     with pytest.raises(errors.ArgumentError, match="expected a function"):
         partial_eval.trace_to_jaxpr_nounits(1, [])
-    with pytest.raises(errors.ArgumentError, match="PartialVal takes a type"):
+    with pytest.raises(errors.ArgumentError, match="PartialVal takes a pair of a type"):
         partial_eval.PartialVal((1, 2))
 
 

@@ -1,7 +1,7 @@
 """Subtle faults, one line each, that some test has to find.
 
 Each of them changes what a user sees: a number, a dtype, an error, memory, a side effect. Most are a condition that
-looks as if it could be left out. ``make mutants`` plants them one at a time; see ``CONTRIBUTING.md``.
+looks as if it could be left out. ``make mutants`` plants them one at a time; see ``docs/testing.md``.
 """
 
 from __future__ import annotations

@@ -105,17 +105,17 @@ def test_no_array_of_all_scores() -> None:
 @pytest.mark.parametrize(
     ("operands", "given", "error", "message"),
     [
-        ((Q, K[:1], V[:1]), {}, ShapeError, "must agree in batch and size"),
-        ((Q, K, V[:, :3]), {}, ShapeError, "key and value must have one shape"),
+        ((Q, K[:1], V[:1]), {}, ShapeError, "must have the same batch and size"),
+        ((Q, K, V[:, :3]), {}, ShapeError, "key and value must have the same shape"),
         ((Q[:, :, :3], K, V), {}, ShapeError, "the number of key heads, 2, must divide that of query heads, 3"),
         ((Q[0, 0], K[0, 0], V[0, 0]), {}, ShapeError, r"\(\[batch,\] T, heads, size\)"),
-        ((Q, K[:, :0], V[:, :0]), {}, ShapeError, "there are no keys"),
-        ((Q.astype(int), K, V), {}, DtypeError, "query must be of floats, got i32"),
-        ((Q.astype(np.float16), K, V), {}, ValueError, "must have one dtype, got f16 for query and f32 for key"),
-        ((Q, K, V), {"mask": np.ones((20, 24), int)}, ValueError, "mask must be of booleans, got i32"),
+        ((Q, K[:, :0], V[:, :0]), {}, ShapeError, "the number of keys must not be zero"),
+        ((Q.astype(int), K, V), {}, DtypeError, "query must be an array of floats, got i32"),
+        ((Q.astype(np.float16), K, V), {}, ValueError, "must have the same dtype, got f16 for query and f32 for key"),
+        ((Q, K, V), {"mask": np.ones((20, 24), int)}, ValueError, "mask must be an array of booleans, got i32"),
         ((Q, K, V), {"bias": np.ones((20, 23))}, ShapeError, "does not broadcast to"),
         ((Q, K, V), {"query_seq_lengths": np.ones(3, int)}, ShapeError, r"must have the shape \(2,\)"),
-        ((Q, K, V), {"key_value_seq_lengths": np.ones(2)}, ValueError, "must be of int32"),
+        ((Q, K, V), {"key_value_seq_lengths": np.ones(2)}, ValueError, "must be an array of int32"),
         ((Q, K, V), {"local_window_size": (1, 2, 3)}, ArgumentError, "an int or a pair"),
         ((Q, K, V), {"implementation": "foo"}, ArgumentError, "'xla' or 'cudnn', got 'foo'"),
         ((Q, K, V), {"implementation": "cudnn"}, BackendError, "needs an NVIDIA device"),
@@ -140,7 +140,7 @@ def test_scaled_products() -> None:
         assert not np.asarray(f(0 * x, y)).any()
     ones = pnp.ones((2, 3, 2)), pnp.ones((2, 5, 2))
     np.testing.assert_allclose(nn.scaled_matmul(x, y, *ones), exact, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ShapeError, match="one divisor of the operands'"):
+    with pytest.raises(ShapeError, match="one size, which divides that of the operands"):
         nn.scaled_matmul(x, y, pnp.ones((2, 3, 3)), pnp.ones((2, 5, 3)))
     with pytest.raises(ArgumentError, match="must be 'nvfp4' or 'mxfp8', got 'x'"):
         nn.get_scaled_dot_general_config("x")

@@ -440,8 +440,8 @@ ONE = f32(1.0, 2.0, 3.0)
         (lambda: nn.logsumexp(ONE, where=np.ones(2, bool)), ShapeError, r"where, of shape \(2,\), does not"),
         (lambda: nn.logsumexp(ONE, b=f32(1.0, 2.0)), ShapeError, r"logsumexp .*\(3,\), \(2,\)"),
         (lambda: nn.standardize(ONE, algorithm="exact"), ArgumentError, "'fast' or 'stable', got 'exact'"),
-        (lambda: nn.one_hot(ONE, 2.5), ArgumentError, "num_classes, .* must be an integer .*, got 2.5"),
-        (lambda: nn.one_hot(ONE, -1), ArgumentError, "not negative, got -1"),
+        (lambda: nn.one_hot(ONE, 2.5), ArgumentError, "num_classes, .* must be a non-negative integer, got 2.5"),
+        (lambda: nn.one_hot(ONE, -1), ArgumentError, "non-negative integer, got -1"),
         (lambda: nn.one_hot(ONE, 3, axis=2), ShapeError, "one_hot: axis 2 is out of bounds"),
         (lambda: vmap(lambda n: nn.one_hot(ONE, n))(pnp.arange(2)), TracerIntegerConversionError, "vmap"),
         (

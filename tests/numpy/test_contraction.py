@@ -275,7 +275,7 @@ def test_promotion() -> None:
         (lambda: jnp.vecdot(jnp.ones((2, 3)), jnp.ones((2, 2))), "got (3,) and (2,)"),
         (lambda: jnp.matvec(jnp.ones(3), jnp.ones(3)), "matvec needs shapes (..., m, k) and (..., k)"),
         (lambda: jnp.cross(jnp.ones(4), jnp.ones(3)), "2 or 3 elements, got shapes (4,) and (3,)"),
-        (lambda: jnp.convolve(jnp.ones((2, 2)), jnp.ones(3)), "two vectors that are not empty, got shapes (2, 2)"),
+        (lambda: jnp.convolve(jnp.ones((2, 2)), jnp.ones(3)), "two non-empty vectors, got shapes (2, 2)"),
         (lambda: jnp.convolve(jnp.ones(2), jnp.ones(3), "some"), "got 'some'"),
         (lambda: jnp.trace(jnp.ones(3)), "at least two axes, got shape (3,)"),
         (lambda: jnp.trace(jnp.ones((2, 2)), 0, 0, -2), "must be different axes"),

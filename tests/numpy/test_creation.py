@@ -77,7 +77,7 @@ BAD = [
     ([1, None], OperandError, "got None of type NoneType"),
     ([1, "a"], OperandError, "got 'a' of type str"),
     ({1: 2}, OperandError, "of type dict"),
-    ([[1, 2], [3]], ShapeError, "not all of one shape"),
+    ([[1, 2], [3]], ShapeError, "must have one shape"),
     ([np.ones(2), np.ones(3)], ShapeError, r"one shape, got \(2,\), \(3,\)"),
     ([np.ones(2), 1.0], ShapeError, r"one shape, got \(\), \(2,\)"),
     (np.array(["a"]), OperandError, "is not supported"),
@@ -95,7 +95,7 @@ def test_values_that_are_no_arrays(value: Any, error: type[Exception], message: 
 
 def test_dtypes_that_do_not_exist_or_do_not_hold_the_value() -> None:
     for dtype, message in (
-        ("foo", "there is no dtype 'foo'; there are bool"),
+        ("foo", "unknown dtype 'foo'; the dtypes are bool"),
         (object, "not supp"),
         ("U3", "not supp"),
     ):

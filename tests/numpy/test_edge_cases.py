@@ -148,7 +148,7 @@ def test_norms_of_nothing(how: Any) -> None:
     for ord in (None, 1, np.inf, "fro"):
         for matrix in (x, x.T):
             assert how(lambda x: jnp.linalg.norm(x, ord=ord))(matrix) == 0  # noqa: B023
-    with pytest.raises(errors.ShapeError, match="nothing to compare"):
+    with pytest.raises(errors.ShapeError, match="no elements to compare"):
         jnp.linalg.norm(EMPTY, ord=-np.inf)
 
 
@@ -250,9 +250,9 @@ def test_bounds_that_do_not_fit_each_other() -> None:
         for how in (lambda f: f, jit):
             with pytest.raises(errors.ControlFlowError, match="fori_loop: the bound"):
                 how(lambda a, b: lax.fori_loop(a, b, lambda i, v: v + 1, 0))(lower, upper)
-    with pytest.raises(errors.ControlFlowError, match="integer or a float of no axes"):
+    with pytest.raises(errors.ControlFlowError, match="scalar integer or float"):
         lax.fori_loop(0, 1j, lambda i, v: v, 0)
-    with pytest.raises(errors.ControlFlowError, match="unroll needs integer bounds"):
+    with pytest.raises(errors.ControlFlowError, match="unroll needs static integer bounds"):
         lax.fori_loop(0.0, 2.0, lambda i, v: v, 0, unroll=2)
 
 

@@ -271,7 +271,7 @@ def test_the_elements_of_arrays_of_many_axes_are_not_numpys() -> None:
     x = pnp.ones(MANY)
     assert repr(x).startswith("Array(shape=(1, 1,")
     for read in (np.asarray, lambda x: x.item(), lambda x: x.tolist()):
-        with pytest.raises(ShapeError, match=r"68 axes is only on a device.*have at most 64; read x.reshape\(-1\)"):
+        with pytest.raises(ShapeError, match=r"68 axes exists only on a device.*have at most 64; read x.reshape\(-1\)"):
             read(x)
 
 

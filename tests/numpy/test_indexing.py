@@ -206,13 +206,13 @@ M = np.array([True, False])
         (lambda x: x.at[0].set(1.0, mode="bounce"), ArgumentError, "got 'bounce'"),
         (lambda x: indexing.take(x, 1.5), DtypeError, "take: indices must be integers"),
         (lambda x: indexing.take(x, 1, axis=2), ShapeError, "axis 2 is out of bounds"),
-        (lambda x: indexing.take(x, 1, mode="raise"), ArgumentError, "mode='raise' is not possible"),
+        (lambda x: indexing.take(x, 1, mode="raise"), ArgumentError, "mode='raise' does not work"),
         (lambda x: indexing.take_along_axis(x, pnp.array([0])), ShapeError, "as many axes as the array"),
         (lambda x: indexing.put(x, 0, 1.0), ArgumentError, "cannot change an array in place"),
-        (lambda x: indexing.nonzero(x[0, 0]), ShapeError, "nonzero of an array without axes"),
+        (lambda x: indexing.nonzero(x[0, 0]), ShapeError, "nonzero takes arrays with at least one axis"),
         (lambda x: diagonals.diag(x[None]), ShapeError, "one or two axes"),
         (lambda x: diagonals.tril(x[0]), ShapeError, "at least two axes"),
-        (lambda x: list(x[0, 0]), TypeError, "without axes"),
+        (lambda x: list(x[0, 0]), TypeError, "scalar array"),
     ],
 )
 def test_errors(call: Any, error: Any, message: str) -> None:
@@ -227,7 +227,7 @@ def test_errors_of_traced_indices() -> None:
         pullback.make_jaxpr(lambda a: a[a > 1])(X)
     with pytest.raises(TracerIntegerConversionError, match=r"lax.dynamic_slice"):
         pullback.make_jaxpr(lambda i: X[0:i])(1)
-    with pytest.raises(ConcretizationTypeError, match=r"(?s)nonzero depends on values that are traced.*size="):
+    with pytest.raises(ConcretizationTypeError, match=r"(?s)nonzero depends on traced values.*size="):
         pullback.make_jaxpr(indexing.nonzero)(X)
 
 

@@ -69,7 +69,7 @@ def test_an_index_dtype_that_is_too_narrow_is_refused_eagerly_too() -> None:
 
 
 def test_a_large_python_integer_says_what_to_do() -> None:
-    with pytest.raises(OverflowError, match="static_argnums passes it on"):
+    with pytest.raises(OverflowError, match="declare the argument static"):
         jit(lambda x, i: x[i])(jnp.arange(3), 2**31)
     x = jnp.arange(3.0)
     for beyond in (2**31, -(2**40), 2**70):  # positions out of range, as any other

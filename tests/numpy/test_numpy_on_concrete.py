@@ -287,7 +287,7 @@ WRITES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("index", range(len(WRITES)))
 def test_nothing_is_written_into_our_arrays(index: int) -> None:
     x = jnp.zeros(3)
-    with pytest.raises(ImmutableArrayError, match=r"cannot write into one of Pullback's arrays, .* x.at\[index\]"):
+    with pytest.raises(ImmutableArrayError, match=r"cannot write into a Pullback array, .* x.at\[index\]"):
         WRITES[index](x)
     assert (np.asarray(x) == 0).all()
 

@@ -268,12 +268,12 @@ def test_python_numbers_from_arrays() -> None:
         bool(x)
     with pytest.raises(ValueError, match="empty array is ambiguous"):
         bool(x[:0])
-    with pytest.raises(TypeError, match=r"float\(\) takes an array without axes"):
+    with pytest.raises(TypeError, match=r"float\(\) takes a scalar array"):
         float(x)
-    with pytest.raises(TypeError, match="only an integer array without axes can be an index"):
+    with pytest.raises(TypeError, match="only a scalar integer array can be a Python index"):
         [1, 2][pnp.array(1.0)]
     for function in (len, list):
-        with pytest.raises(TypeError, match="array without axes"):
+        with pytest.raises(TypeError, match="a scalar array"):
             function(pnp.array(1.0))
 
 

@@ -146,7 +146,7 @@ def test_degrees_of_freedom_and_a_known_mean() -> None:
     assert_numbers(red.var(array(x), 1, mean=array(x.mean(1, keepdims=True))), x.var(1))
     assert np.isnan(np.asarray(red.var(array([1, 2, 3]), ddof=3)))
     assert np.isnan(np.asarray(red.mean(array([]))))
-    with pytest.raises(ArgumentError, match="give ddof or correction, not both"):
+    with pytest.raises(ArgumentError, match="pass either ddof or correction"):
         red.var(array(x), ddof=1, correction=1)
     with pytest.raises(ArgumentError, match="complex numbers in a real dtype"):
         red.var(array([1j], "complex64"), dtype="float32")
@@ -213,7 +213,7 @@ def test_errors() -> None:
         red.sum(None)
     with pytest.raises(OperandError, match=r"mean: expected an array or a number, got \[1, 2\] of type list"):
         red.mean([1, 2])
-    with pytest.raises(ShapeError, match=r"max: an array of shape \(0, 3\) has nothing to compare along \(0,\)"):
+    with pytest.raises(ShapeError, match=r"max: an array of shape \(0, 3\) has no elements to compare along \(0,\)"):
         red.max(array(np.zeros((0, 3))), axis=0)
     with pytest.raises(ShapeError, match=r"argmax: an array of shape .* has no elements"):
         red.argmax(array([]))

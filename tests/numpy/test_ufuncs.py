@@ -393,7 +393,7 @@ def test_choice() -> None:
     np.testing.assert_array_equal(pnp.where(x)[0], [1, 2])
     np.testing.assert_array_equal(pnp.select([x > 1, x > -1], [x, 10 * x], 5.0), [0, 2, 5])
     np.testing.assert_array_equal(pnp.clip(x, max=0.5), [0.0, 0.5, -3.0])
-    with pytest.raises(ShapeError, match="both or neither"):
+    with pytest.raises(ShapeError, match="both x and y"):
         pnp.where(x, 1.0)
     with pytest.raises(DtypeError, match="boolean conditions, got f32"):
         pnp.select([x], [x])

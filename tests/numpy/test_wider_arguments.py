@@ -75,9 +75,7 @@ def test_einsum_with_names() -> None:
     np.testing.assert_array_equal(
         pnp.einsum(a, [..., "k"], b[:, :2], ["k", ...]), np.einsum(a, [..., 0], b[:, :2], [0, ...])
     )
-    with pytest.raises(
-        ShapeError, match=r"a list of names that can be ordered, such as ints or strings; got \['i', 0\]"
-    ):
+    with pytest.raises(ShapeError, match=r"others that can be sorted; got \['i', 0\]"):
         pnp.einsum(a, ["i", 0])
     with pytest.raises(ShapeError, match="a list of names"):
         pnp.einsum(a, 0)
@@ -274,7 +272,7 @@ def test_small_things() -> None:
     np.testing.assert_array_equal(lax.map(lambda x: x + 1, np.arange(3), batch_size=0), [1, 2, 3])
     with pytest.raises(ValueError, match="complex numbers have no order"):
         pnp.clip(np.array([1 + 1j]), 0, 1)
-    for excluded, message in (({-1}, "must not be negative"), ({1.5}, "holds positions and names")):
+    for excluded, message in (({-1}, "must not be negative"), ({1.5}, "must contain positions or names")):
         with pytest.raises(ValueError, match=message):
             pnp.vectorize(pnp.add, excluded=excluded)  # type: ignore[arg-type]
 

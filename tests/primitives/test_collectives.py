@@ -436,11 +436,11 @@ REFUSED = [
     (lambda: on_axis(lambda x: lax.psum("a", "i")), TypeError, "psum"),
     (lambda: on_axis(lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)])), ValueError, "a source twice: 0"),
     (lambda: on_axis(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)])), ValueError, "a target twice: 1"),
-    (lambda: on_axis(lambda x: lax.ppermute(x, "i", [(0, 3)])), ValueError, "the target 3 is no index"),
+    (lambda: on_axis(lambda x: lax.ppermute(x, "i", [(0, 3)])), ValueError, "the target 3 is not an index"),
     (lambda: on_axis(lambda x: lax.ppermute(x, "i", 5)), ValueError, "list of pairs"),
     (lambda: on_axis(lambda x: lax.pshuffle(x, "i", [0, 0, 1])), ValueError, "permutation of 0 to 2"),
     (lambda: on_axis(lambda x: lax.all_gather(x, "i", axis=2)), ValueError, "axis=2"),
-    (lambda: on_axis(lambda x: lax.psum_scatter(x, "i"), (3, 4)), ValueError, "must be that of the axis, 3"),
+    (lambda: on_axis(lambda x: lax.psum_scatter(x, "i"), (3, 4)), ValueError, "must be the size of the axis, 3"),
     (lambda: on_axis(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), (3, 4)), ValueError, "a multiple"),
     (lambda: on_axis(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1]])), ValueError, "each index of the axis"),
     (lambda: on_axis(lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2]])), ValueError, "one size"),
@@ -448,7 +448,7 @@ REFUSED = [
     (lambda: on_axis(lambda x: lax.pcast(x, "i", to="reduced")), ValueError, "'varying'"),
     (lambda: on_axis(lambda x: grad(pnp.sum, reduce_axes=("j",))(x)), NameError, "unbound axis name: 'j'"),
     (lambda: vmap(lambda x: lax.psum(x, "i"), axis_name="i", chunk_size=2)(np.ones(3)), ValueError, "chunk_size"),
-    (lambda: grad(pnp.sum, reduce_axes="i"), ValueError, "tuple of names"),
+    (lambda: grad(pnp.sum, reduce_axes="i"), ValueError, "tuple of axis names"),
 ]
 
 

@@ -16,31 +16,31 @@ from tests.primitives_of import all_primitives
 
 PAGE = ROOT / "docs" / "rules.md"
 OTHERWISE = {
-    "host": "`impl`, else it is compiled, else `decomposition`",
+    "host": "`impl`; if it is missing too, the operation is compiled, or its `decomposition` runs",
     "impl": "it is compiled",
-    "abstract_eval": "that of its `decomposition`, or an error that names the operation",
-    "jvp": "that of its `decomposition`, or an error that names the operation",
+    "abstract_eval": "the rule of its `decomposition`, or an error that names the operation",
+    "jvp": "the rule of its `decomposition`, or an error that names the operation",
     "directional": "`jvp`",
     "transpose": "an error that names the operation",
-    "batch": "that of its `decomposition`, or an error that names the operation",
-    "lowering": "that of its `decomposition`, or an error that names the operation",
+    "batch": "the rule of its `decomposition`, or an error that names the operation",
+    "lowering": "the rule of its `decomposition`, or an error that names the operation",
     "decomposition": "the rules of the operation itself",
     "stage": "an equation with these operands and parameters",
     "record": "it is recorded as a whole",
-    "dce": "it is left out if no result is used, or kept as it is",
-    "partial_eval": "with an unknown operand all results are unknown",
-    "remat": "a policy of `checkpoint` decides on the operation as a whole",
-    "axes": "the named axes of the programs within",
+    "dce": "it is removed if no result is used, otherwise kept unchanged",
+    "partial_eval": "all results are unknown if an operand is unknown",
+    "remat": "a policy of `checkpoint` decides about the operation as a whole",
+    "axes": "the named axes of its inner programs",
 }
 """What is done without a rule of a method's name."""
-HEAD = """# What operations say of themselves
+HEAD = """# Rules and traits of all operations
 
 <!-- Made by `make rules` from the declarations. -->
 
-An operation has rules, which say how a transformation is done to it, and traits, which say what it is. Both are
-declared beside it, and all are optional. This page lists them, and what happens where one is missing.
-`ARCHITECTURE.md` has the signatures, and [primitives.md](primitives.md) shows how to declare an operation, a kind of
-rule and a trait of your own.
+A rule of an operation defines how one transformation treats it; a trait states a property of the operation. Rules and
+traits are declared beside the operation, and all are optional. This page lists them, and what happens without one.
+`ARCHITECTURE.md` has the signatures. [primitives.md](primitives.md) shows how to declare an operation, a kind of rule
+and a trait.
 """
 
 
@@ -80,16 +80,16 @@ def _rules(p: Primitive) -> str:
 
 def page() -> str:
     """The text of the page."""
-    lines = [HEAD, "## Traits\n", "| trait | what it says | without it |", "|---|---|---|"]
+    lines = [HEAD, "## Traits\n", "| trait | meaning | default |", "|---|---|---|"]
     for trait in TRAITS.values():
         default = trait.default.value if isinstance(trait.default, Cost) else trait.default
         without = "no" if default is False else "never" if default is None else str(default or "no")
         lines.append(f"| `{trait.name}` | {trait.meaning} | {without} |")
     lines += ["\n## Rules\n", "| rule | without it |", "|---|---|"]
     lines += [f"| `{name}` | {otherwise} |" for name, otherwise in OTHERWISE.items()]
-    lines += ["\nRules of further kinds, each asked by one transformation:\n", "| kind | without it |", "|---|---|"]
+    lines += ["\nRules of further kinds, each for one transformation:\n", "| kind | without it |", "|---|---|"]
     lines += [f"| `{kind.name}` | {kind.otherwise.replace('``', '`')} |" for kind in kinds().values()]
-    lines += ["\n## Operations\n", "| operation | is | rules | kinds |", "|---|---|---|---|"]
+    lines += ["\n## Operations\n", "| operation | traits | rules | further kinds |", "|---|---|---|---|"]
     for p in sorted(all_primitives(), key=lambda p: (p.name, str(p.effect))):
         own = " ".join(sorted(p.more_rules.keys() & kinds()))  # without those of users, as other tests are
         lines.append(f"| `{p.name}` | {_is(p)} | {_rules(p)} | {own} |")

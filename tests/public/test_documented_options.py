@@ -26,7 +26,7 @@ def test_vmap_sums_results_without_an_axis_if_asked_to(chunk_size: Any) -> None:
         np.testing.assert_array_equal(rows, 2 * X)
         assert float(same) == 7
     np.testing.assert_array_equal(pullback.grad(lambda x: both(x)[0].sum())(X), np.ones((3, 2)))
-    with pytest.raises(BatchAxisError, match="out_axes is None for a result that does depend"):
+    with pytest.raises(BatchAxisError, match="out_axes is None for a result that depends"):
         pullback.vmap(lambda x: x, out_axes=None)(X)
 
 
@@ -57,7 +57,7 @@ def test_einsum_by_another_product() -> None:
         (lambda: pullback.dtypes.canonicalize_dtype(pullback.random.key(0).dtype), DtypeError, "allow_extended_dtype"),
         (
             lambda: pullback.pure_callback(np.sin, X, X, sharding=Several()),
-            UnsupportedArgumentError, "the sharding is of several devices",
+            UnsupportedArgumentError, "the sharding has several devices",
         ),
     ],
 )  # fmt: skip

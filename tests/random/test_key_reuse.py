@@ -210,7 +210,7 @@ def test_a_use_is_counted_once(name: str) -> None:
     good, bad = PROGRAMS[name]
     good(random.key(0))
     run = jit(bad) if name.startswith("cond") else bad  # eager, the other branch is not looked at
-    message = r"random\.\w+ takes a key that was used before, by random\.\w+, at\n  File"
+    message = r"takes a key that random\.\w+ has already used, at\n  File"
     with pytest.raises(KeyReuseError, match=message):
         run(random.key(0))
     key = random.key(0)
@@ -224,7 +224,7 @@ def test_compiled() -> None:
     keys = random.split(random.key(0))
     f(keys[0], 1.0)
     f(keys[1], 1.0)
-    with pytest.raises(KeyReuseError, match="takes a key that was used before"):
+    with pytest.raises(KeyReuseError, match="has already used"):
         f(keys[1], 1.0)
     with pytest.raises(KeyReuseError):
         jit(lambda i: both(draw, random.bits)(random.key(i)))(0)
@@ -292,7 +292,7 @@ def test_the_message_names_both_lines() -> None:
     with pytest.raises(KeyReuseError) as caught:
         random.split(key)
     text = str(caught.value)
-    assert "random.split takes a key that was used before, by random.uniform" in text
+    assert "random.split takes a key that random.uniform has already used" in text
     assert "first = random.uniform(key)" in text
     assert "random.clone" in text
     assert 0 <= first < 1

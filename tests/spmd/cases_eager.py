@@ -343,7 +343,7 @@ REFUSED = [
         ValueError,
         r"device_put: axis 0 of an array of shape \(7,\) has the size 7, which",
     ),
-    (lambda: over(P("x", None), np.ones(8)), ValueError, "is for arrays of 2 or more axes, but got one of 1"),
+    (lambda: over(P("x", None), np.ones(8)), ValueError, "needs an array of at least 2 axes, but got one of 1"),
     (lambda: over(P("x")) + over(P("z"), None, Mesh(DEVICES[:4], "z")), ValueError, "add are on different devices"),
     (lambda: over(P("x")) + pullback.device_put(1.0, DEVICES[1]), ValueError, "add are on different devices"),
     (

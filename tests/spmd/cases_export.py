@@ -93,11 +93,11 @@ def test_another_number_of_devices_is_refused():
         found.call(X)
     eight = Mesh(np.array(DEVICES), "a")
     for call in (found.call, jit(found.call)):
-        with pytest.raises(ExportError, match=r"for 4 devices and is called in a context with 8.*device_put, by in_sh"):
+        with pytest.raises(ExportError, match=r"for 4 devices and is called in a context with 8.*device_put, in_sh"):
             call(put(eight, "a"))
     with pullback.set_mesh(eight), pytest.raises(ExportError, match="in a context with 8 devices"):
         found.call(X)
-    with pytest.raises(ExportError, match="does not match the mesh used for export: take one of 4 devices"):
+    with pytest.raises(ExportError, match="does not match the mesh used for export: use a mesh of 4 devices"):
         found.in_shardings_jax(eight)
     with pytest.raises(ExportError, match="need a Mesh, got AbstractMesh"):
         found.in_shardings_jax(LOGICAL)
@@ -191,12 +191,12 @@ def test_what_does_not_go_together():
     two = NamedSharding(AbstractMesh((2,), "b"), P("b"))
     with pytest.raises(ShardingError, match=r"sharding over AbstractMesh\('b': 2.*and runs on 4 devices"):
         export.export(jit(lambda x: lax.with_sharding_constraint(x, two), in_shardings=ROWS))(X)
-    with pytest.raises(ShardingError, match="has no devices of its own, and runs on 1 devices"):
+    with pytest.raises(ShardingError, match="has no devices, and runs on 1 devices"):
         jit(lambda x: lax.with_sharding_constraint(x, two))(X)
     numbered = NamedSharding(AbstractMesh((4,), (7,)), P(7))
     found = export.export(jit(f, in_shardings=numbered))(X)
     np.testing.assert_array_equal(found.call(put(FOUR, "a")), f(X))
-    with pytest.raises(ExportError, match="must have strings for names, but one has 7"):
+    with pytest.raises(ExportError, match="must be strings, but one is 7"):
         found.serialize()
 
 
@@ -205,7 +205,7 @@ def test_constraints_over_a_mesh_without_devices():
     assert constrained(put(SQUARE)).sharding == NamedSharding(SQUARE, P(("p", "q")))
     assert export.export(constrained)(X).nr_devices == 4
     asked = jit(f, in_shardings=ROWS, out_shardings=ROWS)
-    with pytest.raises(ShardingError, match="has an AbstractMesh, so that it has no devices: give a Mesh"):
+    with pytest.raises(ShardingError, match="has an AbstractMesh, which has no devices: pass a Mesh"):
         asked(X)
     with pullback.set_mesh(FOUR):
         assert asked(X).sharding == NamedSharding(FOUR, P("a"))

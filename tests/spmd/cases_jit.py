@@ -351,7 +351,7 @@ def test_pictures(capsys):
     text = shown(capsys, pullback.device_put(np.ones(8), NamedSharding(Mesh(DEVICES, "z"), P("z"))))
     assert re.findall(r"CPU (\d)", text) == list("01234567")
     assert "CPU 0" in shown(capsys, jnp.ones(3))
-    with pytest.raises(ValueError, match="arrays of 1 or 2 axes, got one of shape"):
+    with pytest.raises(ValueError, match="arrays with 1 or 2 axes can be drawn, got shape"):
         debug.visualize_array_sharding(jnp.ones((2, 2, 2)))
 
 
@@ -390,13 +390,13 @@ REFUSED = [
     (lambda: pullback.make_mesh((4.5,), ("x",)), "sequence of positive integers"),
     (lambda: AbstractMesh((4,), ("x", "y")), "each axis needs a size and a name"),
     (lambda: pullback.set_mesh(3), "set_mesh: expected a Mesh or None, got 3"),
-    (lambda: NamedSharding(MESH, P("z")), "names the axis 'z', but those of the mesh are: 'x', 'y'"),
+    (lambda: NamedSharding(MESH, P("z")), "names the axis 'z', but the mesh has the axes 'x', 'y'"),
     (lambda: NamedSharding(MESH, P("x", "x")), "names the axis 'x' more than once"),
     (lambda: NamedSharding(MESH, "x"), "expected a PartitionSpec, got 'x'"),
     (lambda: NamedSharding(3, P()), "expected a Mesh, got 3"),
     (lambda: P({}), "must be the name of an axis of a mesh, a tuple of names or None"),
     (lambda: ROWS.shard_shape((7,)), "axis 0 of an array of shape .7,. has the size 7"),
-    (lambda: NamedSharding(MESH, P("x", "y")).shard_shape((8,)), "for arrays of 2 or more axes"),
+    (lambda: NamedSharding(MESH, P("x", "y")).shard_shape((8,)), "needs an array of at least 2 or more axes"),
     (lambda: jit(lambda x: x, in_shardings="x"), "in_shardings: expected shardings such as"),
     (
         lambda: jit(lambda x: x, in_shardings=(ROWS, ROWS))(VALUE),
@@ -405,7 +405,7 @@ REFUSED = [
     (lambda: jit(lambda x: x, out_shardings=(ROWS,))(VALUE), "is no prefix of the tree of the results"),
     (lambda: jit(lambda x: x, in_shardings=ROWS)(np.ones(7)), r"in_shardings, argument 0 \(x\): axis 0 of an array"),
     (lambda: jit(lambda x: x, out_shardings=ROWS)(np.ones(7)), "out_shardings, result 0: axis 0 of an array"),
-    (lambda: jit(lambda x: x, in_shardings=ROWS)(x=VALUE), "they are for positional arguments, but got by keyword: x"),
+    (lambda: jit(lambda x: x, in_shardings=ROWS)(x=VALUE), "they apply to positional arguments, but got by keyword: x"),
     (lambda: jit(lambda x: x, in_shardings=P("x"))(VALUE), "no mesh is set"),
     (
         lambda: jit(lambda x, y: x + y)(
@@ -415,7 +415,7 @@ REFUSED = [
     ),
     (lambda: jit(lambda x, y: x + y)(rows(), pullback.device_put(VALUE, DEVICES[1])), "different devices"),
     (lambda: mesh_utils.create_device_mesh((3, 2)), "3 x 2 .* needs 6 devices, .* 8"),
-    (lambda: pullback.config.update("num_cpu_devices", 4), "cannot become 4: the CPU is in use as 8 device"),
+    (lambda: pullback.config.update("num_cpu_devices", 4), "cannot be set to 4: the CPU is already in use as 8 device"),
     (lambda: pullback.config.update("num_cpu_devices", 0), "must be a positive integer"),
 ]
 

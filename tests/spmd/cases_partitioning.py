@@ -191,7 +191,7 @@ def test_what_a_partition_must_return():
         (lambda mesh, args, result: (mesh, normalized, here, (NamedSharding(away, P("x")),)), "over the devices of"),
         (lambda mesh, args, result: (mesh, normalized, here, (here, here)), "expected 1, one for each array, got 2"),
         (lambda mesh, args, result: (mesh, lambda x: x[0], here, (here,)), r"has the results \(f32\[8\]\)"),
-        (lambda mesh, args, result: (mesh, printing, here, (here,)), "may not call Python functions"),
+        (lambda mesh, args, result: (mesh, printing, here, (here,)), "must not call Python functions"),
     ]
 
     def printing(x):

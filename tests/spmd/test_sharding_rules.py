@@ -76,13 +76,13 @@ def test_rules_as_objects() -> None:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: parsed_rule("i j"), "expected one -> between operands and results, got 'i j'"),
     (lambda: parsed_rule("i -> j -> k"), "expected one ->"),
-    (lambda: parsed_rule("i + j -> i"), r"'\+ j' is no factor, in 'i \+ j -> i'"),
-    (lambda: parsed_rule("i ... -> i"), "BATCHING, with or without a number after it, comes first"),
+    (lambda: parsed_rule("i + j -> i"), r"'\+ j' is not a factor, in 'i \+ j -> i'"),
+    (lambda: parsed_rule("i ... -> i"), "BATCHING, with or without a number after it, must come first"),
     (lambda: parsed_rule("(i) -> i"), "expected two or more factors"),
     (lambda: parsed_rule("i i -> i"), "a factor occurs twice in one array"),
     (lambda: parsed_rule("2 -> 2"), "a factor must be a name such as 'i', or a CompoundFactor, got '2'"),
-    (lambda: parsed_rule("(i j) -> (i j)", i=2), "the factors j are only parts of axes .* give j=..."),
-    (lambda: parsed_rule("i -> i", j=2), "j=2 is no size of a factor"),
+    (lambda: parsed_rule("(i j) -> (i j)", i=2), "the factors j occur only within compound axes .* pass j=..."),
+    (lambda: parsed_rule("i -> i", j=2), "j=2 is not a valid size of a factor"),
     (lambda: parsed_rule("i -> i", reduction_factors=("q",)), "the factor 'q' in reduction_factors does not occur"),
     (
         lambda: parsed_rule("i -> i", reduction_factors=("i",), permutation_factors=("i",)),
@@ -94,7 +94,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),  # type: ignore[arg-type]
     (lambda: parsed_rule("i -> i").text([(2,), (2,)], [(2,)]), "for 1 operands, but there are 2"),
     (lambda: parsed_rule("i -> i").text([(2,)], [(2, 3)]), r"result 0, of shape \(2, 3\), has the rank 2"),
-    (lambda: parsed_rule("i -> i").text([(2,)], [(3,)]), "has an axis of size 2, but other axes of its factor"),
+    (lambda: parsed_rule("i -> i").text([(2,)], [(3,)]), "has an axis of size 2, but other axes of the same factor"),
     (lambda: parsed_rule("(i j) -> i j").text([(7,)], [(2, 3)]), "of size 7, .* i = 2, j = 3"),
 ]
 
@@ -114,7 +114,7 @@ def test_on_one_device_it_is_the_function() -> None:
         return n * x
 
     assert (f.__name__, f.__doc__) == ("f", "Multiplied.")
-    with pytest.raises(PartitioningError, match=r"of \S*f at .*: call its def_partition first"):
+    with pytest.raises(PartitioningError, match=r"of \S*f at .*: call def_partition first"):
         f(1.0)
     f.def_partition(lambda *_: None, sharding_rule="..., -> ...")
     x = np.ones(3, "float32")
@@ -123,7 +123,7 @@ def test_on_one_device_it_is_the_function() -> None:
     assert "custom_partitioning[" in str(make_jaxpr(f)(x))
     options = custom_partitioning(lambda x, *, k: x)
     options.def_partition(lambda *_: None)
-    with pytest.raises(PartitioningError, match="arguments must have positions, got by keyword: k"):
+    with pytest.raises(PartitioningError, match="pass all arguments by position, got by keyword: k"):
         jit(lambda x: options(x, k=jnp.ones(2)))(x)
 
 

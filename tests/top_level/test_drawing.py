@@ -424,7 +424,7 @@ def test_a_notebook_without_a_renderer_shows_the_program_as_text(monkeypatch: py
         assert picture._repr_svg_() is None
         (text,) = picture._repr_mimebundle_().values()
         assert text.startswith(picture.text())
-        assert "This is not drawn: " in text
+        assert "This cannot be drawn: " in text
         assert "pip install 'pullback[draw]'" in text.splitlines()[-1]
 
 

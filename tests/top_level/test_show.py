@@ -247,7 +247,7 @@ def test_a_reader_that_has_seen_enough() -> None:
 
 def test_functions_that_are_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert refused(capsys, "loss") == "expected MODULE:FUNCTION, such as model:loss or model.py:loss, got 'loss'"
-    assert "there is no file 'looked_for.py' here" in refused(capsys, "looked_for.py:loss")
+    assert "the file 'looked_for.py' does not exist" in refused(capsys, "looked_for.py:loss")
     message = refused(capsys, "lookd_at:loss")
     assert message.startswith(
         "the module 'lookd_at' cannot be imported: No module named 'lookd_at'; modules are looked"
@@ -284,7 +284,7 @@ def test_modules_that_fail(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         ("f32[3.5]", 5, "expected ',' or ']', got '.'"),
         ("f32", 3, "expected '[' and the sizes of the axes, as in f32[3] or f32[], got the end"),
         ("f32, f32[]", 3, "expected '['"),
-        ("f33[3]", 0, "there is no type 'f33'; there are bool, i8,"),
+        ("f33[3]", 0, "unknown type 'f33'; the types are bool, i8,"),
         ("f32[3] f32[]", 7, "expected ',' or the end, got 'f'"),
         ("f32[3])", 6, "expected ',' or the end, got ')'"),
         (",", 0, "expected a type such as f32[2,3], a number,"),
@@ -293,7 +293,7 @@ def test_modules_that_fail(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         ("(f32[]]", 6, "expected ',' or ')', got ']'"),
         ('{"w": f32[3], "b"}', 17, "expected ':' after the key 'b', got '}'"),
         ("{w: f32[3]}", 1, "expected a key (a string or an integer), got 'w'"),
-        ("'open", 0, 'expected a string that ends with the quote that it begins with, got "\'"'),
+        ("'open", 0, 'expected a string with matching quotes, got "\'"'),
         (r"'\x'", 0, "expected a string"),
         ("2 3", 2, "expected ',' or the end, got '3'"),
         ("-", 0, "expected a number, got '-'"),
@@ -321,18 +321,19 @@ def test_calls_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "has 0 arguments" in refused(capsys, "looked_at:loss")
     assert "has 3 arguments: too many" in refused(capsys, "looked_at:loss", "--args", "1,2,3")
     message = refused(capsys, "looked_at:scaled", "--args", "f32[3], 2, 'sine'")
-    assert message == "--args: argument 2 has 'sine', which is no array; --static 2 passes it as it is"
+    assert message == "--args: argument 2 has 'sine', which is not an array; --static 2 passes it unchanged"
     message = refused(capsys, "looked_at:repeated", "--args", "f32[3], i32[]", "--static", "1")
-    assert message == "--static 1: argument 1 must then be given by its value, not by the type i32[]"
+    assert message == "--static 1: pass the value of argument 1 instead of the type i32[]"
     for static in ("2", "-1", "x", "0,,1", "1.0"):
         message = refused(capsys, "looked_at:repeated", "--args", "f32[3], 2", f"--static={static}")
-        assert message == f"--static: expected positions of the 2 arguments, from 0 on, got '{static}'"
+        assert message == f"--static: expected positions of the 2 arguments, counted from 0, got '{static}'"
 
 
 def test_transformations_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     for text, wrong in [("gard", "gard"), ("grad, gard", "gard"), ("eval_shape", "eval_shape"), ("grad,,jit", "")]:
         message = refused(capsys, "looked_at:loss", "--args", PARAMS, "--transform", text)
-        assert message == f"--transform: there is no '{wrong}'; there are {', '.join(show.transformations())}"
+        known = ", ".join(show.transformations())
+        assert message == f"--transform: unknown transformation '{wrong}'; the transformations are {known}"
 
 
 def test_a_form_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -358,7 +359,7 @@ def test_nothing_to_draw_with(capsys: pytest.CaptureFixture[str], monkeypatch: p
         ("fails", "", "    return 1 / 0 + x", "ZeroDivisionError: division by zero"),
         ("fails", "vjp", "    return 1 / 0 + x", "ZeroDivisionError: division by zero"),
         ("branches", "", "    return x if x > 0 else -x", "TracerBoolConversionError: a condition in Python"),
-        ("Net.apply", "grad", "", "NotDifferentiableError: gradients are for scalar outputs"),
+        ("Net.apply", "grad", "", "NotDifferentiableError: gradients need scalar outputs"),
     ],
 )
 def test_functions_that_cannot_be_traced(

@@ -242,9 +242,9 @@ class TestRulesByHand:
             check_vjp(pnp.sin, lambda x: (sin(x), lambda ct: (mul(ct, sin(x)),)), (THOUSAND[:3],))
 
     def test_a_wrong_value(self) -> None:
-        with pytest.raises(AssertionError, match=r"the value that comes with it is wrong: output\[0\] is"):
+        with pytest.raises(AssertionError, match=r"the value returned with it is wrong: output\[0\] is"):
             check_jvp(sin, lambda xs, ts: (cos(xs[0]), mul(ts[0], cos(xs[0]))), (THOUSAND[:3],))
-        with pytest.raises(AssertionError, match="the value that comes with it is"):
+        with pytest.raises(AssertionError, match="the value returned with it is"):
             check_vjp(sin, lambda x: ([sin(x)], lambda ct: (mul(ct[0], cos(x)),)), (THOUSAND[:3],))
 
     def test_a_tangent_of_another_shape(self) -> None:

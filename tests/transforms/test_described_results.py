@@ -153,5 +153,5 @@ def test_zeros_of_a_tree_in_a_rule():
 
 
 def test_a_dtype_of_a_described_array_must_be_given():
-    with pytest.raises(ValueError, match="dtype must be given, got None"):
+    with pytest.raises(ValueError, match="pass a dtype, got None"):
         pullback.ShapeDtypeStruct((2,), None)

@@ -209,7 +209,7 @@ def test_what_a_partial_binds_is_not_an_argument_of_rules() -> None:
     assert grad(lambda x: f(jnp.sin, x))(2.0) == 5.0
     custom = custom_jvp(scaled)
     custom.defjvp(lambda p, t: (p[0], t[0]))
-    with pytest.raises(TypeError, match="the arguments b can be given by keyword only"):
+    with pytest.raises(TypeError, match="the arguments b are keyword-only"):
         custom(1.0, b=2.0)
 
 

@@ -220,7 +220,7 @@ def test_a_primitive_is_pickled_by_reference() -> None:
 
     assert pickle.loads(pickle.dumps(sin_p)) is sin_p
     assert copy.deepcopy(sin_p) is sin_p
-    with pytest.raises(TypeError, match="the primitive 'nowhere' cannot be pickled, for no module has it"):
+    with pytest.raises(TypeError, match="the primitive 'nowhere' cannot be pickled, because it is not an attribute"):
         pickle.dumps(Primitive("nowhere"))
 
 

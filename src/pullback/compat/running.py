@@ -18,13 +18,13 @@ usage: python -m pullback run [--report] PROGRAM [ARGUMENTS]
        python -m pullback run [--report] -m MODULE [ARGUMENTS]
        python -m pullback run [--report] -c CODE [ARGUMENTS]
 
-Run a program written for JAX on Pullback: in it, `import jax` gives Pullback's modules.
+Run a program written for JAX on Pullback: its `import jax` imports Pullback's modules.
 
   PROGRAM     the path of a Python file, or of a folder or archive with a __main__.py
   -           read the program from standard input
   -m MODULE   a module, such as pytest or IPython
   -c CODE     the program itself
-  --report    print at the end which names of JAX were asked for that Pullback does not have
+  --report    print at the end the names of JAX that the program used and that Pullback does not have
 """
 
 
@@ -87,10 +87,10 @@ def report_text() -> str:
     """Return a report of missing names of JAX, one per line, each with the location of its first use."""
     missing = missing_names()
     if not missing:
-        return "Pullback has every name of JAX that was asked for.\n"
+        return "Pullback has every name of JAX that the program used.\n"
     width = max(map(len, missing))
     lines = (f"  {name:{width}}  {modules}\n" for name, modules in sorted(missing.items()))
-    return "Names of JAX that were asked for and that Pullback does not have:\n" + "".join(lines)
+    return "Names of JAX that the program used and that Pullback does not have:\n" + "".join(lines)
 
 
 def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:

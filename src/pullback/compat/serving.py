@@ -55,8 +55,8 @@ def install() -> None:
     if "jax" in sys.modules:
         file = getattr(sys.modules["jax"], "__file__", "an unknown place")
         raise CompatError(
-            f"pullback.compat.install: the real jax is imported already, from {file}. Call install() before anything "
-            "imports jax, or start the program by python -m pullback run."
+            f"pullback.compat.install: the package jax is already imported, from {file}. Call install() before "
+            f"anything imports jax, or start the program with python -m pullback run."
         )
     before = {"threefry_partitionable": config.threefry_partitionable}
     config.update("threefry_partitionable", True)
@@ -146,8 +146,8 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
     near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
     if module == "jax" and name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:]):
-        hint = f"; it is jax.tree.{name[5:]}"
-    return f"module {module!r} has no attribute {name!r}: it is served by Pullback, which does not have that{hint}"
+        hint = f"; use jax.tree.{name[5:]}"
+    return f"module {module!r} has no attribute {name!r}: Pullback replaces jax here, and does not have this name{hint}"
 
 
 def _asker() -> str | None:

@@ -72,7 +72,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
             how = aval_difference(typeof(x), typeof(y))
             if how:
                 raise ControlFlowError(
-                    f"associative_scan: {name_of(fn)} must return the types that it is given, but {name} is "
+                    f"associative_scan: {name_of(fn)} must return the types of its arguments, but {name} is "
                     f"{typeof(x)} when it is given and {typeof(y)} when it is returned: {how}"
                 )
         return out

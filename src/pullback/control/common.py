@@ -255,9 +255,10 @@ class Carry(NamedTuple):
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:
             raise ControlFlowError(
-                f"{self.what}: the body {name_of(self.function)} must return a carry of the tree that it is given, but "
+                f"{self.what}: the body {name_of(self.function)} must return a carry with the same tree as its "
+                f"argument, but "
                 f"{tree_difference('carry', self.treedef, out_tree, ARGUMENT_AND_RESULT)}. Return the carry with the "
-                "same containers and keys, or start from an initial value of the tree that the body returns."
+                "same containers and keys, or start with an initial value of the tree that the body returns."
             )
         changed = self.vary([out.varying for out in outs])
         for i, (x, out) in enumerate(zip(self.leaves, outs, strict=True)):
@@ -285,9 +286,9 @@ class Carry(NamedTuple):
             if how:
                 cure = "reshape it" if before.shape != out.shape else "convert it, with astype for example"
                 raise ControlFlowError(
-                    f"{self.what}: the body {name_of(self.function)} must return a carry of the types that it is "
-                    f"given, but {self.names()[i]} is {before} when it is given and {out} when it is returned: {how}. "
-                    f"In the body {cure}, or start from an initial value of type {out}."
+                    f"{self.what}: the body {name_of(self.function)} must return a carry of the same types as its "
+                    f"argument, but {self.names()[i]} is {before} when it is given and {out} when it is returned: "
+                    f"{how}. In the body {cure}, or start with an initial value of type {out}."
                 )
 
 
@@ -366,8 +367,8 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
     for x in leaves:
         if isinstance(x, RefCell):
             raise RefError(
-                f"{what}: {name} holds {x.described()}. A reference cannot be carried: the body must close over "
-                "it, to read and write it there."
+                f"{what}: {name} holds {x.described()}. A reference cannot be carried: close over it in the body, "
+                f"and read and write it there."
             )
 
 
@@ -443,7 +444,7 @@ def check_checkpoints(what: str, checkpoints: Any) -> None:
     if checkpoints is None or (isinstance(checkpoints, int) and not isinstance(checkpoints, bool) and checkpoints > 0):
         return
     raise ControlFlowError(
-        f"{what}: checkpoints is the number of states that are saved for reverse mode, an int of at least 1, or None, "
+        f"{what}: checkpoints, the number of states saved for reverse mode, must be an int of at least 1 or None, "
         f"got {checkpoints!r}"
     )
 

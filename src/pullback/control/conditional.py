@@ -167,7 +167,7 @@ def switch(
         require_function("switch", f"branches[{i}]", branch)
     number = array_of(index, "switch", "the index")
     if number.shape != () or not dtypes.is_integer(number.dtype):
-        raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")
+        raise ControlFlowError(f"switch: the index must be a scalar integer, got one of type {number.aval}")
     operands = _operands("switch", operands, operand)
     if len(branches) == 1:
         return _called(branches[0], "switch", operands)
@@ -191,7 +191,7 @@ def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, 
     if operand is _NOTHING:
         return operands
     if operands:
-        raise ControlFlowError(f"{what} takes operands by position, or one by the name operand, but got both")
+        raise ControlFlowError(f"{what} takes positional operands or the keyword operand, but got both")
     return (operand,)
 
 
@@ -201,8 +201,8 @@ def _predicate(pred: Any) -> Any:
         return as_array(np.int32(pred))
     x = array_of(pred, "cond", "the predicate")
     if x.shape != () or not (dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_inexact(x.dtype)):
-        hint = " For arrays of conditions use jnp.where, or vmap." if x.shape else ""
-        raise ControlFlowError(f"cond: the predicate must be a boolean of no axes, got one of type {x.aval}.{hint}")
+        hint = " For an array of conditions use jnp.where or vmap." if x.shape else ""
+        raise ControlFlowError(f"cond: the predicate must be a scalar boolean, got type {x.aval}.{hint}")
     if not dtypes.is_bool(x.dtype):
         x = ne_p.bind(x, 0)
     return convert_element_type(x, _int32)

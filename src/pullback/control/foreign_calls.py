@@ -45,8 +45,8 @@ def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, a
 def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -> Any:
     """The jvp rule: raises, as a foreign function has no derivative."""
     raise ForeignCallError(
-        f"ffi_call of {target!r} was differentiated, but the derivative of a foreign function is not known. Wrap the "
-        "call in a function with a derivative of its own: custom_jvp or custom_vjp."
+        f"ffi_call of {target!r} was differentiated, but a foreign function has no derivative. Wrap the call in a "
+        f"function with a derivative rule: custom_jvp or custom_vjp."
     )
 
 
@@ -55,7 +55,7 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Se
     method = params["vmap_method"]
     if method is None:
         raise ForeignCallError(
-            f"ffi_call of {params['target']!r} was mapped by vmap, but vmap_method does not say how. It must be one of "
+            f"ffi_call of {params['target']!r} was mapped by vmap, but vmap_method is missing. It must be one of "
             f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
         )
     if method.startswith("sequential"):
@@ -128,7 +128,7 @@ def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs
         if not foreign.types_agree(ins[i], outs[o]):
             raise ForeignCallError(
                 f"ffi_call: input_output_aliases={dict(found)}: operand {i} is {ins[i]} and result {o} is {outs[o]}, "
-                "but only arrays of one type can share memory"
+                "but only arrays of the same type can share memory"
             )
     return found
 

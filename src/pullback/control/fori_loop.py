@@ -143,8 +143,7 @@ def _unbounded(
     """Run a loop with traced or float bounds as a while loop; raise if ``unroll`` is set. Return the final carry."""
     if unroll is not None:
         raise ControlFlowError(
-            "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "
-            "leave it out"
+            "fori_loop: unroll needs static integer bounds, but one of them is traced or a float; leave unroll out"
         )
 
     def step(i: Any, upper: Any, *tracers: Any) -> Any:
@@ -164,7 +163,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
         array = array_of(x, "fori_loop", f"the bound {name}")
         if array.shape != () or not (dtypes.is_integer(array.dtype) or dtypes.is_float(array.dtype)):
             raise ControlFlowError(
-                f"fori_loop: the bound {name} must be an integer or a float of no axes, got one of type {typeof(array)}"
+                f"fori_loop: the bound {name} must be a scalar integer or float, got one of type {typeof(array)}"
             )
         arrays.append(array)
     first, last = arrays
@@ -178,7 +177,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
         for x, name in ((first, "lower"), (last, "upper")):
             if dtypes.is_integer(dtype) and x.dtype != dtype and not _holds(dtype, x):
                 raise ControlFlowError(
-                    f"fori_loop: the bound {name}, {x!r}, does not fit into {dtype}, the dtype of the other bound"
+                    f"fori_loop: the bound {name}, {x!r}, is out of the range of {dtype}, the dtype of the other bound"
                 )
         first, last = (convert_element_type(x, dtype) for x in (first, last))
     return first, last

@@ -133,8 +133,8 @@ def _condition(holds: Any, function: Any) -> Any:
     if x is None or x.shape != () or not dtypes.is_bool(x.dtype):
         got = f"a {type(holds).__name__}" if x is None else f"{typeof(x)}"
         raise ControlFlowError(
-            f"while_loop: the condition {name_of(function)} must return a boolean of no axes, but it returned {got}. "
-            "jnp.all and jnp.any make one of many; a number is compared, as in x != 0."
+            f"while_loop: the condition {name_of(function)} must return a scalar boolean, but it returned {got}. "
+            "jnp.all and jnp.any reduce an array to one boolean; for a number write a comparison such as x != 0."
         )
     return x
 
@@ -159,8 +159,8 @@ def run_while(
     condition = stage(carry.what, test_function, test, carry.avals, carry.names, refs, known_axes)
     if condition.writes():
         raise RefError(
-            f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read: it runs "
-            "once more than the body. Write in the body."
+            f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read, "
+            f"because it runs once more than the body. Write to the reference in the body."
         )
     init = [*carry.leaves, *varied_contents(body)]
     axes = condition.jaxpr.out_avals[0].varying

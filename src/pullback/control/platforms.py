@@ -39,8 +39,8 @@ def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
     if default:
         return len(platforms)
     raise MissingRuleError(
-        f"platform_dependent: nothing for the platform {platform!r}, where this runs: give {platform}=, or default=; "
-        f"got {', '.join(platforms) or 'none'}"
+        f"platform_dependent: no function for the platform {platform!r}, on which this runs: pass {platform}= or "
+        f"default=; got {', '.join(platforms) or 'none'}"
     )
 
 
@@ -114,7 +114,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     """
     require_function("composite", "decomposition", decomposition)
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"composite: name must be a string that is not empty, got {name!r}")
+        raise ArgumentError(f"composite: name must be a non-empty string, got {name!r}")
     if not isinstance(version, int) or version < 0:
-        raise ArgumentError(f"composite: version must be an int that is not negative, got {version!r}")
+        raise ArgumentError(f"composite: version must be a non-negative int, got {version!r}")
     return named_call(decomposition, name=name)

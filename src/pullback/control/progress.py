@@ -28,8 +28,8 @@ def check_progress(what: str, progress: Any) -> None:
             import tqdm  # noqa: F401
         except ImportError:
             raise MissingLibraryError(
-                f"{what}: a progress bar needs the library tqdm, which is not installed; "
-                "`pip install 'pullback[progress]'` brings it"
+                f"{what}: a progress bar needs the library tqdm, which is not installed: `pip install "
+                f"'pullback[progress]'`"
             ) from None
 
 

@@ -187,7 +187,7 @@ def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> 
     own, consts, init = While(**params).split(linear)
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
     if any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs):
-        raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
+        raise trace.not_linear(while_p, "is not linear in the values that its condition depends on")
     return record_split(while_p, trace, args, params)
 
 

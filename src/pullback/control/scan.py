@@ -146,7 +146,7 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ControlFlowError(
             f"scan: the body {name_of(function)} must return a pair (carry, y), but it returned {what}. If there is "
-            "nothing to stack, return (carry, None)."
+            f"no y to stack, return (carry, None)."
         )
     return out[0], out[1]
 
@@ -269,14 +269,14 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
         if not x.shape:
             raise ControlFlowError(
                 f"{what} goes over the leading axis of each array in xs, but {leaf_names('xs', xs_tree)[i]} of type "
-                f"{x.aval} has no axes. A value for all steps is captured by the body, or part of the carry."
+                f"{x.aval} is a scalar. Capture a value for all steps in the body, or put it into the carry."
             )
     sizes = {x.shape[0] for x in xs}
     if len(sizes) > 1:
         shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(leaf_names("xs", xs_tree), xs, strict=True))
         raise ControlFlowError(f"{what}: all arrays in xs must have leading axes of one size, but {shown}")
     if not sizes and length is None:
-        raise ControlFlowError(f"{what}: without arrays in xs the number of steps must be given as length")
+        raise ControlFlowError(f"{what}: without arrays in xs, pass the number of steps as length")
     if sizes and length is not None and length not in sizes:
         raise ControlFlowError(f"{what}: length is {length}, but the leading axis of xs has {min(sizes)} elements")
     return min(sizes) if sizes else length
@@ -287,7 +287,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     if not isinstance(unroll, int) or unroll < 0:
-        raise ControlFlowError(f"{what}: unroll must be a bool or an int that is not negative, got {unroll!r}")
+        raise ControlFlowError(f"{what}: unroll must be a bool or a non-negative int, got {unroll!r}")
     return max(unroll, 1)
 
 
@@ -343,7 +343,7 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
         return _mapped(f, xs)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ControlFlowError(
-            f"map: batch_size must be a positive int, or None or 0 for no batches, got {batch_size!r}"
+            f"map: batch_size must be a positive int, or None or 0 to turn batching off, got {batch_size!r}"
         )
     elements, treedef = leaves_of(xs, "map", "xs")
     count = step_count("map", elements, treedef, None)

@@ -194,8 +194,8 @@ class Solver:
         """
         if self.solve is None:
             raise NotLinearError(
-                f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the transposed "
-                "equation; give transpose_solve, or symmetric=True"
+                f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the "
+                f"transposed equation; pass transpose_solve or symmetric=True"
             )
         found = stopped(self.solve)(functools.partial(self.apply, captured[0]), b)
         _check_like(b, split_aux(found, self.solve)[0] if self.has_aux else found, self.solve, "the right-hand side")
@@ -258,14 +258,14 @@ def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
     others, other = tree.flatten(found)
     if treedef != other:
         raise ControlFlowError(
-            f"{name_of(function)} must return a solution of the tree of {what}, {treedef}, but it returned {other}"
+            f"{name_of(function)} must return a solution with the tree of {what}, {treedef}, but returned {other}"
         )
     for i, (x, y) in enumerate(zip(leaves, others, strict=True)):
         a, b = typeof(x), typeof(y)
         if a.shape != b.shape or a.dtype != b.dtype:
             raise ControlFlowError(
-                f"{name_of(function)} must return a solution of the types of {what}, but leaf {i} of that is {a}, and "
-                f"of the solution {b}"
+                f"{name_of(function)} must return a solution with the types of {what}, but leaf {i} of {what} is "
+                f"{a} and leaf {i} of the solution is {b}"
             )
 
 

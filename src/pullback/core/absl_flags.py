@@ -17,9 +17,7 @@ def _absl(name: str) -> Any:
     try:
         return importlib.import_module(f"absl.{name}")
     except ImportError as error:
-        raise MissingLibraryError(
-            f"config: flags need the library absl, which pip installs as absl-py: {error}"
-        ) from None
+        raise MissingLibraryError(f"config: flags need the library absl (pip install absl-py): {error}") from None
 
 
 def define(config: Any) -> None:

@@ -495,12 +495,12 @@ class ArrayImpl(Array):
         value = self._value
         if dtypes.is_key(value.dtype):
             raise KeyConversionError(
-                f"random keys of shape {value.shape} have no NumPy equivalent: pullback.random.key_data(keys) returns "
-                "their words"
+                f"random keys of shape {value.shape} have no NumPy equivalent: pullback.random.key_data(keys) "
+                f"returns them as integers"
             )
         if dtype is not None and value.dtype != dtype:
             if copy is False:
-                raise ValueError(f"an array of dtype {value.dtype} cannot become one of dtype {dtype} without a copy")
+                raise ValueError(f"an array of dtype {value.dtype} cannot be converted to dtype {dtype} without a copy")
             return np.asarray(value.astype(dtype))
         return np.array(value) if copy else read_only(self._value)
 
@@ -511,7 +511,7 @@ class ArrayImpl(Array):
     def __buffer__(self, flags: int) -> memoryview:
         """A read-only view of the elements, for ``memoryview`` and the buffer protocol (Python 3.12 and later)."""
         if flags & _WRITABLE:
-            raise BufferError("arrays are immutable: their memory cannot be written to")
+            raise BufferError("arrays are immutable: their memory is read-only")
         dtype = self._value.dtype
         if dtype.isbuiltin != 1 or dtype.kind == "V":  # NumPy then asks for __array__
             raise BufferError(f"elements of dtype {dtypes.dtype_name(dtype)} have no format in the buffer protocol")
@@ -608,8 +608,8 @@ class DeletedArray(ArrayImpl):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise DeletedArrayError(
             f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "
-            "donate_argnames), or its method delete() was called. Use the result of that function instead, or do not "
-            "donate an array that is needed afterwards."
+            "donate_argnames), or its method delete() was called. Use the result of that function instead, or do "
+            "not donate an array that you need afterwards."
         )
 
 
@@ -737,8 +737,8 @@ def from_scalar(x: Any) -> ArrayImpl:
         raise IntegerRangeError(
             source.by_name(
                 f"Python int {x} is too large for {dtype}, the default integer; enable 64-bit types (`with "
-                "pullback.enable_x64():`), or give it a dtype, as in jnp.float32(...). As a position in a long axis it "
-                "may be a Python int in a compiled function too: static_argnums passes it on as it is"
+                "pullback.enable_x64():`), or pass a dtype, as in jnp.float32(...). To use it as a position in a "
+                "long axis in a compiled function, declare the argument static (static_argnums)"
             )
         ) from None
 
@@ -791,16 +791,16 @@ def as_array(x: Any) -> Array:
         return as_array(x.__jax_array__())
     if is_of_jax(x) and type(x).__name__.endswith("Tracer"):
         raise OperandError(
-            f"expected an array or a number, got a value that the package jax traces, of type {type(x).__name__}. "
-            "Transformations of jax and functions of pullback do not mix: use those of one of the two. Arrays of jax "
-            "that are not traced are taken as NumPy's are."
+            f"expected an array or a number, got a value traced by the package jax, of type {type(x).__name__}. Do "
+            f"not mix transformations of jax with functions of pullback. Concrete arrays of jax are accepted, like "
+            f"NumPy's."
         )
     if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
     if type(x) in operand_types:
         return as_array(operand_types[type(x)](x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
-    hint = " ref[...] reads what a reference holds." if isinstance(x, RefCell) else hint
+    hint = " ref[...] reads the content of a reference." if isinstance(x, RefCell) else hint
     refusal = NoneOperandError if x is None else OperandError
     raise refusal(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 
@@ -815,7 +815,7 @@ def refuse_masked(x: Any) -> None:
     """Raise MaskedArrayError (a ValueError and a TypeError) if ``x`` is a masked array of NumPy's."""
     if type(x) is not np.ndarray and is_masked(x):
         raise MaskedArrayError(
-            f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
+            f"masked arrays are not supported, because the mask would be lost; got one of shape {x.shape} and dtype "
             f"{x.dtype}. x.filled(value) replaces the masked elements, and x.data ignores the mask."
         )
 

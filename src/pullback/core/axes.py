@@ -49,8 +49,8 @@ def axis_in_scope(name: Any) -> MappedAxis:
         )
     if axis.mapped_by == CHUNKS:
         raise ArgumentError(
-            f"the axis {name!r} is mapped by vmap with chunk_size: {axis.size} of its indices are there at a time, so "
-            "that collectives and reduce_axes cannot be had over all. Leave chunk_size out."
+            f"the axis {name!r} is mapped by vmap with chunk_size, so only {axis.size} of its indices are computed "
+            f"at a time, and collectives and reduce_axes over it are not possible. Leave chunk_size out."
         )
     return axis
 
@@ -70,7 +70,7 @@ def axis_names(axis_name: Any, what: str) -> tuple[Any, ...]:
             f"{what}: axis_name must be a hashable name or a tuple of names, got {quote(axis_name)}"
         ) from None
     if distinct < len(names):
-        raise ArgumentError(f"{what}: axis_name={axis_name!r} has a name twice")
+        raise ArgumentError(f"{what}: axis_name={axis_name!r} contains a name twice")
     for name in names:
         axis_in_scope(name)
     return names

@@ -27,10 +27,10 @@ class Failure(NamedTuple):
     meant: bool = False
 
 
-checks = RuleKind("checks", "it fails by NaN alone")
+checks = RuleKind("checks", "it is checked for NaN only")
 """``rule(result, *operands, **params) -> failures``: the ways in which an operation can fail, as :class:`Failure`."""
 
-checked_program = RuleKind("checked_program", "by the programs that it holds, or an error, if there is a check within")
+checked_program = RuleKind("checked_program", "by its inner programs, or an error if one contains a check")
 """``rule(trace, operands, params) -> results``, for an operation that holds functions, or a program that fails on
 each device separately: it checks these, and hands their failures to the trace. It runs with the parent of the trace
 current."""

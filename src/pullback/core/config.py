@@ -263,7 +263,7 @@ def _checked(name: str, value: Any = None) -> str:
     key = name.removeprefix("jax_")
     if key not in _DEFAULTS:
         effective = ", ".join(x for x in _DEFAULTS if x not in WITHOUT_EFFECT and x not in REFUSED)
-        raise AttributeError(f"pullback has no configuration switch {name!r}; there are: {effective}")
+        raise AttributeError(f"pullback has no configuration switch {name!r}; the switches are: {effective}")
     if key in REFUSED and value not in (None, REFUSED[key][0]):
         raise UnsupportedSwitchError(f"{name} {REFUSED[key][1]}: it can only be {REFUSED[key][0]!r}, got {value!r}")
     if value is not None and key in _CHOICES and not is_listed(value, _CHOICES[key]):

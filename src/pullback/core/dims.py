@@ -162,8 +162,8 @@ def _binary(compute: Callable[[Dim, Size], Any], of_arrays: Callable[[Any, Any],
         if isinstance(other, Dim):
             if other.scope is not self.scope:
                 raise ArgumentError(
-                    f"the sizes {self} and {other} belong to different scopes: make them by one call of "
-                    "symbolic_shape, or pass scope="
+                    f"the sizes {self} and {other} belong to different scopes: make them in one call of "
+                    f"symbolic_shape, or pass scope="
                 )
             return compute(self, other)
         number = None if hasattr(other, "shape") and other.shape else _integer(other)
@@ -609,13 +609,14 @@ def _at_least(x: Size, y: Size, sign: str, left: Size, right: Size) -> bool:
 def _inconclusive(what: str, scope: SymbolicScope, add: str | None) -> InconclusiveDimensionOperation:
     known = f" It is known that {', '.join(scope.constraints)}." if scope.constraints else ""
     todo = (
-        f"If it always holds, say so: constraints=[{add!r}]; if it never does, say the opposite; else write the "
-        "function so that it need not be known."
+        f"If it always holds, add constraints=[{add!r}]; if it never holds, add the opposite; otherwise write the "
+        f"function so that it does not depend on it."
         if add is not None
-        else "Give this size a number when you export the function, or write the function so that it need not be known."
+        else "Use a number for this size when you export the function, or write the function so that it does not "
+        "depend on it."
     )
     return InconclusiveDimensionOperation(
-        f"a symbolic size does not decide this: {what}. A name stands for any size of at least 1.{known} {todo}"
+        f"symbolic sizes do not decide this: {what}. A name stands for any size of at least 1.{known} {todo}"
     )
 
 
@@ -743,7 +744,7 @@ def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str)
     """
     found, open_ = partial_solution(expected, given, who)
     if open_:
-        raise ArgumentError(f"{who}: the sizes {_listed(open_)} do not follow from those of the arguments")
+        raise ArgumentError(f"{who}: the sizes {_listed(open_)} cannot be computed from the sizes of the arguments")
     for (where, size), have in zip(expected, given, strict=True):
         if evaluate(size, found) != have:
             values = ", ".join(f"{name} = {value}" for name, value in found.items() if name in names_in(size))

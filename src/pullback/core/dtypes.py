@@ -319,7 +319,7 @@ _ABSTRACT = frozenset((
     np.complexfloating, np.flexible, np.character, extended, prng_key,
 ))  # fmt: skip
 _VOCABULARY = (
-    "there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
+    "the dtypes are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128 and the narrow types of ml_dtypes (float8_e4m3fn, int4, ...)"
 )
 
@@ -343,14 +343,14 @@ def _parse(dtype: Any) -> DType:
     if isinstance(dtype, type) and dtype in _ABSTRACT:
         if dtype is prng_key:
             return key_dtype
-        raise DtypeError(f"{dtype.__name__} is a kind of dtypes, and a dtype is needed, such as float32")
+        raise DtypeError(f"{dtype.__name__} is a kind of dtypes; pass a dtype such as float32")
     own = getattr(dtype, "dtype", None)
     if is_dtype(own) and not hasattr(dtype, "shape"):
         return _parse(own)
     try:
         parsed: DType = np.dtype(dtype)
     except (TypeError, ValueError):
-        raise DtypeError(f"there is no dtype {dtype!r}; {_VOCABULARY}") from None
+        raise DtypeError(f"unknown dtype {dtype!r}; {_VOCABULARY}") from None
     return parsed
 
 
@@ -447,8 +447,8 @@ def _grant(dtype: Any, function: str) -> DType:
 _TRUNCATED = (
     "Explicitly requested dtype {asked} requested in {function} is not available, and will be truncated to dtype "
     "{canonical}: 32 bits are the default. `pullback.config.update('enable_x64', True)` or PULLBACK_ENABLE_X64=1 in "
-    "the environment makes 64 bits the default, `pullback.config.update('explicit_x64_dtypes', 'allow')` keeps those "
-    "that are asked for."
+    "the environment makes 64 bits the default; `pullback.config.update('explicit_x64_dtypes', 'allow')` keeps 64 "
+    "bits where you ask for them."
 )
 """Begins with JAX's words, by which programs filter the warning."""
 
@@ -600,7 +600,7 @@ def _join(names: frozenset[str], strict: bool) -> str:
     listed = ", ".join(_WEAK_TYPES[name].__name__ if name in _WEAK_TYPES else name for name in sorted(names))
     reason = "floating-point types of 8 bits and less, and integers of 4 and less, are not promoted implicitly"
     if strict:
-        reason = "under config.numpy_dtype_promotion = 'strict' only Python's numbers are promoted implicitly"
+        reason = "under config.numpy_dtype_promotion = 'strict' only Python numbers are promoted implicitly"
     raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
 
 
@@ -636,7 +636,7 @@ def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None, mode: s
         if _kind(dtype) in "0k":
             listed = ", ".join(short_name(dtype) for dtype, _ in operands)
             kind = KeyPromotionError if is_key(dtype) else TypePromotionError
-            raise kind(f"{listed} have no common dtype: {short_name(dtype)} holds no numbers")
+            raise kind(f"{listed} have no common dtype: {short_name(dtype)} is not a dtype of numbers")
     all_weak = all(weak for _, weak in operands)
     names = frozenset(_kind(dtype) + "*" if weak and not all_weak else dtype.name for dtype, weak in operands)
     joined = _join(names, mode == "strict" and not all_weak)
@@ -708,7 +708,7 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
     """
     return_weak_type_flag = flag("result_type", "return_weak_type_flag", return_weak_type_flag)
     if not args:
-        raise ArgumentError("result_type needs at least one value or dtype, got none")
+        raise ArgumentError("result_type needs at least one value or dtype")
     operands = tuple([_as_operand(argument) for argument in args])
     dtype, weak = _promote(operands, _has_wide() if _ever_allowed else config.enable_x64, config.numpy_dtype_promotion)
     return (dtype, weak) if return_weak_type_flag else dtype

@@ -625,8 +625,8 @@ class ProcessLostError(DistributedError, JaxRuntimeError):
     def __init__(self, what: str, gone: Mapping[int, str]) -> None:
         names = "; ".join(f"process {i} is gone: {why}" for i, why in gone.items())  # the first one first
         super().__init__(
-            f"{what} needs all processes, and cannot be completed. {names}. Arrays of this process can still be read "
-            "and saved; start all processes anew to go on from what was saved."
+            f"{what} needs all processes and cannot be completed. {names}. Arrays of this process can still be read "
+            "and saved; restart all processes to continue from the saved arrays."
         )
         self.processes = tuple(sorted(gone))
         self._made_of = what, dict(gone)

@@ -8,11 +8,11 @@ from typing import Any
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.rule_kinds import RuleKind
 
-runs_once = RuleKind("runs_once", "it is an operation of its own")
+runs_once = RuleKind("runs_once", "it is a separate operation")
 """``rule(**params) -> closed_jaxpr``, for an operation that runs one program once on its operands. All transformations
 may inline that program, so a function with custom rules has no such rule."""
 
-inlined = RuleKind("inlined", "a function of the compiled program")
+inlined = RuleKind("inlined", "it is a function of the compiled program")
 """``rule(**params) -> closed_jaxpr``, for an operation that compiled programs replace by the equations of its program.
 A checkpoint has no such rule: it has to be computed again."""
 

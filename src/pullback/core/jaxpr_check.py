@@ -69,7 +69,7 @@ def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
     def bind(variables: Sequence[Var], where: Eqn | str) -> None:
         for v in variables:
             if v in bound:
-                raise _broken(where, f"binds a variable that is bound already: {v}")
+                raise _broken(where, f"binds a variable twice: {v}")
             bound.add(v)
 
     def use(atoms: Sequence[Atom], where: Eqn | str) -> None:

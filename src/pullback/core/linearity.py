@@ -15,12 +15,12 @@ from pullback.core.jaxpr_text import holds_programs
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive
 
-linear_operands = RuleKind("linear_operands", "as ``transpose`` says")
+linear_operands = RuleKind("linear_operands", "from the ``transpose`` rule")
 """``rule(moving, count, **params) -> positions``: the positions, among ``count`` operands, in which an operation is
 jointly linear if those at ``moving`` are not constant; None if it is not linear in these. It replaces ``linear_in``
 (see ``Primitive.transpose``) for operations where the answer depends on the operands or parameters."""
 
-homogeneous = RuleKind("homogeneous", "the parameters as they are")
+homogeneous = RuleKind("homogeneous", "the parameters are unchanged")
 """``rule(**params) -> params``: for an operation whose parameters may add a constant, parameters that add zero."""
 
 

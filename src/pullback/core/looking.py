@@ -20,14 +20,15 @@ from pullback.core.errors import (
 from pullback.core.types import ShapedArray
 
 _FORMAT = (
-    'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; without a format the type is shown.'
+    'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; formatting without a format '
+    "specification shows the type."
 )
 _BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
 _CONVERT = (
-    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+    "Keep it as an array (x.astype(...) changes its dtype), or return it from the transformed function with has_aux."
 )
-_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
-_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
+_ARRAY = "Use the function of pullback.numpy, or return the value from the transformed function with has_aux."
+_INDEX = "Shapes, ranges and list indices must be static: use x.shape, or index an array with jnp.take."
 
 
 class LookedAt(Array):
@@ -94,9 +95,9 @@ class LookedAt(Array):
             return value
         lost = LostDerivativeError(
             f"{what} would lose a derivative{source.calling_expression()}: it takes the value of an array of type "
-            f"{own.aval}, whose derivative is being taken by {own._trace.describe()}.\nCompute with the functions of "
-            "pullback.numpy, as with jnp.sin for math.sin. Where the value alone is wanted, stop the derivative first, "
-            "as in float(lax.stop_gradient(x))."
+            f"{own.aval}, whose derivative is being taken by {own._trace.describe()}.\nUse the functions of "
+            f"pullback.numpy, such as jnp.sin instead of math.sin. If you want the value only, stop the derivative "
+            f"first: float(lax.stop_gradient(x))."
         )
         lost.trace = own._trace
         raise lost

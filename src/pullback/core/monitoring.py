@@ -103,7 +103,7 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
 def _register(listeners: list[Listener], callback: Listener) -> None:
     if not callable(callback):
-        raise ArgumentError(f"a listener is a function, got {callback!r} of type {type(callback).__name__}")
+        raise ArgumentError(f"a listener must be a function, got {callback!r} of type {type(callback).__name__}")
     listeners.append(callback)
 
 

@@ -32,7 +32,7 @@ class RuleKind:
 
     def __init__(self, name: str, otherwise: str = "an error that names the operation") -> None:
         if not (isinstance(name, str) and name.isidentifier()):
-            raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
+            raise ArgumentError(f"RuleKind: the name must be an identifier, got {name!r}")
         self.name, self.otherwise = name, otherwise
 
     def __call__(self, primitive: Any) -> Callable[[F], F]:

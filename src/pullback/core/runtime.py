@@ -139,6 +139,6 @@ def provides(function: F) -> F:
     """
     name = function.__name__
     if name in vars(runtime) or not hasattr(Runtime, name):
-        raise TypeError(f"the runtime has no function {name!r} to provide, or has it already")
+        raise TypeError(f"the runtime lacks the function {name!r}, or it is already registered")
     setattr(runtime, name, function)
     return function

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-_COMPILER = "is advice for XLA's passes and caches that Pullback does not pass on; `compiler_options` of `jit` does"
-_DUMPS = "is about the texts of programs that JAX writes to files; `jit(f).lower(...).as_text()` returns them"
+_COMPILER = "tunes XLA's passes and caches; use `compiler_options` of `jit` instead"
+_DUMPS = "controls the program texts that JAX writes to files; `jit(f).lower(...).as_text()` returns the text"
 _GPU = "chooses among kernels for GPUs or TPUs"
-_HOSTS = "is about how JAX starts and connects processes; see `docs/processes.md`"
-_INTERNAL = "chooses between two ways in JAX's own code, which return the same"
-_EXPORT = "is about programs that JAX exports"
-_DEBUG = "is about messages and checks of JAX's own code"
-_GUARD = "looks for mistakes that programs here cannot make, or that are errors in any case"
+_HOSTS = "controls how JAX starts and connects processes; see `docs/processes.md`"
+_INTERNAL = "chooses between two implementations in JAX that return the same results"
+_EXPORT = "controls how JAX exports programs"
+_DEBUG = "controls messages and checks inside JAX"
+_GUARD = "looks for mistakes that cannot occur in Pullback, or that always raise an error"
 
 WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "allow_f16_reductions": (True, _GUARD),
     "array_garbage_collection_guard": (None, _GUARD),
-    "auto_pcast": (True, "types that vary along a mesh's axes are joined in any case"),
+    "auto_pcast": (True, "values with different varying axes are always combined"),
     "backend_target": ("", _HOSTS),
     "bcoo_cusparse_lowering": (False, _GPU),
     "captured_constants_report_frames": (0, _DEBUG),
@@ -33,7 +33,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "compiler_detailed_logging_min_ops": (10, _DEBUG),
     "compiler_enable_remat_pass": (True, _COMPILER),
     "cpu_collectives_implementation": ("gloo", _HOSTS),
-    "cpu_enable_async_dispatch": (True, "programs that can run while Python goes on do so"),
+    "cpu_enable_async_dispatch": (True, "programs always run asynchronously if they can"),
     "cpu_get_global_topology_timeout_minutes": (5, _HOSTS),
     "cpu_get_local_topology_timeout_minutes": (2, _HOSTS),
     "cross_host_transfer_socket_address": ("", _HOSTS),
@@ -67,7 +67,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "jax2tf_associative_scan_reductions": (False, _EXPORT),
     "jax2tf_default_native_serialization": (True, _EXPORT),
     "legacy_prng_key": ("allow", _GUARD),
-    "log_checkpoint_residuals": (False, "`ad_checkpoint.print_saved_residuals` says it"),
+    "log_checkpoint_residuals": (False, "use `ad_checkpoint.print_saved_residuals`"),
     "memory_fitting_effort": (0.0, _COMPILER),
     "memory_fitting_level": ("O2", _COMPILER),
     "mock_gpu_topology": ("", _GPU),
@@ -84,12 +84,12 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "pgle_aggregation_percentile": (90, _GPU),
     "pgle_profiling_runs": (3, _GPU),
     "pjrt_client_create_options": (None, _HOSTS),
-    "pprint_use_color": (True, "programs are printed without colours"),
+    "pprint_use_color": (True, "programs are always printed without colours"),
     "ragged_dot_use_gpu_pallas_triton_lowering": (False, _GPU),
     "ragged_dot_use_ragged_dot_instruction": (True, _GPU),
     "raise_persistent_cache_errors": (
         False,
-        "what is wrong with the cache is a warning, which a filter makes an error",
+        "problems with the cache are warnings; a warning filter turns them into errors",
     ),
     "refs_to_pins": (False, _INTERNAL),
     "remat3": (False, _INTERNAL),
@@ -108,21 +108,21 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "threefry_gpu_kernel_lowering": (False, _GPU),
     "traceback_in_locations_limit": (100, _DUMPS),
     "tracer_error_num_traceback_frames": (5, _DEBUG),
-    "use_direct_linearize": (True, "derivatives are linearised directly"),
+    "use_direct_linearize": (True, "derivatives are always linearised directly"),
     "use_emit_pipeline_primitive": (False, _GPU),
     "use_magma": ("auto", _GPU),
-    "use_shardy_partitioner": (True, "programs over meshes are divided by Shardy"),
+    "use_shardy_partitioner": (True, "Shardy always partitions programs over meshes"),
     "use_simplified_jaxpr_constants": (False, _INTERNAL),
     "xla_backend": ("", _HOSTS),
     "xla_profile_version": (0, _COMPILER),
 }
 """The default of each switch, and the reason why it has no effect."""
 
-_CHECKS = "would add checks to compiled programs; `debug_nans`, and `lax` in eager code, have some"
+_CHECKS = "would add checks to compiled programs; use `debug_nans` instead"
 REFUSED: dict[str, tuple[Any, str]] = {
     "error_checking_behavior_divide": ("ignore", _CHECKS),
     "error_checking_behavior_nan": ("ignore", _CHECKS),
-    "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`, which has the argument `mode`"),
-    "no_execution": (False, "would forbid to run programs"),
+    "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`; use its argument `mode`"),
+    "no_execution": (False, "would forbid running programs"),
 }
 """Switches that accept only their defaults, each with the effect that another value would have."""

@@ -49,7 +49,7 @@ class Series:
         return known[k]
 
 
-taylor = RuleKind("taylor", "by the derivative rule, again for each order")
+taylor = RuleKind("taylor", "by the jvp rule")
 """``rule(ans, *operands, **params) -> coefficient``; ``coefficient(k)`` returns the result's, of order k >= 1.
 
 The operands and ``ans``, the result, are :class:`Series`. ``coefficient(k)`` may use coefficients of the operands up to
@@ -58,13 +58,13 @@ The rule itself may use only values, the coefficients of order 0. It runs with t
 returns None, the derivative rule is used.
 Such rules are the recurrences of Griewank and Walther, Evaluating Derivatives, 2nd ed., chapter 13."""
 
-taylor_program = RuleKind("taylor_program", "as an operation without programs")
+taylor_program = RuleKind("taylor_program", "like an operation without inner programs")
 """``rule(order, primals, series, **params) -> (results, series)``, for an operation that holds programs.
 
 ``series`` has, for each operand or result, the sequence of its coefficients from 1 to ``order``. The rule runs with
 the parent of the trace current."""
 
-taylor_formula = RuleKind("taylor_formula", "by the derivative rule, again for each order")
+taylor_formula = RuleKind("taylor_formula", "by the jvp rule")
 """``rule(*operands, **params) -> result``: the operation as a formula of others, which yields its coefficients.
 
 It runs in Taylor mode, and replaces a derivative rule that would need another function for each order. Only its

@@ -238,7 +238,7 @@ class Primitive:
             for name, value in list(getattr(contents, "__dict__", {}).items()):
                 if value is self:
                     return pkgutil.resolve_name, (f"{module}:{name}",)
-        raise TypeError(f"the primitive {self.name!r} cannot be pickled, for no module has it as an attribute")
+        raise TypeError(f"the primitive {self.name!r} cannot be pickled, because it is not an attribute of a module")
 
     def __copy__(self) -> Primitive:
         return self
@@ -429,7 +429,7 @@ class Tracer(LookedAt):
     def origin(self) -> str:
         """Return a description of where this value comes from, for error messages."""
         if self.made_at is None:
-            return f"{self._trace.describe()}, of which it is an argument, or a value made within a rule."
+            return f"{self._trace.describe()}, as an argument, or as a value made in a rule."
         return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
     def _leak(self) -> UnexpectedTracerError | None:
@@ -538,8 +538,8 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """Return the error for a tracer that is used while its trace is not active."""
     when = "outside of its transformation" if is_at_work(tracer._trace) else "after its transformation had ended"
     error = UnexpectedTracerError(
-        f"a traced value of type {tracer.aval} was used {when}: it leaked, through a "
-        f"global, a closure, an attribute or a list. It comes from {tracer.origin()}\n"
+        f"a traced value of type {tracer.aval} was used {when}: it leaked through a global, a closure, an attribute "
+        f"or a list. It comes from {tracer.origin()}\n"
         "Return the value from the transformed function (has_aux=True returns extra values) instead of storing it."
     )
     error.trace = tracer._trace

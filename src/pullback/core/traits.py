@@ -44,7 +44,7 @@ class Trait(Generic[T]):
     def __init__(self, name: str, meaning: str, default: T) -> None:
         other = TRAITS.get(name)
         if other is not None and (other.meaning, other.default) != (meaning, default):
-            raise ArgumentError(f"there is another trait {name!r} already: {other.meaning}")
+            raise ArgumentError(f"there already is a trait {name!r} already: {other.meaning}")
         self.name, self.meaning, self.default = name, meaning, default
         TRAITS[name] = self
 
@@ -76,7 +76,7 @@ def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
     """
     for trait in traits:
         if trait not in TRAITS:
-            raise ArgumentError(f"the primitive {name!r} has no trait {trait!r}; there are {', '.join(TRAITS)}")
+            raise ArgumentError(f"the primitive {name!r} has no trait {trait!r}; the traits are {', '.join(TRAITS)}")
     return dict(traits)
 
 
@@ -102,14 +102,14 @@ class Cost(enum.Enum):
     CALL = "call"
 
 
-elementwise = Trait("elementwise", "an element of the result depends on that element of each operand alone", False)
-moves = Trait("moves", "the elements of the results are elements of the operands, whatever these are", False)
+elementwise = Trait("elementwise", "an element of the result depends only on the same element of each operand", False)
+moves = Trait("moves", "the results consist of elements of the operands, whatever their values", False)
 signs: Trait[tuple[int, ...]] = Trait(
-    "signs", "the result is the sum of the operands with these signs; only the sign of a zero may be another", ()
+    "signs", "the result is the sum of the operands with these signs; only the sign of a zero may differ", ()
 )
-multiplicative = Trait("multiplicative", "with one operand negated the result is negated", False)
-passes_nan = Trait("passes_nan", "a result is NaN only where an operand is, or where NaN is asked for", False)
-cost: Trait[Cost] = Trait("cost", "what it costs for each element", Cost.SPECIAL)
+multiplicative = Trait("multiplicative", "negating one operand negates the result", False)
+passes_nan = Trait("passes_nan", "a result is NaN only if an operand or a parameter is", False)
+cost: Trait[Cost] = Trait("cost", "its cost for each element", Cost.SPECIAL)
 compiled_from: Trait[int | None] = Trait(
-    "compiled_from", "from how many elements of an operand on it is compiled where it is evaluated", None
+    "compiled_from", "the number of elements of an operand from which on eager code compiles it", None
 )

@@ -369,7 +369,7 @@ def reduce_associative(
     flat = leaves(tree, is_leaf)
     if not flat:
         if identity is _MISSING:
-            raise ArgumentError("a tree without leaves can be reduced only if an identity is given")
+            raise ArgumentError("to reduce a tree without leaves, pass an identity")
         return identity
 
     def combine(part: list[Any]) -> Any:
@@ -401,7 +401,7 @@ def all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     except ValueError as error:
         if isinstance(error, TruthValueError):
             raise
-        raise TruthValueError(f"tree.all: a leaf is neither true nor false: {error}") from None
+        raise TruthValueError(f"tree.all: a leaf has no truth value: {error}") from None
 
 
 def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree) -> PyTree:
@@ -426,9 +426,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
     if inner_treedef is not None:
         _require_treedef("tree.transpose: inner_treedef", inner_treedef)
     outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
-    subtrees = _flatten_up_to(
-        outer_treedef, outline, pytree_to_transpose, None, "the tree does not have the outer structure"
-    )
+    subtrees = _flatten_up_to(outer_treedef, outline, pytree_to_transpose, None, "the tree lacks the outer structure")
     rows = []
     for subtree in subtrees:
         row, treedef = flatten(subtree)
@@ -438,7 +436,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
             raise ArgumentError(f"expected subtrees of the inner structure {inner_treedef}, got {treedef}")
         rows.append(row)
     if inner_treedef is None:
-        raise ArgumentError(f"the inner structure is needed, since the outer one, {outer_treedef}, has no leaves")
+        raise ArgumentError(f"pass the inner structure, because the outer one, {outer_treedef}, has no leaves")
     columns = [[row[i] for row in rows] for i in range(inner_treedef.num_leaves)]
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
 

@@ -310,7 +310,7 @@ def register_pytree_node(
     _a_class("register_pytree_node", nodetype)
     with _registry_lock:
         if nodetype in _nodes or nodetype in _BUILTIN_NODES:
-            raise ValueError(f"{nodetype.__qualname__} is registered as a node of trees already")
+            raise ValueError(f"{nodetype.__qualname__} is already registered as a node of trees")
         _nodes[nodetype] = _Node(flatten_func, unflatten_func, flatten_with_keys_func)
         leaf_types.discard(nodetype)
         if _modules:
@@ -551,20 +551,20 @@ def _dataclass_fields(
     fields = [field for field in dataclasses.fields(nodetype) if field.init] if is_dataclass else []
     if data_fields is None or meta_fields is None:
         if not is_dataclass:
-            raise TypeError(f"{name} is not a dataclass: give its data_fields and meta_fields")
+            raise TypeError(f"{name} is not a dataclass: pass data_fields and meta_fields")
         static = [field.name for field in fields if field.metadata.get("static", False)]
         kept = [field.name for field in fields if field.name not in drop_fields]
         return tuple(f for f in kept if f not in static), tuple(f for f in kept if f in static)
     given = [*data_fields, *meta_fields]
     twice = sorted({field for field in given if given.count(field) > 1})
     if twice:
-        raise ValueError(f"fields of {name} given twice in data_fields and meta_fields: {', '.join(twice)}")
+        raise ValueError(f"data_fields and meta_fields contain fields of {name} twice: {', '.join(twice)}")
     if is_dataclass:
         own = {field.name for field in fields}
         missing, unknown = sorted(own - {*given, *drop_fields}), sorted(set(given) - own)
         if missing or unknown:
             raise ValueError(
-                f"data_fields and meta_fields must be all fields of {name} that it is built from"
+                f"data_fields and meta_fields must contain all init fields of {name}"
                 + (f"; missing: {', '.join(missing)} (or give them as drop_fields)" if missing else "")
                 + (f"; not fields: {', '.join(unknown)}" if unknown else "")
             )

@@ -73,7 +73,7 @@ def register_data_type(
     if not isinstance(cls, type):
         raise ArgumentError(f"register_data_type takes a class, got {quoted(cls)} of type {type(cls).__name__}")
     if cls in _data_types:
-        raise ArgumentError(f"register_data_type: {cls.__name__} is declared already")
+        raise ArgumentError(f"register_data_type: {cls.__name__} is already registered")
     for name, function in (("zero", zero), ("move", move), ("difference", difference)):
         require_function("register_data_type", name, function)
     _data_types[cls] = _DataType(zero, move, difference)

@@ -70,7 +70,7 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
     if any(len(cs) != order for cs in terms):
         raise ArgumentError(
             f"jet of {name_of(fun)}: all series must be of one length, got {', '.join(str(len(cs)) for cs in terms)}; "
-            "zeros may stand for derivatives that vanish"
+            "pad the shorter ones with zeros"
         )
     scales = [math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
     arrays = to_arrays(leaves, "jet", fun, primals)
@@ -130,7 +130,7 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
         given, given_tree = tree.flatten((direction,))
         if given_tree != in_tree:
             raise ArgumentError(
-                f"taylor of {name_of(fun)}: the direction must be of the tree of the point, {in_tree}, but is of "
+                f"taylor of {name_of(fun)}: the direction must have the tree of the point, {in_tree}, but has "
                 f"{given_tree}"
             )
         moving = [
@@ -146,7 +146,7 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 def check_order(order: Any, what: str) -> None:
     """Raise an error unless ``order`` is an integer from 0 on; the message begins with ``what``."""
     if not isinstance(order, int) or isinstance(order, bool) or order < 0:
-        raise ArgumentError(f"{what}: order must be an integer from 0 on, got {order!r}")
+        raise ArgumentError(f"{what}: order must be a non-negative integer, got {order!r}")
 
 
 def scaled(c: Any, scale: float) -> Any:
@@ -188,8 +188,8 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
             )
     if len(primals) != len(series):
         raise ArgumentError(
-            f"jet of {name_of(fun)} was given {len(primals)} primals and {len(series)} series: there must be one "
-            "series for each argument"
+            f"jet of {name_of(fun)} got {len(primals)} primals and {len(series)} series: pass one series for each "
+            f"argument"
         )
     terms: list[Sequence[Any]] = []
     for i, (x, of_x) in enumerate(zip(primals, series, strict=True)):
@@ -201,7 +201,7 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
             if not isinstance(cs, (tuple, list)):
                 raise ArgumentError(
                     f"jet of {name_of(fun)}: the series of argument {i} must be a tree like the argument, with a "
-                    f"sequence of derivatives in the place of each array, got {of_x!r}"
+                    f"sequence of derivatives instead of each array, got {of_x!r}"
                 )
         terms.extend(found)
     leaves, in_tree = tree.flatten(tuple(primals))

@@ -99,8 +99,8 @@ def _check(jaxpr: Jaxpr, name: str) -> None:
     for eqn in jaxpr.eqns:
         axes = sorted(map(str, free_axes(eqn.primitive, eqn.params)))
         if eqn.effect or axes:
-            what = "has an effect" if eqn.effect else f"goes along the named axis {', '.join(axes)}"
+            what = "has an effect" if eqn.effect else f"combines values along the named axis {', '.join(axes)}"
             raise PreaccumulationError(
-                f"preaccumulate of {name}: {eqn.primitive} at {source.describe(eqn.made_at)} {what}, and a "
-                "function with a local Jacobian only computes results from its inputs. Move it out of the function."
+                f"preaccumulate of {name}: {eqn.primitive} at {source.describe(eqn.made_at)} {what}, but a "
+                f"preaccumulated function may only compute results from its inputs. Move it out of the function."
             )

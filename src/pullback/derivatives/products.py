@@ -228,8 +228,8 @@ def _check_real(aval: ShapedArray, transformation: str, f: Any, position: Callab
 def _check_argnum(argnums: Any, transformation: str) -> int:
     if type(argnums) is not int:
         raise ArgumentError(
-            f"{transformation}: argnums must be an int, the position of the one argument to differentiate by, got "
-            f"{argnums!r}; a tuple of arrays is one argument"
+            f"{transformation}: argnums must be an int, the position of one argument, got {argnums!r}; to use "
+            f"several arrays, pass a tuple as this argument"
         )
     return argnums
 

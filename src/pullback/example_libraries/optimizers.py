@@ -675,7 +675,7 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     if not isinstance(scalar_or_schedule, str) and pnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise ArgumentError(
-        f"optimizers: step_size must be a number or a function of the number of the step, got {scalar_or_schedule!r}"
+        f"optimizers: step_size must be a number or a function of the step number, got {scalar_or_schedule!r}"
     )
 
 

@@ -38,5 +38,5 @@ def with_layout_constraint(x: T, layouts: PyTree) -> T:
     for leaf, layout in zip(leaves, tree.broadcast_prefix(layouts, x), strict=True):
         check_layout(layout, "with_layout_constraint")
         if isinstance(layout, Layout) and len(layout.major_to_minor) != leaf.ndim:
-            raise LayoutError(f"with_layout_constraint: {layout} is for other arrays than one of shape {leaf.shape}")
+            raise LayoutError(f"with_layout_constraint: {layout} does not fit an array of shape {leaf.shape}")
     return tree.unflatten(treedef, leaves)

@@ -82,8 +82,8 @@ def create_hybrid_device_mesh(
     outer = _shape(dcn_mesh_shape, "create_hybrid_device_mesh: dcn_mesh_shape")
     if len(inner) != len(outer):
         raise MeshError(
-            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have as many axes as each "
-            "other"
+            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have the same number of "
+            f"axes"
         )
     processes: dict[int, list[Device]] = {}
     for d in members:

@@ -63,7 +63,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     spread = [_is_global(x) for x in values]
     if any(spread) and not tiled:
         raise ArgumentError(
-            "process_allgather: an array over the devices of several processes is gathered as a whole: say tiled=True"
+            "process_allgather: an array over the devices of several processes is gathered as a whole: pass tiled=True"
         )
     leaves, _ = _local_leaves([x for x, over in zip(values, spread, strict=True) if not over])
     if devices.here.processes == 1:
@@ -118,7 +118,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     sources = [i for i, data in enumerate(said) if data]
     if len(sources) != 1:
         raise ProcessMismatchError(
-            f"broadcast_one_to_all: is_source must be true in exactly one process, and is in {sources or 'none'}"
+            f"broadcast_one_to_all: is_source must be True in exactly one process, but is True in {sources or 'none'}"
         )
     return tree.unflatten(treedef, _unpacked(said[sources[0]][1:], leaves))
 

@@ -152,11 +152,11 @@ def _limits(**limits: Any) -> Sequence[Any]:
             number = math.nan
         tolerance = name in ("rtol", "atol")
         if not (0 <= number < math.inf if tolerance else number > 0):
-            wanted = "a finite number that is not negative" if tolerance else "a positive number"
-            raise ArgumentError(f"odeint: {name} must be {wanted}, known in Python and not traced, got {x!r}")
+            wanted = "a finite non-negative number" if tolerance else "a positive number"
+            raise ArgumentError(f"odeint: {name} must be {wanted}, a Python number and not traced, got {x!r}")
         numbers.append(number)
     if numbers[:2] == [0, 0]:
-        raise ArgumentError("odeint: rtol and atol must not both be zero, since no step is exact")
+        raise ArgumentError("odeint: rtol and atol must not both be zero, because no step is exact")
     return numbers
 
 
@@ -172,8 +172,8 @@ def _times(t: Any, state: Packing) -> Any:
     times = listed("odeint", t)
     if times.ndim != 1 or not times.size or dtypes.is_complex(times.dtype) or dtypes.is_bool(times.dtype):
         raise ArgumentError(
-            f"odeint: t must be a vector of at least one real number, the times at which the solution is wanted, the "
-            f"first of them that of y0, but it is {typeof(times)}"
+            f"odeint: t must be a vector of at least one real number, the times of the solution, beginning with the "
+            f"time of y0, but it is {typeof(times)}"
         )
     values = known(times)
     if values is not None:
@@ -181,8 +181,8 @@ def _times(t: Any, state: Packing) -> Any:
         if wrong.size:
             i = int(wrong[0])
             raise ArgumentError(
-                f"odeint: the times must not decrease, but t[{i}] is {values[i]} and t[{i + 1}] is {values[i + 1]}. To "
-                "go back in time solve the equation for -t: the derivative is -func(y, -t)."
+                f"odeint: the times must not decrease, but t[{i}] is {values[i]} and t[{i + 1}] is {values[i + 1]}. "
+                f"To go back in time, solve the equation for -t: the derivative is -func(y, -t)."
             )
     return times.astype(dtypes.common_dtype(dtypes.to_inexact(times.dtype), dtypes.to_real(state.dtype)))
 

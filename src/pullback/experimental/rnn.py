@@ -113,7 +113,7 @@ def unpack_lstm_weights(
     """
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     if pnp.shape(weights) != (count,):
-        raise ArgumentError(f"lstm: these sizes need weights of shape {(count,)}, got {pnp.shape(weights)}")
+        raise ArgumentError(f"lstm: weights must have shape {(count,)} for these sizes, got {pnp.shape(weights)}")
     found: Weights = ({}, {}, {}, {})
     start = 0
     for kind, i, shape in _parts(input_size, hidden_size, num_layers, bidirectional):

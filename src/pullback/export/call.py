@@ -53,7 +53,7 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
     else:
         raise ExportError(
             f"the exported {exported.fun_name} was exported for {', '.join(exported.platforms)}, but it is called on "
-            f"{platform}: export it with platforms=[..., {platform!r}]"
+            f"{platform}: export it again with platforms=[..., {platform!r}]"
         )
     used = [operands[i] for i in exported.module_kept_var_idx]
     if entry == "main" and len(exported.platforms) > 1:  # in JAX's format, main selects the platform

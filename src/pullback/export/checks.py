@@ -28,7 +28,7 @@ class DisabledSafetyCheck:
         kind, _, target = text.partition(":")
         if text != "platform" and not (kind == "custom_call" and target):
             raise ArgumentError(
-                f"DisabledSafetyCheck: make one by DisabledSafetyCheck.platform() or .custom_call(name), got {text!r}"
+                f"DisabledSafetyCheck: use DisabledSafetyCheck.platform() or .custom_call(name), got {text!r}"
             )
         self._text = text
 
@@ -115,5 +115,5 @@ def check_calls(names: Sequence[str], checks: Sequence[DisabledSafetyCheck], fun
         listed = ", ".join(f"DisabledSafetyCheck.custom_call({name!r})" for name in unknown)
         raise UnsupportedExportError(
             f"export of {fun_name}: the program calls functions of the runtime that other releases may not have: "
-            f"{', '.join(unknown)}. To export it all the same, pass disabled_checks=[{listed}]."
+            f"{', '.join(unknown)}. To export it nevertheless, pass disabled_checks=[{listed}]."
         )

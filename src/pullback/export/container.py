@@ -95,7 +95,7 @@ def _sharding_to_data(sharding: NamedSharding | None) -> Any:
         return None
     for name in sharding.mesh.axis_names:
         if not isinstance(name, str):
-            raise ExportError(f"serialize: the axes of meshes must have strings for names, but one has {name!r}")
+            raise ExportError(f"serialize: the names of mesh axes must be strings, but one is {name!r}")
     entries = [True if entry is UNCONSTRAINED else list(names_in(entry)) for entry in sharding.spec.partitions]
     return [sharding.mesh.shape_tuple, entries]
 
@@ -195,20 +195,20 @@ def _checked(blob: Any) -> bytes:
     data = bytes(blob)
     if not data.startswith(MARK):
         raise ExportError(
-            f"deserialize: the bytes are no function that was exported by Pullback: they begin with {data[:16]!r}"
+            f"deserialize: the bytes are not a function exported by Pullback: they begin with {data[:16]!r}"
         )
     if len(data) < _HEAD:
-        raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")
+        raise ExportError(f"deserialize: the bytes are truncated: there are only {len(data)}")
     version = data[len(MARK)]
     if not 1 <= version <= VERSION:
         raise ExportError(
-            f"deserialize: the bytes have version {version} of the format, but this release reads those from 1 to "
+            f"deserialize: the bytes have version {version} of the format, but this release reads versions 1 to "
             f"{VERSION}: install a newer release"
         )
     length = int.from_bytes(data[len(MARK) + 1 : _AT_SUM], "little")
     if len(data) < _HEAD + length:
-        raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")
+        raise ExportError(f"deserialize: the bytes are truncated: there are only {len(data)}")
     rest = data[_HEAD:]
     if len(rest) > length or _checksum(data[:_AT_SUM], rest) != data[_AT_SUM:_HEAD]:
-        raise ExportError("deserialize: the bytes are damaged: the checksum does not fit")
+        raise ExportError("deserialize: the bytes are damaged: the checksum does not match")
     return rest

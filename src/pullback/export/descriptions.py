@@ -51,7 +51,7 @@ def calling_convention(value: object, name: str) -> int:
     if not CALLING_CONVENTIONS[0] <= version <= CALLING_CONVENTIONS[1]:
         raise ExportError(
             f"deserialize: {name} is called by version {version} of the calling convention, but this release knows "
-            f"those from {CALLING_CONVENTIONS[0]} to {CALLING_CONVENTIONS[1]}: export it anew"
+            f"versions {CALLING_CONVENTIONS[0]} to {CALLING_CONVENTIONS[1]}: export it again"
         )
     return version
 

@@ -192,8 +192,8 @@ class Exported:
         if found is None:
             raise ExportError(
                 f"the exported {self.fun_name} takes or returns arrays of {sharding}, but no specification divides "
-                f"them so over {mesh!r}, which does not match the mesh used for export: take one "
-                f"of {sharding.mesh.size} devices, whose axes have the same sizes"
+                f"them in this way over {mesh!r}, which does not match the mesh used for export: use a mesh of "
+                f"{sharding.mesh.size} devices whose axes have the same sizes"
             )
         return found
 
@@ -218,7 +218,7 @@ class Exported:
         True
         """
         if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
-            raise ArgumentError(f"serialize: vjp_order must be an int that is not negative, got {vjp_order!r}")
+            raise ArgumentError(f"serialize: vjp_order must be a non-negative int, got {vjp_order!r}")
         chain = [self]
         for _ in range(vjp_order):
             chain.append(chain[-1].vjp())
@@ -255,8 +255,8 @@ class Exported:
     def _vjp(self) -> Exported:
         if self._make_vjp is None:
             raise ExportError(
-                f"the exported {self.fun_name} has no derivative: No VJP is available. Write it along: "
-                "serialize(vjp_order=1), or 2 for second derivatives."
+                f"the exported {self.fun_name} has no derivative: No VJP is available. Serialize it with "
+                f"serialize(vjp_order=1), or 2 for second derivatives."
             )
         return self._make_vjp()
 
@@ -285,8 +285,8 @@ class Exported:
             leaves, treedef = tree.flatten_call(args, kwargs)
             if treedef != self.in_tree:
                 raise ExportError(
-                    f"the exported {self.fun_name} takes arguments of the structure {self.in_tree}, but they have the "
-                    f"structure {treedef}"
+                    f"the exported {self.fun_name} takes arguments with the tree {self.in_tree}, but they have the "
+                    f"tree {treedef}"
                 )
             arrays = []
             for i, x in enumerate(leaves):
@@ -407,8 +407,8 @@ def exported_of(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabl
     """Export a traced function; see :func:`export`."""
     if traced.refs is not None:
         raise UnsupportedExportError(
-            f"export of {traced.fun_name}: it uses references, which only this process has: take their contents as "
-            "arguments, and return the new ones"
+            f"export of {traced.fun_name}: it uses references, which exist only in this process: pass their "
+            f"contents as arguments, and return the new contents"
         )
     options = traced.call.options
     in_shardings, out_shardings = _shardings(traced)
@@ -538,7 +538,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     except Exception as error:  # of whatever kind: from the readers of JSON, sizes and users' classes of nodes
         raise ExportError(f"deserialize: the bytes are damaged: {type(error).__name__}: {error}") from error
     if found is None:
-        raise ExportError("deserialize: the bytes hold no function")
+        raise ExportError("deserialize: the bytes do not contain a function")
     return found
 
 

@@ -62,7 +62,7 @@ def _attributes(fields: dict[str, Any]) -> dict[str, Any]:
     version = calling_convention(fields["calling_convention"], name)
     if fields["ordered_effects"]:
         effects = ", ".join(effect["name"] for effect in fields["ordered_effects"])
-        raise ExportError(f"deserialize: {name} has effects in an order, which is not supported: {effects}")
+        raise ExportError(f"deserialize: {name} has ordered effects, which are not supported: {effects}")
     scope = SymbolicScope(())
     unique = [_aval(entry, scope, name) for entry in fields["unique_avals"]]
     meshes = [_mesh(entry) for entry in fields["unique_meshes"]]
@@ -93,7 +93,7 @@ def _attributes(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _looked_up(table: list[Any], numbers: list[int]) -> tuple[Any, ...]:
     if any(i >= len(table) for i in numbers):
-        raise ExportError("deserialize: a type has a number that is not there: the bytes are damaged")
+        raise ExportError("deserialize: a type refers to a missing number: the bytes are damaged")
     return tuple(table[i] for i in numbers)
 
 
@@ -102,8 +102,8 @@ def _aval(fields: dict[str, Any], scope: SymbolicScope, name: str) -> ShapedArra
     if fields["kind"] or not 0 <= number < len(_DTYPES):
         what = "random keys" if number in (27, 28, 29) else f"the dtype number {number}"
         raise ExportError(
-            f"deserialize: {name} takes or returns {what}, which cannot be read from a file of JAX's. Of keys take "
-            "and return the words, as jax.random.key_data(keys)."
+            f"deserialize: {name} takes or returns {what}, which cannot be read from a file written by JAX. Take "
+            f"and return keys as integers, jax.random.key_data(keys)."
         )
     dtype = (
         dtypes.float0 if _DTYPES[number] == "float0" else np.dtype(getattr(dtypes, _DTYPES[number], _DTYPES[number]))
@@ -129,14 +129,16 @@ def _tree(fields: dict[str, Any] | None) -> Any:
         return [kind, children]
     if kind == "dict":
         if len(fields["names"]) != len(children):
-            raise ExportError("deserialize: a dictionary has not as many names as values: the bytes are damaged")
+            raise ExportError(
+                "deserialize: a dictionary has different numbers of names and values: the bytes are damaged"
+            )
         return [kind, fields["names"], children]
     return [kind, fields["class"], base64.b64encode(fields["aux"]).decode(), children]
 
 
 def _mesh(fields: dict[str, Any]) -> AbstractMesh:
     if len(fields["sizes"]) != len(fields["names"]):
-        raise ExportError("deserialize: a mesh has not as many names as axes: the bytes are damaged")
+        raise ExportError("deserialize: a mesh has different numbers of names and axes: the bytes are damaged")
     return AbstractMesh(fields["sizes"], fields["names"])
 
 
@@ -144,7 +146,9 @@ def _sharding(fields: dict[str, Any], meshes: list[AbstractMesh]) -> NamedShardi
     mesh = _looked_up(meshes, [fields["mesh_number"]])[0] if meshes else _mesh(fields["mesh"])
     spec = fields["spec"]
     if spec["reduced"] or spec["unreduced"]:
-        raise ExportError("deserialize: a sharding is of arrays that are still to be summed, which is not supported")
+        raise ExportError(
+            "deserialize: a sharding is unreduced (its shards are still to be summed), which is not supported"
+        )
     entries = [tuple(partition["axes"]) or None for partition in spec["partitions"]]
     return NamedSharding(mesh, PartitionSpec(*[e[0] if e and len(e) == 1 else e for e in entries]))
 
@@ -159,7 +163,7 @@ def _shardings(
         found = [None if e["named"] is None else _sharding(e["named"], meshes) for e in entries]
         if any(e["proto"] for e in entries) and (fields["devices"] or fields["devices_short"]) > 1:
             raise ExportError(
-                f"deserialize: {fields['name']} is spread over devices in the way of JAX before 2026: export it anew"
+                f"deserialize: {fields['name']} is sharded in the format of JAX before 2026: export it again"
             )
     return tuple(found) or (None,) * count
 
@@ -221,8 +225,8 @@ def _aval_fields(aval: ShapedArray, exported: Exported) -> dict[str, Any]:
     name = "float0" if aval.dtype == dtypes.float0 else dtypes.dtype_name(aval.dtype)
     if name not in _DTYPES:
         raise ExportError(
-            f"serialize: {exported.fun_name} takes or returns {aval}, which files of JAX's cannot hold here. "
-            "Of random keys take and return the words, as random.key_data(keys)."
+            f"serialize: {exported.fun_name} takes or returns {aval}, which JAX's format cannot store. Take and "
+            f"return random keys as integers, random.key_data(keys)."
         )
     shape = [str(n) for n in aval.shape]
     return {"kind": 0, "shape": shape, "dtype": _DTYPES.index(name), "memory": _DEVICE_MEMORY}
@@ -231,7 +235,7 @@ def _aval_fields(aval: ShapedArray, exported: Exported) -> dict[str, Any]:
 def _tree_fields(data: Any) -> dict[str, Any]:
     kind, *rest = data
     if kind not in _NODES:
-        raise ExportError(f"serialize: files of JAX's have no nodes of the kind {kind}: take dictionaries instead")
+        raise ExportError(f"serialize: JAX's format has no nodes of the kind {kind}: use dictionaries instead")
     fields: dict[str, Any] = {"kind": _NODES.index(kind)}
     children = rest[-1] if rest else []
     if children:
@@ -248,7 +252,7 @@ def _tree_fields(data: Any) -> dict[str, Any]:
 def _mesh_fields(mesh: Any) -> dict[str, Any]:
     for name in mesh.axis_names:
         if not isinstance(name, str):
-            raise ExportError(f"serialize: the axes of meshes must have strings for names, but one has {name!r}")
+            raise ExportError(f"serialize: the names of mesh axes must be strings, but one is {name!r}")
     sizes = [size for _, size in mesh.shape_tuple]
     return {"sizes": sizes, "names": list(mesh.axis_names), "types": bytes([_AUTO] * len(sizes))}
 
@@ -258,7 +262,7 @@ def _sharding_fields(sharding: NamedSharding | None, meshes: list[Any]) -> dict[
         return {"kind": 0}
     entries = sharding.spec.partitions
     if any(entry is UNCONSTRAINED for entry in entries):
-        raise ExportError("serialize: files of JAX's cannot hold shardings that leave an axis to the compiler")
+        raise ExportError("serialize: JAX's format cannot store shardings that leave an axis to the compiler")
     named = {
         "mesh": _mesh_fields(sharding.mesh),
         "spec": {"partitions": [{"axes": list(names_in(e))} for e in entries], "reduced": [], "unreduced": []},

@@ -55,7 +55,9 @@ def read(data: bytes) -> dict[str, Any]:
     except (struct.error, IndexError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, ExportError):
             raise
-        raise ExportError(f"deserialize: the bytes are no exported function, or they are damaged: {error}") from None
+        raise ExportError(
+            f"deserialize: the bytes are not an exported function, or they are damaged: {error}"
+        ) from None
 
 
 class _Reader:

@@ -77,7 +77,7 @@ def register_pytree_node_serialization(
         if nodetype not in tree_nodes._nodes:
             raise ArgumentError(
                 f"register_pytree_node_serialization: {nodetype!r} is not registered as a node of trees; call "
-                "tree_util.register_pytree_node first, or give from_children"
+                f"tree_util.register_pytree_node first, or pass from_children"
             )
         from_children = tree_nodes._nodes[nodetype].unflatten
     _register(_Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
@@ -104,7 +104,7 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
     'Pair'
     """
     if not _is_namedtuple(nodetype):
-        raise ArgumentError(f"register_namedtuple_serialization: {nodetype!r} is no class of named tuples")
+        raise ArgumentError(f"register_namedtuple_serialization: {nodetype!r} is not a class of named tuples")
     fields = ",".join(nodetype._fields)  # type: ignore[attr-defined]
 
     def check(data: bytes) -> None:
@@ -139,12 +139,12 @@ def _is_namedtuple(kind: Any) -> bool:
 
 def _register(new: _Registered) -> None:
     if not isinstance(new.name, str) or not new.name:
-        raise ArgumentError(f"serialized_name must be a string that is not empty, got {new.name!r}")
+        raise ArgumentError(f"serialized_name must be a non-empty string, got {new.name!r}")
     with _lock:
         if new.kind in _by_class:
-            raise ArgumentError(f"{new.kind!r} is registered for export already, as {_by_class[new.kind].name!r}")
+            raise ArgumentError(f"{new.kind!r} is already registered for export, as {_by_class[new.kind].name!r}")
         if new.name in _by_name:
-            raise ArgumentError(f"{new.name!r} is the name of a class already, for export: {_by_name[new.name].kind!r}")
+            raise ArgumentError(f"{new.name!r} is already the name of a class, for export: {_by_name[new.name].kind!r}")
         _by_class[new.kind] = _by_name[new.name] = new
 
 
@@ -177,14 +177,13 @@ def _write(node: Any) -> Any:
         for key in node:
             if type(key) is not str:
                 raise ExportError(
-                    f"serialize: dictionaries must have strings for keys, but one has {key!r} of type "
-                    f"{type(key).__name__}"
+                    f"serialize: keys of dictionaries must be strings, but one is {key!r} of type {type(key).__name__}"
                 )
         keys = sorted(node) if kind is dict else list(node)
         return ["dict" if kind is dict else "ordered", keys, [_write(node[key]) for key in keys]]
     raise ExportError(
         f"serialize: the arguments or results of the function have nodes of the class {kind!r}, which is not "
-        "registered for that. Call export.register_pytree_node_serialization or register_namedtuple_serialization."
+        f"registered for export. Call export.register_pytree_node_serialization or register_namedtuple_serialization."
     )
 
 
@@ -226,8 +225,8 @@ def _built(name: str, aux: str, children: list[Any]) -> Any:
     """Build a node of the class that is registered by a name, from auxiliary data in base64 and its children."""
     if name not in _by_name:
         raise ExportError(
-            f"deserialize: the exported function takes or returns nodes that are called {name!r}, but no class is "
-            "registered by that name. Call export.register_pytree_node_serialization, or "
+            f"deserialize: the exported function takes or returns nodes named {name!r}, but no class is registered "
+            f"under this name. Call export.register_pytree_node_serialization, or "
             "export.register_namedtuple_serialization, in this process too."
         )
     found = _by_name[name]

@@ -89,7 +89,7 @@ def symbolic_shape(
     (a, 2*b + 1, 5)
     """
     if scope is not None and constraints:
-        raise ArgumentError("symbolic_shape: give constraints or a scope, which has constraints of its own; not both")
+        raise ArgumentError("symbolic_shape: pass either constraints or a scope, which already has constraints")
     if scope is None:
         scope = SymbolicScope(constraints)
     text = "..." if shape_spec is None else shape_spec
@@ -173,7 +173,7 @@ def symbolic_args_specs(
     (ShapeDtypeStruct(shape=(b, 4), dtype=float32), ShapeDtypeStruct(shape=(4,), dtype=float32))
     """
     if scope is not None and constraints:
-        raise ArgumentError("symbolic_args_specs: give constraints or a scope, which has its own; not both")
+        raise ArgumentError("symbolic_args_specs: pass either constraints or a scope, which already has constraints")
     if scope is None:
         scope = SymbolicScope(constraints)
     leaves, treedef = tree.flatten(args)

@@ -365,8 +365,8 @@ def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         if len(jvprules) != len(primals):
             raise CustomRuleError(
-                f"{primitive.name} was given {len(jvprules)} derivative rules by defjvp, and has {len(primals)} "
-                "operands: it takes one rule for each, None where the derivative is zero"
+                f"{primitive.name} was given {len(jvprules)} derivative rules by defjvp, but has {len(primals)} "
+                f"operands: pass one rule for each, and None for a derivative of zero"
             )
         out = primitive.bind(*primals, **params)
         terms = [

@@ -48,9 +48,9 @@ class LoweredFunction:
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         raise CustomRuleError(
-            f"the rule that lower_fun made of {describe_function(self.__wrapped__)} was called; it can only be "
-            "registered, by register_lowering. A rule that builds other operations too can be written with @p.xla, "
-            "where hlo.inline(function, *operands) does what lower_fun does."
+            f"the rule that lower_fun made of {describe_function(self.__wrapped__)} was called, but it can only be "
+            f"registered with register_lowering. To build other operations too, write a rule with @p.lowering and "
+            f"call hlo.inline(function, *operands) in it."
         )
 
     def write(self, hlo: Any, values: Any, params: dict[str, Any]) -> list[Any]:
@@ -58,8 +58,8 @@ class LoweredFunction:
         out = hlo.inline(functools.partial(self.__wrapped__, **params), *values)
         if self.multiple_results and not isinstance(out, list):
             raise CustomRuleError(
-                f"{describe_function(self.__wrapped__)} was given to lower_fun with multiple_results=True, so it must "
-                f"return a list of arrays, but returned one of type {ShapedArray(out.shape, out.dtype)}"
+                f"{describe_function(self.__wrapped__)} was passed to lower_fun with multiple_results=True, so it "
+                f"must return a list of arrays, but returned one of type {ShapedArray(out.shape, out.dtype)}"
             )
         return out if isinstance(out, list) else [out]
 
@@ -328,7 +328,7 @@ def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Se
         found = [ShapedArray(x.shape, x.dtype) for x in outs]
         if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in types]:
             raise CallbackError(
-                f"the function {describe_function(callback)}, given to emit_python_callback, must return "
+                f"the function {describe_function(callback)}, passed to emit_python_callback, must return "
                 f"{', '.join(map(str, types))}, but returned {', '.join(map(str, found))}"
             )
         return tuple(outs)

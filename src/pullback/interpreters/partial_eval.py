@@ -57,7 +57,7 @@ class PartialVal(tuple[Any, Any]):
         """Make a pair of a type and a value, one of which is None."""
         aval, _ = pair
         if aval is not None and not isinstance(aval, AbstractValue):
-            raise ArgumentError(f"PartialVal takes a type and a value, one of which is None, got {pair!r}")
+            raise ArgumentError(f"PartialVal takes a pair of a type and a value, one of them None, got {pair!r}")
         return super().__new__(cls, pair)
 
     @classmethod
@@ -156,7 +156,7 @@ def trace_to_jaxpr_dynamic(
         kept = [True] * len(in_avals) if keep_inputs is None else list(keep_inputs)
         smaller, used = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), kept)
         if used != kept:
-            raise ArgumentError(f"the program needs the inputs {used}, and is to keep {kept}: {jaxpr}")
+            raise ArgumentError(f"the program needs the inputs {used}, but should keep {kept}: {jaxpr}")
         values = dict(zip(jaxpr.constvars, consts, strict=True))
         jaxpr, consts = smaller, [values[v] for v in smaller.constvars]
     return jaxpr, jaxpr.out_avals, consts

@@ -77,8 +77,8 @@ def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform:
     if not isinstance(rule, LoweredFunction):
         raise CustomRuleError(
             f"the translation rule of the primitive {prim.name!r}, {describe_function(rule)}, must be one made by "
-            "xla.lower_fun: others use a class of the runtime that is gone. Write it with @p.xla (pullback.extend), "
-            "or register it with mlir.register_lowering if it builds operations of StableHLO."
+            "xla.lower_fun: other rules need a class that the runtime no longer has. Write it with @p.lowering "
+            "(pullback.extend), or register it with mlir.register_lowering if it builds operations of StableHLO."
         )
     register_lowering(prim, rule, platform)
 

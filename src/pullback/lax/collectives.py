@@ -46,7 +46,7 @@ def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -
     if groups is None:
         return None
     if len(names) > 1:
-        raise ArgumentError(f"lax.{name}: axis_index_groups are of one axis, but axis_name={names}")
+        raise ArgumentError(f"lax.{name}: axis_index_groups need one axis, but axis_name={names}")
     axis = axis_in_scope(names[0])
     try:
         found = tuple([tuple([operator.index(i) for i in group]) for group in groups])
@@ -54,11 +54,11 @@ def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -
         found = ()
     if sorted([i for group in found for i in group]) != list(range(axis.size)):
         raise ArgumentError(
-            f"lax.{name}: axis_index_groups must have each index of the axis {axis.name!r}, 0 to {axis.size - 1}, "
-            f"once, got {groups!r}"
+            f"lax.{name}: axis_index_groups must contain each index of the axis {axis.name!r}, 0 to "
+            f"{axis.size - 1}, once, got {groups!r}"
         )
     if one_size and len(set(map(len, found))) > 1:
-        raise ArgumentError(f"lax.{name}: axis_index_groups must be of one size, got {groups!r}")
+        raise ArgumentError(f"lax.{name}: axis_index_groups must have one size, got {groups!r}")
     return found
 
 
@@ -240,7 +240,7 @@ def all_gather(
     """
     tiled = flag("lax.all_gather", "tiled", tiled)
     if not is_listed(to, ("varying",)):
-        raise UnsupportedArgumentError(f"lax.all_gather: the result is of the kind to='varying', got to={to!r}")
+        raise UnsupportedArgumentError(f"lax.all_gather: to must be 'varying', got to={to!r}")
     names = axis_names(axis_name, "lax.all_gather")
     groups = _groups("all_gather", names, axis_index_groups, True)
 
@@ -267,11 +267,13 @@ def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> No
     """
     if tiled and size % count:
         raise ShapeError(
-            f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}"
+            f"lax.{name}: with tiled=True, the size of {what}, {size}, must be a multiple of the size of the axis, "
+            f"{count}"
         )
     if not tiled and size != count:
         raise ShapeError(
-            f"lax.{name}: the size of {what}, {size}, must be that of the axis, {count}, or with tiled=True a multiple"
+            f"lax.{name}: the size of {what}, {size}, must be the size of the axis, {count}; with tiled=True it may "
+            f"be a multiple"
         )
 
 
@@ -431,7 +433,7 @@ def _pairs(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
             raise ArgumentError(f"lax.{name}: perm has a {what} twice: {', '.join(map(str, twice))}, in {perm!r}")
         beyond = [i for i in indices if not 0 <= i < size]
         if beyond:
-            raise ArgumentError(f"lax.{name}: the {what} {beyond[0]} is no index of an axis of size {size}")
+            raise ArgumentError(f"lax.{name}: the {what} {beyond[0]} is not an index of an axis of size {size}")
     return pairs
 
 
@@ -510,7 +512,7 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     size = size_of(names)
     source = known_int("lax.pbroadcast", "source", source)
     if not 0 <= source < size:
-        raise ArgumentError(f"lax.pbroadcast: source={source} is no index of an axis of size {size}")
+        raise ArgumentError(f"lax.pbroadcast: source={source} is not an index of an axis of size {size}")
     here = elementwise.eq(axis_index(axis_name), source)
 
     def of_source(leaf: Any) -> Any:
@@ -626,5 +628,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     [0. 2. 4.]
     """
     if not is_listed(to, ("varying",)):
-        raise ArgumentError(f"lax.pcast: to must be 'varying', got {to!r}: psum or pmean returns what does not vary")
+        raise ArgumentError(
+            f"lax.pcast: to must be 'varying', got {to!r}: psum and pmean return values that do not vary"
+        )
     return pvary(x, axis_name)

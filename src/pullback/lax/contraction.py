@@ -115,7 +115,8 @@ def dot(
     if dimension_numbers is None:
         if len(x.shape) not in (1, 2) or len(y.shape) not in (1, 2) or x.shape[-1] != y.shape[0]:
             raise ShapeError(
-                "lax.dot: without dimension_numbers the operands must be matrices or vectors that fit, got shapes "
+                "lax.dot: without dimension_numbers the operands must be matrices or vectors of matching sizes, got "
+                "shapes "
                 f"{x.shape} and {y.shape}"
             )
         dimension_numbers = (((len(x.shape) - 1,), (0,)), ((), ()))
@@ -144,7 +145,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotA
     x, y = array_operand("batch_matmul", lhs), array_operand("batch_matmul", rhs)
     rank = len(x.shape)
     if rank < 2 or len(y.shape) != rank:
-        raise ShapeError(f"lax.batch_matmul needs operands of one rank of at least 2, got {x.shape} and {y.shape}")
+        raise ShapeError(
+            f"lax.batch_matmul needs operands with the same number of axes, at least 2, got {x.shape} and {y.shape}"
+        )
     batch = tuple(range(rank - 2))
     return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)), precision)
 
@@ -184,8 +187,8 @@ def scaled_dot(
     if dimension_numbers is None:
         if rank not in (2, 3) or len(y.shape) != rank:
             raise ShapeError(
-                "lax.scaled_dot: without dimension_numbers the operands must be two matrices, or two batches of them, "
-                f"got shapes {x.shape} and {y.shape}"
+                f"lax.scaled_dot: without dimension_numbers the operands must be two matrices or two batches of "
+                f"matrices, got shapes {x.shape} and {y.shape}"
             )
         batch = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))

@@ -65,8 +65,8 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if rank < 2 or len(rhs_shape) != rank:
         raise ShapeError(
-            "a convolution takes an operand and a kernel of one rank, of at least 2 axes (batch and features), got "
-            f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
+            f"a convolution takes an operand and a kernel with the same number of axes, at least 2 (batch and "
+            f"features), got shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
         )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
@@ -101,8 +101,8 @@ def _from_letters(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbe
         letters = [*first, *space]
         if len(spec) != rank or sorted(spec) != sorted(letters) or len(set(spec)) != rank:
             raise ShapeError(
-                f"the dimension numbers of the {what} must be the {rank} letters of {first} and of the axes of space, "
-                f"each once, as in ('NCHW', 'OIHW', 'NCHW'); got {spec!r} in {(lhs, rhs, out)}"
+                f"the dimension numbers of the {what} must be the {rank} letters of {first} and of the spatial "
+                f"axes, each once, as in ('NCHW', 'OIHW', 'NCHW'); got {spec!r} in {(lhs, rhs, out)}"
             )
         specs.append(tuple(spec.index(letter) for letter in letters))
     return ConvDimensionNumbers(*specs)
@@ -157,7 +157,7 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
         dtypes.is_inexact(x.dtype) and wide != dtype
     ):  # fmt: skip
         raise DtypeError(
-            f"lax.{name}: preferred_element_type must hold the values of "
+            f"lax.{name}: preferred_element_type must be able to represent the values of "
             f"{dtypes.short_name(x.dtype)}, got {dtypes.short_name(dtype)}"
         )
     return ops.convert_element_type(x, wide), ops.convert_element_type(y, wide), dtype
@@ -274,19 +274,19 @@ def _geometry(
     if isinstance(padding, str):
         if any(b != 1 for b in base):
             raise ArgumentError(
-                f"lax.{name}: a padding in words, as {padding!r}, is not defined for an operand that is dilated, here "
-                f"by {base}; give pairs of numbers, or use lax.conv_transpose"
+                f"lax.{name}: a padding by name, such as {padding!r}, is not defined for a dilated operand, here by "
+                f"{base}; pass pairs of numbers, or use lax.conv_transpose"
             )
         spans = [dilated(k, r) for k, r in zip(window, step)]
         return plain._replace(padding=tuple(padtype_to_pads(sizes, spans, plain.strides, padding)))
     pairs = padding_pairs(f"lax.{name}", padding)
     if len(pairs) != count:
-        raise ShapeError(f"lax.{name}: padding must be {count} pairs, one for each axis of space, got {pairs}")
+        raise ShapeError(f"lax.{name}: padding must be {count} pairs, one for each spatial axis, got {pairs}")
     for size, pair, b in zip(sizes, pairs, base):
         if min(pair) < -dilated(size, b) or sum(pair) < -dilated(size, b):
             raise ShapeError(
-                f"lax.{name}: a negative padding must not cut more than there is, got {pairs} for axes of space of "
-                f"sizes {tuple(sizes)}"
+                f"lax.{name}: a negative padding must not remove more elements than the operand has, got {pairs} "
+                f"for spatial axes of sizes {tuple(sizes)}"
             )
     return plain._replace(padding=pairs)
 
@@ -591,8 +591,8 @@ def conv_general_dilated_local(
     wanted = [patches.shape[c], *(patches.shape[a] for a in spatial)]
     if [y.shape[a] for a in (i, *kernels)] != wanted:
         raise ShapeError(
-            f"lax.{name}: kernels of shape {y.shape} do not fit: along the axes {(i, *kernels)} they need the sizes "
-            f"{tuple(wanted)}, of the windows and of the result"
+            f"lax.{name}: kernels of shape {y.shape} do not match: along the axes {(i, *kernels)} they need the "
+            f"sizes {tuple(wanted)}, those of the windows and of the result"
         )
     numbers = (((i,), (c,)), (tuple(kernels), tuple(spatial)))
     out = dot_general(y, patches, numbers, precision)  # the axes: space, features, batch

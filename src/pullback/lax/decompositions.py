@@ -89,7 +89,7 @@ def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tu
     if member not in allowed:
         names = " or ".join(str(m) for m in allowed)
         raise UnsupportedArgumentError(
-            f"linalg.{name}: there is no {what} {member} on CPUs; leave it out, or pass {names}"
+            f"linalg.{name}: {what} {member} is not available on CPUs; leave it out, or pass {names}"
         )
     return member
 
@@ -306,8 +306,8 @@ def svd(
     selected = _range("svd", subset_by_index, size)
     if full and selected != (0, size):
         raise ArgumentError(
-            f"linalg.svd: subset_by_index={subset_by_index!r} chooses some of the singular vectors, and "
-            "full_matrices=True all of them; pass full_matrices=False"
+            f"linalg.svd: subset_by_index={subset_by_index!r} selects some singular vectors, but full_matrices=True "
+            f"returns all of them; pass full_matrices=False"
         )
     s, *factors = svd_p.bind(x, **params)
     if not vectors:
@@ -508,8 +508,8 @@ def schur(
     """
     if flag("lax.linalg.schur", "sort_eig_vals", sort_eig_vals) or select_callable is not None:
         raise UnsupportedArgumentError(
-            "linalg.schur: eigenvalues are not sorted by a function of Python, which compiled code could not call; "
-            "leave out sort_eig_vals and select_callable"
+            "linalg.schur: sorting eigenvalues with a Python function is not supported, because compiled code "
+            "cannot call it; leave out sort_eig_vals and select_callable"
         )
     vectors = flag("lax.linalg.schur", "compute_schur_vectors", compute_schur_vectors)
     return tuple(bind(schur_p, array_operand("linalg.schur", x), vectors=vectors))

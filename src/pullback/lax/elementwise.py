@@ -95,7 +95,9 @@ def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
     """Raise if operands have different ranks; scalars may be among them."""
     if len({len(s) for s in shapes_ if s}) > 1:
         shown = ", ".join(map(str, shapes_))
-        raise ShapeError(f"lax.{name}: arrays must have the same number of dimensions, or none, got shapes {shown}")
+        raise ShapeError(
+            f"lax.{name}: arrays must have the same number of dimensions or be scalars, got shapes {shown}"
+        )
 
 
 # Accuracy ----------------------------------------------------------------------------------------------------------
@@ -454,7 +456,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     if any(c.shape != shape for c in arrays) or which.shape not in ((), shape):
         shown = ", ".join(str(c.shape) for c in arrays)
         raise ShapeError(
-            f"lax.select: the cases must have the same shape, and the selector that shape or (), got {shown} and "
+            f"lax.select: the cases must have one shape, and the selector this shape or (), got {shown} and "
             f"{which.shape}"
         )
     return bind(ops.select_n_p, which, *arrays)
@@ -509,7 +511,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     2
     """
     if new_dtype is None:
-        raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
+        raise DtypeError("lax.convert_element_type: expected a dtype, got None")
     return converted("convert_element_type", operand, dtypes.requested_dtype(new_dtype, "convert_element_type"))
 
 

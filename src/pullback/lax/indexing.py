@@ -51,9 +51,11 @@ def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence
         )
     may = [from_the_end] * len(x.shape) if isinstance(from_the_end, (bool, np.bool_)) else from_the_end
     if not isinstance(may, (list, tuple)):
-        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {quote(may)}")
+        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one for each axis, got {quote(may)}")
     if len(may) != len(x.shape):
-        raise ShapeError(f"lax.{name}: allow_negative_indices must be a bool, or one an axis, got {from_the_end!r}")
+        raise ShapeError(
+            f"lax.{name}: allow_negative_indices must be a bool, or one for each axis, got {from_the_end!r}"
+        )
     return [_from_the_end(name, i, n, wrap) for i, n, wrap in zip(start_indices, x.shape, may, strict=True)]
 
 
@@ -361,9 +363,9 @@ Args:
   scatter_indices: index vectors along the last axis, integers.
   updates: the windows, of the dtype of ``operand``.
   dimension_numbers: the roles of the axes.
-  indices_are_sorted: a promise that the index vectors are sorted.
-  unique_indices: a promise that no two windows overlap.
-  mode: the treatment of windows that are not inside.
+  indices_are_sorted: whether the index vectors are sorted; the compiler relies on it.
+  unique_indices: whether no two windows overlap; the compiler relies on it.
+  mode: the treatment of windows out of range.
 
 Returns:
   An array of the shape and dtype of ``operand``.

@@ -122,7 +122,7 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
         return None
     raise ArgumentError(
         f"lax.{name}: precision must be None, a Precision or the name of one ({', '.join(PRECISIONS)}), a pair of "
-        f"such, a DotAlgorithm, or a DotAlgorithmPreset or its name; got {precision!r}"
+        f"these, a DotAlgorithm, a DotAlgorithmPreset or the name of one; got {precision!r}"
     )
 
 
@@ -165,10 +165,10 @@ def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
     """
     if kind == "any":
         if not (dtypes.is_float(x.dtype) and x.dtype.itemsize == 1):
-            raise DtypeError(f"lax.{name}: this precision takes floats of 8 bits, got {dtypes.short_name(x.dtype)}")
+            raise DtypeError(f"lax.{name}: this precision takes 8-bit floats, got {dtypes.short_name(x.dtype)}")
         return [x]
     if not dtypes.is_float(x.dtype):
-        raise DtypeError(f"lax.{name}: an algorithm for products takes floats, got {dtypes.short_name(x.dtype)}")
+        raise DtypeError(f"lax.{name}: a DotAlgorithm takes floats, got {dtypes.short_name(x.dtype)}")
     out = []
     for i in range(count):
         if kind == "tf32":

@@ -178,7 +178,7 @@ def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> 
     if not dtypes.is_integer(sizes.dtype):
         raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
     if not sizes.shape:
-        raise ShapeError("lax.ragged_dot: group_sizes must have an axis, of the groups, got a scalar")
+        raise ShapeError("lax.ragged_dot: group_sizes must have an axis for the groups, got a scalar")
     if not isinstance(numbers, RaggedDotDimensionNumbers):
         raise ShapeError(
             f"lax.ragged_dot_general: the dimension numbers must be RaggedDotDimensionNumbers, got {quote(numbers)}"
@@ -192,7 +192,10 @@ def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> 
                 f"shapes {x.shape} and {y.shape}"
             )
     if len(where) != 1 or not 0 <= where[0] < len(x.shape):
-        raise ShapeError(f"lax.ragged_dot: one axis of lhs is in groups, got {where} for an array of shape {x.shape}")
+        raise ShapeError(
+            f"lax.ragged_dot: exactly one axis of lhs is divided into groups, got {where} for an array "
+            f"of shape {x.shape}"
+        )
     free = where[0] not in (*lc, *lb)
     if len(groups) != free:
         raise ShapeError(

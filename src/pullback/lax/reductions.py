@@ -365,5 +365,5 @@ def _approximable(name: str, operand: Any, axis: int, recall_target: float) -> t
     x = array_operand(name, operand)
     check_dtype(name, FLOAT, x.dtype)
     if not isinstance(recall_target, (int, float, np.floating)) or not 0 < recall_target <= 1:
-        raise ShapeError(f"lax.{name}: recall_target must be above 0 and at most 1, got {recall_target!r}")
+        raise ShapeError(f"lax.{name}: recall_target must be greater than 0 and at most 1, got {recall_target!r}")
     return x, axis_position(name, axis, len(x.shape))

@@ -431,7 +431,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """
     x, counts = array_operand("tile", operand), ints(reps)
     if len(counts) != len(x.shape) or any(n < 0 for n in counts):
-        raise ShapeError(f"lax.tile needs a count that is not negative for each axis of shape {x.shape}, got {counts}")
+        raise ShapeError(f"lax.tile needs a non-negative count for each axis of shape {x.shape}, got {counts}")
     spread = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
     repeated = shapes.broadcast_in_dim(x, spread, range(1, len(spread), 2))
     return shapes.reshape(repeated, [n * c for n, c in zip(x.shape, counts, strict=True)])
@@ -495,7 +495,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     x, like = array_operand("broadcast_like", arr), array_operand("broadcast_like", like_arr)
     shape = like.shape
     if broadcast_shape("lax.broadcast_like", [x.shape, shape]) != shape:
-        raise ShapeError(f"lax.broadcast_like: an array of shape {x.shape} cannot be repeated to {shape}")
+        raise ShapeError(f"lax.broadcast_like: an array of shape {x.shape} cannot be broadcast to {shape}")
     out = shapes.broadcast_to(x, shape)
     sharding = None if isinstance(like, Tracer) else like.sharding
     return constrained(out, sharding, "lax.broadcast_like") if isinstance(sharding, NamedSharding) else out

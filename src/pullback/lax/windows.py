@@ -89,8 +89,7 @@ class _Reduction:
         first_leaves, treedef = tree.flatten(starts)
         if treedef != self.treedef:
             raise ArgumentError(
-                f"{self.name}: the initial values must be a tree like that of the operands, {self.treedef}, got "
-                f"{treedef}"
+                f"{self.name}: the initial values must have the tree of the operands, {self.treedef}, got {treedef}"
             )
         if not leaves:
             raise ArgumentError(f"{self.name} needs at least one operand")

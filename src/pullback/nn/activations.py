@@ -556,7 +556,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     where = axis_index(axis, len(x.shape), "glu")
     size = x.shape[where]
     if size % 2:
-        raise ShapeError(f"glu: an axis that is halved must be of even size, got size {size} along axis {axis}")
+        raise ShapeError(f"glu: the axis must have an even size, got size {size} along axis {axis}")
     first = slicing.slice_in_dim(x, 0, size // 2, where)
     second = slicing.slice_in_dim(x, size // 2, size, where)
     return ops.mul(first, ops.logistic(second))

@@ -267,26 +267,27 @@ def _check_operands(q: Any, k: Any, v: Any) -> None:
     named = {"query": q, "key": k, "value": v}
     for name, x in named.items():
         if not dtypes.is_float(x.dtype):
-            raise DtypeValueError(f"{NAME}: {name} must be of floats, got {dtypes.short_name(x.dtype)}")
+            raise DtypeValueError(f"{NAME}: {name} must be an array of floats, got {dtypes.short_name(x.dtype)}")
         if x.dtype != q.dtype:
             raise DtypeValueError(
-                f"{NAME}: query, key and value must have one dtype, got {dtypes.short_name(q.dtype)} for query and "
+                f"{NAME}: query, key and value must have the same dtype, got {dtypes.short_name(q.dtype)} for query "
+                f"and "
                 f"{dtypes.short_name(x.dtype)} for {name}; convert them with astype"
             )
     shown = ", ".join(f"{name} {x.shape}" for name, x in named.items())
     if len(q.shape) not in (3, 4):
         raise ShapeError(f"{NAME}: query must have the axes ([batch,] T, heads, size), got {shown}")
     if k.shape != v.shape:
-        raise ShapeError(f"{NAME}: key and value must have one shape, got {shown}")
+        raise ShapeError(f"{NAME}: key and value must have the same shape, got {shown}")
     if len(k.shape) != len(q.shape) or k.shape[-1] != q.shape[-1] or k.shape[:-3] != q.shape[:-3]:
-        raise ShapeError(f"{NAME}: query and key must agree in batch and size, their first and last axes, got {shown}")
+        raise ShapeError(f"{NAME}: query and key must have the same batch and size (first and last axes), got {shown}")
     if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
         raise ShapeError(
             f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, "
             f"{q.shape[-2]}; got {shown}"
         )
     if k.shape[-3] == 0:
-        raise ShapeError(f"{NAME}: there are no keys to attend to; got {shown}")
+        raise ShapeError(f"{NAME}: the number of keys must not be zero; got {shown}")
 
 
 def _over_scores(name: str, x: Any, full: tuple[int, ...]) -> Any:
@@ -296,10 +297,10 @@ def _over_scores(name: str, x: Any, full: tuple[int, ...]) -> Any:
     x = pnp.asarray(x)
     if name == "mask" and not dtypes.is_bool(x.dtype):
         raise DtypeValueError(
-            f"{NAME}: mask must be of booleans, got {dtypes.short_name(x.dtype)}; pass numbers to be added as bias"
+            f"{NAME}: mask must be an array of booleans, got {dtypes.short_name(x.dtype)}; pass numbers as bias"
         )
     if name == "bias" and not (dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)):
-        raise DtypeValueError(f"{NAME}: bias must be of real numbers, got {dtypes.short_name(x.dtype)}")
+        raise DtypeValueError(f"{NAME}: bias must be an array of real numbers, got {dtypes.short_name(x.dtype)}")
     rank = len(x.shape)
     shape = (1,) * (4 - rank) + x.shape
     if rank > 4 or any(n not in (1, m) for n, m in zip(shape, full, strict=True)):
@@ -314,11 +315,9 @@ def _lengths(name: str, x: Any, batch: int) -> Any:
         return None
     x = pnp.asarray(x)
     if not dtypes.is_integer(x.dtype):
-        raise DtypeValueError(f"{NAME}: {name} must be of int32, got {dtypes.short_name(x.dtype)}")
+        raise DtypeValueError(f"{NAME}: {name} must be an array of int32, got {dtypes.short_name(x.dtype)}")
     if x.shape != (batch,):
-        raise ShapeError(
-            f"{NAME}: {name} must have the shape ({batch},), one length for each of the batch, got {x.shape}"
-        )
+        raise ShapeError(f"{NAME}: {name} must have the shape ({batch},), one length for each example, got {x.shape}")
     return ops.convert_element_type(x, np.dtype(np.int32))
 
 

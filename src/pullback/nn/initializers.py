@@ -269,9 +269,7 @@ def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axi
         kernel, multiply both numbers.
     """
     if len(shape) < 2 and type(in_axis) is int and in_axis == -2:
-        raise ShapeError(
-            f"weights that are scaled to their shape need at least two axes, or in_axis, got shape {shape}"
-        )
+        raise ShapeError(f"weights scaled by their shape need at least two axes, or in_axis, got shape {shape}")
 
     def size(axes: Axis) -> int:
         listed = (axes,) if isinstance(axes, int) else axes
@@ -392,8 +390,8 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
             raise ShapeError(f"delta_orthogonal takes shapes of three to five axes, got {size}")
         if size[-1] < size[-2]:
             raise ShapeError(
-                f"delta_orthogonal takes shapes whose last axis (features that go out) is at least as long as the one "
-                f"before (that come in), got {size}"
+                f"delta_orthogonal takes shapes whose last axis (output features) is at least as long as the one "
+                f"before (input features), got {size}"
             )
         axis = axis_index(column_axis, len(size), "delta_orthogonal") - len(size)
         if axis not in (-1, -2):

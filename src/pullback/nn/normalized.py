@@ -393,7 +393,6 @@ def _class_count(num_classes: Any) -> int:
         count = -1
     if count < 0:
         raise ArgumentError(
-            "one_hot: num_classes, the size of the vectors, must be an integer that is not negative, "
-            f"got {num_classes!r}"
+            f"one_hot: num_classes, the size of the vectors, must be a non-negative integer, got {num_classes!r}"
         )
     return count

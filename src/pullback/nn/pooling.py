@@ -29,19 +29,17 @@ def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any,
     before = len(shape) - len(sizes) - 1
     if before < 0:
         raise ShapeError(
-            f"nn.{name}: windows of {len(sizes)} axes need an operand with these and an axis of features, after any "
-            f"number of axes of a batch, got shape {shape}"
+            f"nn.{name}: windows of {len(sizes)} axes need an operand with any number of batch axes, these axes and "
+            f"an axis of features, got shape {shape}"
         )
     strides = (1,) * len(sizes) if strides is None else shape_tuple(strides, f"nn.{name}")
     if len(strides) != len(sizes):
-        raise ShapeError(f"nn.{name}: strides must be {len(sizes)} integers, one for each axis of space, got {strides}")
+        raise ShapeError(f"nn.{name}: strides must be {len(sizes)} integers, one for each spatial axis, got {strides}")
     ones = (1,) * before
     if not isinstance(padding, str):
         pairs = tuple(padding) if isinstance(padding, Iterable) else ()
         if len(pairs) != len(sizes):
-            raise ShapeError(
-                f"nn.{name}: padding must be {len(sizes)} pairs, one for each axis of space, got {padding}"
-            )
+            raise ShapeError(f"nn.{name}: padding must be {len(sizes)} pairs, one for each spatial axis, got {padding}")
         padding = (*[(0, 0)] * before, *pairs, (0, 0))
     return windows_on(shape, f"nn.{name}", (*ones, *sizes, 1), (*ones, *strides, 1), padding)
 

@@ -117,7 +117,8 @@ def scaled_matmul(
         raise ShapeError(f"scaled_matmul: scales must have the first two axes of their operands, got {shown}")
     if p.shape[2] != q.shape[2] or p.shape[2] == 0 or x.shape[2] % p.shape[2]:
         raise ShapeError(
-            f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {shown}"
+            f"scaled_matmul: the last axes of both scales must have one size, which divides that of the operands, "
+            f"got {shown}"
         )
     wide = np.dtype(np.float64) if _is_wide(x, y) else _FLOAT
     out = _batched(_times(x, p, wide), _times(y, q, wide))

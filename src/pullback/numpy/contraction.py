@@ -396,7 +396,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
      [ 2. 20.]]
     """
     if out is not None:
-        raise ShapeError("outer: arrays are immutable, so that out must be None")
+        raise ShapeError("outer: out must be None, because arrays are immutable")
     a, b = promote_all("outer", (a, b))
     column, row = shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b)
     if column.size * row.size >= LARGE and state.trace.eager:  # so that the products may be pending
@@ -574,7 +574,7 @@ def trace(
     5.0 0.0
     """
     if out is not None:
-        raise ShapeError("trace: arrays are immutable, so that out must be None")
+        raise ShapeError("trace: out must be None, because arrays are immutable")
     x = operand("trace", a)
     rank = len(x.shape)
     if rank < 2:
@@ -708,7 +708,7 @@ def correlate(
 def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Array, Array, Any]:
     a, v, dtype = (*inexact_operands(name, a, v), None) if preferred is None else _operands(name, a, v, preferred)
     if len(a.shape) != 1 or len(v.shape) != 1 or not a.shape[0] or not v.shape[0]:
-        raise ShapeError(f"{name} takes two vectors that are not empty, got shapes {a.shape} and {v.shape}")
+        raise ShapeError(f"{name} takes two non-empty vectors, got shapes {a.shape} and {v.shape}")
     if not is_listed(mode, ("full", "same", "valid")):
         raise ShapeError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
     return a, v, dtype

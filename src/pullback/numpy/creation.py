@@ -144,7 +144,7 @@ def _put(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
     Raise if both are not None. ``name`` is the name of the function, for the error.
     """
     if device is not None and out_sharding is not None:
-        raise ArgumentError(f"{name}: device and out_sharding both say where the result is to be; pass one of them")
+        raise ArgumentError(f"{name}: pass either device or out_sharding, not both")
     return constrained(x, out_sharding, name) if device is None else device_put(x, device)
 
 
@@ -236,7 +236,7 @@ def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
     try:
         natural = np.array(x)
     except ValueError:
-        raise ShapeError(f"array: the nested lists are not all of one shape: {quoted(x)}") from None
+        raise ShapeError(f"array: the nested lists must have one shape: {quoted(x)}") from None
     kind = natural.dtype.kind
     if kind == "O":
         _refuse_object(x)
@@ -259,7 +259,7 @@ def _refuse_object(x: Any) -> None:
                 raise IntegerRangeError(f"array: the Python integer {leaf} does not fit in 64 bits")
         elif type(leaf) not in SCALARS:
             operand("array", leaf)
-    raise ShapeError(f"array: the nested lists are not all of one shape: {quoted(x)}")
+    raise ShapeError(f"array: the nested lists must have one shape: {quoted(x)}")
 
 
 _NESTED = (list, tuple, range)
@@ -333,7 +333,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
     if target.kind == "b" and x.dtype.kind != "b":
         return ops.ne_p.bind(x, 0)
     if x.dtype.kind == "c" and target.kind != "c":
-        text = f"astype: {target} has no imaginary part, which is lost; take jnp.real(x) or jnp.imag(x) to say which"
+        text = f"astype: {target} has no imaginary part, so it would be lost; take jnp.real(x) or jnp.imag(x) first"
         warn(text, ComplexWarning)
     out = convert_element_type(x, target)
     return _copied(out) if copy is not None and flag("astype", "copy", copy) and out is x else out
@@ -394,8 +394,8 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
         kind, number = x.__dlpack_device__()
         if int(kind) != _DLPACK_HOST:
             raise ExchangeError(
-                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to the "
-                "CPU's memory first"
+                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to "
+                f"CPU memory first"
             )
         found = exchange.imported(x, copy)
     except (BufferError, RuntimeError) as error:
@@ -406,7 +406,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
         return found
     out = device_put(found, device)
     if copy is False and out.sharding != found.sharding:
-        raise ExchangeError(f"from_dlpack: the array is not on {device}, so that it must be copied, and copy is False")
+        raise ExchangeError(f"from_dlpack: the array must be copied to {device}, but copy is False")
     return out
 
 
@@ -889,7 +889,7 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
     if target == dtypes.float0:
         return _filled(name, (rows, columns), target, 0)
     if dtypes.is_key(target):
-        raise DtypeError(f"{name} makes numbers, and {dtypes.short_name(target)} holds none")
+        raise DtypeError(f"{name} returns numbers, but {dtypes.short_name(target)} is not a dtype of numbers")
     k = diagonal_number(name, k)
     if isinstance(k, int):
         k = max(-rows, min(k, columns))
@@ -1002,8 +1002,8 @@ def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None
         if not limits.min <= end <= limits.max:
             raise IntegerRangeError(
                 f"arange: the range from {first} to {last} by {step} has {end}, which is too large for {dtype}; enable "
-                "64-bit types (`with pullback.enable_x64():`), or ask for another dtype, as in "
-                "jnp.arange(..., dtype='float32')"
+                "64-bit types (`with pullback.enable_x64():`), or pass another dtype, as in jnp.arange(..., "
+                "dtype='float32')"
             )
 
 
@@ -1027,7 +1027,7 @@ def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any
     else:
         steps = (last - first) / step
         if not math.isfinite(steps):
-            raise ShapeError(f"arange: there is no range from {first} to {last} by {step}")
+            raise ShapeError(f"arange: the range from {first} to {last} by {step} is not defined")
         count = max(0, math.ceil(steps))
     out = slicing.iota(wide, (count,), 0)
     ends = np.array([first, first + step][:count], wide)
@@ -1355,7 +1355,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         raise ShapeError(f"vander takes a vector, got shape {x.shape}")
     (count,) = shape_tuple((x.shape[0] if N is None else N,), "vander")
     if count > _MOST_POWERS:
-        raise AllocationError(f"vander: a matrix of {count} columns is too large: each is computed by itself")
+        raise AllocationError(f"vander: a matrix of {count} columns is too large: each column is computed separately")
     powers = range(count) if increasing else range(count - 1, -1, -1)
     row = shapes.expand_dims(x, (0,))
     rows = [ops.integer_pow(row, k) for k in powers]

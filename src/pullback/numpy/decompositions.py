@@ -441,7 +441,7 @@ def pinv(
     """
     hermitian = flag("linalg.pinv", "hermitian", hermitian)
     if rtol is not None and rcond is not None:
-        raise ArgumentError("linalg.pinv: rcond is the older name of rtol; pass one of them")
+        raise ArgumentError("linalg.pinv: rcond is the old name of rtol; pass only one of them")
     a = inexact_operand("linalg.pinv", a)
     svd_p.abstract_eval_rule(typeof(a), full_matrices=False, vectors=True, by_qr=False)  # type: ignore[misc]
     requested = rtol if rcond is None else rcond
@@ -480,7 +480,7 @@ def matrix_rank(
     hermitian = flag("linalg.matrix_rank", "hermitian", hermitian)
     name = "linalg.matrix_rank"
     if rtol is not None and tol is not None:
-        raise ArgumentError(f"{name}: pass rtol, which is relative, or tol, which is not, but not both")
+        raise ArgumentError(f"{name}: pass either rtol (relative) or tol (absolute)")
     x = inexact_operand(name, M)
     if len(x.shape) < 2:
         return reductions.any(ops.ne_p.bind(x, 0)).astype(dtypes.default_int())

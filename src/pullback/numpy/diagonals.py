@@ -146,12 +146,12 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
     if inplace or wrap:
         raise ArgumentError(
-            "fill_diagonal cannot change an array in place, for arrays are immutable, and does not wrap: with "
-            "inplace=False, wrap=False it returns a new one"
+            "fill_diagonal cannot change an array in place, because arrays are immutable, and does not wrap; "
+            "inplace=False, wrap=False returns a new array"
         )
     x = operand("fill_diagonal", a)
     if len(x.shape) < 2 or (len(x.shape) > 2 and len(set(x.shape)) > 1):
-        raise ShapeError(f"fill_diagonal needs two axes, or more that are all of one size, got shape {x.shape}")
+        raise ShapeError(f"fill_diagonal needs two axes, or more axes of the same size, got shape {x.shape}")
     positions = np.arange(min(x.shape))
     value = ops.convert_element_type(operand("fill_diagonal", val), x.dtype)
     value = repeated(value, len(positions)) if value.shape and len(positions) else value
@@ -371,7 +371,7 @@ def diag_indices_from(arr: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
     """
     shape = listed("diag_indices_from", arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
-        raise ShapeError(f"diag_indices_from needs at least two axes, all of one size, got shape {shape}")
+        raise ShapeError(f"diag_indices_from needs at least two axes of the same size, got shape {shape}")
     return diag_indices(shape[0], len(shape))
 
 

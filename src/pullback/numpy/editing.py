@@ -72,7 +72,7 @@ def pad(
         return _pad_by(mode, x, widths, kwargs)
     known = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     if known is None:
-        raise ShapeError(f"pad: there is no mode {mode!r}; there are: {', '.join(_KEYWORDS)}")
+        raise ShapeError(f"pad: unknown mode {mode!r}; the modes are: {', '.join(_KEYWORDS)}")
     if unknown := [name for name in kwargs if name != known]:
         raise ShapeError(f"pad: mode {mode!r} does not take the argument {unknown[0]!r}")
     option = kwargs.get(known)
@@ -87,7 +87,7 @@ def pad(
         if not any(pair):
             continue
         if x.shape[axis] == 0:
-            raise ShapeError(f"pad: axis {axis} of shape {x.shape} is empty: mode {mode!r} has nothing to pad with")
+            raise ShapeError(f"pad: axis {axis} of shape {x.shape} is empty: mode {mode!r} has no elements to pad with")
         x = fill(x, pair, axis, mode, option[axis] if isinstance(option, list) else option)
     return x
 
@@ -284,7 +284,9 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
     for axis, pair in enumerate(widths):
         x = apply_along_axis(function, axis, x, pair, axis, options)
         if x is None or typeof(x).shape == ():
-            raise UnsupportedFunctionError("pad: arrays are immutable: the function must return the padded vector")
+            raise UnsupportedFunctionError(
+                "pad: the function must return the padded vector, because arrays are immutable"
+            )
     return x
 
 

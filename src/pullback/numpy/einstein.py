@@ -108,7 +108,7 @@ def einsum(
             "einsum",
         )
     if out is not None:
-        raise ShapeError("einsum: arrays are immutable, so that out must be None")
+        raise ShapeError("einsum: out must be None, because arrays are immutable")
     formula, values = _formula("einsum", subscripts, operands)
     if not values:
         raise ShapeError("einsum needs at least one operand")
@@ -222,8 +222,8 @@ def _letters(name: str, sublists: Sequence[Any]) -> Callable[[Any], str]:
     except TypeError:
         shown = " and ".join(map(repr, sublists))
         raise ShapeError(
-            f"{name}: the indices of the operands must be a formula in front, or after each of them a list of names "
-            f"that can be ordered, such as ints or strings; got {shown}"
+            f"{name}: pass the indices as a formula in front of the operands, or as a list of names after each "
+            f"operand; names are ints, strings or others that can be sorted; got {shown}"
         ) from None
     return lambda sublist: "".join("..." if i is Ellipsis else letter[i] for i in sublist)
 

@@ -167,7 +167,7 @@ def _over_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any
     if not where and kind not in _REALS:
         return ops.convert_element_type(x, dtypes.to_complex(dtypes.to_real(x.dtype)))
     if not where:
-        raise ShapeError(f"{name}: at least one axis is needed, to go between real and complex numbers; got {axes!r}")
+        raise ShapeError(f"{name}: a transform between real and complex numbers needs at least one axis; got {axes!r}")
     return _transform(name, kind, x, sizes, where, norm)
 
 

@@ -32,8 +32,8 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         return x.view(_BFLOAT16)
     if x.dtype.kind == "V":
         raise DtypeError(
-            f"{name}: the file has elements of dtype {x.dtype}, which do not say what they are; read it with "
-            "numpy.load, view them as a dtype, and pass the result to asarray"
+            f"{name}: the file has elements of the opaque dtype {x.dtype}; read it with numpy.load, view the result "
+            f"as another dtype, and pass it to asarray"
         )
     return x
 
@@ -103,7 +103,9 @@ def savez(file: FileLike, *args: ArraySource, allow_pickle: bool = True, **kwds:
     arrays = {f"arr_{i}": _for_file("savez", x) for i, x in enumerate(args)}
     both = arrays.keys() & kwds.keys()
     if both:
-        raise ArgumentError(f"savez: the name {min(both)!r} is that of a positional array, too; give it another")
+        raise ArgumentError(
+            f"savez: the name {min(both)!r} is also the name of a positional array; choose another name"
+        )
     arrays |= {name: _for_file("savez", x) for name, x in kwds.items()}
     np.savez(file, allow_pickle=False, **arrays)
 
@@ -197,7 +199,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     """
     if not isinstance(string, str) or not isinstance(sep, str) or not sep:
         raise ArgumentError(
-            f"fromstring takes a text and the text that separates its numbers, got {type(string).__name__} and sep="
+            f"fromstring takes a text and a separator, got {type(string).__name__} and sep="
             f"{sep!r}; use frombuffer for bytes"
         )
     most = known_int("fromstring", "count", count)
@@ -211,4 +213,4 @@ def _in_file(name: str, dtype: Any) -> np.dtype[Any]:
     try:
         return np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise DtypeError(f"{name}: there is no dtype {quote(dtype)}: {error}") from None
+        raise DtypeError(f"{name}: unknown dtype {quote(dtype)}: {error}") from None

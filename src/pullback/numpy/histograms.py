@@ -214,7 +214,7 @@ def histogramdd(
     edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, per_axis, ranges, strict=True)]
     sizes = [edge.shape[0] - 1 for edge in edges]
     if math.prod(sizes) > np.iinfo(np.int32).max:
-        raise ShapeError(f"histogramdd: there would be {math.prod(sizes)} bins, which do not fit in memory: {sizes}")
+        raise ShapeError(f"histogramdd: there would be {math.prod(sizes)} bins, which do not fit into memory: {sizes}")
     index, inside = shapes.full((n,), 0, _INT32), shapes.full((n,), True, np.dtype(bool))
     for column, edge, size in zip(columns, edges, sizes, strict=True):
         own = _bin_of(column, edge, size)

@@ -76,9 +76,9 @@ def _classify(item: Any, index: Any) -> Any:
             known = item.concrete()
             if known is None:
                 raise NonConcreteBooleanIndexError(
-                    f"the shape of x[{quote(index)}] depends on the values of a boolean mask that is traced: {item!r}. "
+                    f"the shape of x[{quote(index)}] depends on the values of a traced boolean mask: {item!r}. "
                     f"It comes from {item.origin()}\n"
-                    "Use jnp.where, or jnp.nonzero(mask, size=...) for a result of a fixed size."
+                    "Use jnp.where, or jnp.nonzero(mask, size=...) for a result of static size."
                 )
             return np.asarray(known._value)
         if dtypes.is_integer(item.dtype):
@@ -161,7 +161,7 @@ def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
     if isinstance(index, list):
         raise OperandError(
             f"a list cannot be an index by itself: x[{quote(index)}]; write x[jnp.array({quote(index)})], or "
-            "x[tuple(...)] for one index an axis"
+            f"x[tuple(...)] for one index for each axis"
         )
     items = [_classify(item, index) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(map(_width, items))
@@ -450,7 +450,7 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
         return broadcast_shape("indexing", [(), *shapes_])
     except ShapeError:
         raise ShapeError(
-            f"arrays that index together must broadcast to one shape, got shapes {', '.join(map(str, shapes_))}"
+            f"index arrays must broadcast to one shape, got shapes {', '.join(map(str, shapes_))}"
         ) from None
 
 

@@ -39,7 +39,7 @@ def _range(name: str, item: Any) -> np.ndarray[Any, Any]:
         else:
             found = np.arange(start, stop, step)
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise IndexingError(f"{name}: {quote(item)} is no range of numbers ({error})") from None
+        raise IndexingError(f"{name}: {quote(item)} is not a range of numbers ({error})") from None
     return found.astype(dtypes.canonicalize_dtype(found.dtype))
 
 
@@ -82,7 +82,7 @@ class _Concatenation:
             else:
                 axis, ndmin, at = self._numbers(directive, (axis, ndmin, at))
         if not items:
-            raise IndexingError(f"{self._name} needs at least one slice, number or array to concatenate")
+            raise IndexingError(f"{self._name} needs at least one slice, number or array")
         arrays = [self._item(item, ndmin, at) for item in items]
         out = concatenate(arrays, axis)
         if not matrix:
@@ -104,7 +104,7 @@ class _Concatenation:
 
     def _item(self, item: Any, ndmin: int, at: int) -> Any:
         if isinstance(item, str):
-            raise IndexingError(f"{self._name}: a directive comes first, got {item!r} after other items")
+            raise IndexingError(f"{self._name}: a directive must come first, got {item!r} after other items")
         if isinstance(item, slice):
             x: Array = made(ArrayImpl(_range(self._name, item)))
         else:

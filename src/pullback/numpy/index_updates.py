@@ -259,8 +259,8 @@ def _cast(values: Any, x: Any, name: str) -> Any:
         return value
     if dtypes.result_type(x, value) != x.dtype:
         warnings.warn(
-            f"x.at[...].{name}: values of dtype {dtypes.short_name(value.dtype)} do not fit into an array of dtype "
-            f"{dtypes.short_name(x.dtype)} and are converted, with a loss; convert one of the two first",
+            f"x.at[...].{name}: values of dtype {dtypes.short_name(value.dtype)} lose precision when they are "
+            f"converted to the dtype of the array, {dtypes.short_name(x.dtype)}; convert one of the two first",
             FutureWarning,
             stacklevel=4,
         )

@@ -180,7 +180,7 @@ def iterate(x: Any) -> Iterator[Any]:
     [3.0, 3.0]
     """
     if not x.shape:
-        raise OperandError("an array without axes cannot be iterated over")
+        raise OperandError("a scalar array cannot be iterated over")
     if type(x) is ArrayImpl and state.trace.quick:
         weak = x.weak_type
         return iter([ArrayImpl(row, weak) for row in x._value])
@@ -196,9 +196,7 @@ def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, Gath
     Return the adjusted positions, and the mode of the gather that reads them. ``name`` is the function, for errors.
     """
     if mode == "raise":
-        raise ArgumentError(
-            f"{name}: mode='raise' is not possible where indices are traced; choose 'fill', 'clip' or 'wrap'"
-        )
+        raise ArgumentError(f"{name}: mode='raise' does not work with traced indices; choose 'fill', 'clip' or 'wrap'")
     if mode == "wrap":
         if size == 0:
             raise IndexingError(f"{name}: an empty axis has no positions to wrap to")
@@ -249,7 +247,7 @@ def take(
     unique_indices = flag("take", "unique_indices", unique_indices)
     indices_are_sorted = flag("take", "indices_are_sorted", indices_are_sorted)
     if out is not None:
-        raise ArgumentError("take: out must be None, for arrays are immutable")
+        raise ArgumentError("take: out must be None, because arrays are immutable")
     x, positions = operand("take", a), positions_operand("take", indices)
     x = shapes.reshape(x, (x.aval.size,)) if axis is None else x
     where = 0 if axis is None else axis_index(axis, len(x.shape), "take")
@@ -437,7 +435,7 @@ def put_along_axis(
 def _not_in_place(name: str, inplace: bool) -> None:
     if flag(name, "inplace", inplace):
         raise ArgumentError(
-            f"{name} cannot change an array in place, for arrays are immutable; with inplace=False it returns a new one"
+            f"{name} cannot change an array in place, because arrays are immutable; inplace=False returns a new array"
         )
 
 
@@ -547,8 +545,8 @@ def _known(name: str, x: Any) -> Any:
     known = x.concrete() if isinstance(x, Tracer) else x
     if known is None:
         raise ConcretizationTypeError(
-            f"the shape of the result of {name} depends on values that are traced: {x!r}. It comes from {x.origin()}\n"
-            "Give the size of the result with size=..., or use jnp.where(condition, x, y)."
+            f"the shape of the result of {name} depends on traced values: {x!r}. It comes from {x.origin()}\n"
+            "Pass the size of the result as size=..., or use jnp.where(condition, x, y)."
         )
     return np.asarray(known._value)
 
@@ -576,7 +574,7 @@ def nonzero(
     """
     a = listed("nonzero", a)
     if not a.shape:
-        raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
+        raise ShapeError("nonzero takes arrays with at least one axis; use jnp.atleast_1d first")
     x = number_operand("nonzero", a)
     if size is None:
         check_positions("nonzero", max(x.shape) - 1, dtypes.default_int())
@@ -691,7 +689,7 @@ def compress(
      [3 5]]
     """
     if out is not None:
-        raise ArgumentError("compress: out must be None, for arrays are immutable")
+        raise ArgumentError("compress: out must be None, because arrays are immutable")
     holds = listed("compress", condition)
     if len(holds.shape) != 1:
         raise ShapeError(f"compress: the condition must be one-dimensional, got shape {holds.shape}")
@@ -786,7 +784,7 @@ def ravel_multi_index(
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "ravel_multi_index")
         if not dtypes.is_integer(wanted):
-            raise DtypeError(f"ravel_multi_index: dtype must be one of integers, got {dtypes.short_name(wanted)}")
+            raise DtypeError(f"ravel_multi_index: dtype must be an integer dtype, got {dtypes.short_name(wanted)}")
         positions = [ops.convert_element_type(p, wanted) for p in positions]
     total: Any = shapes.full((), 0, positions[0].dtype)
     stride = 1
@@ -827,7 +825,7 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
     [1 5 3]
     """
     if out is not None:
-        raise ArgumentError("choose: out must be None, for arrays are immutable")
+        raise ArgumentError("choose: out must be None, because arrays are immutable")
     which = positions_operand("choose", a)
     arrays = (
         list(iterate(operand("choose", choices)))
@@ -839,7 +837,7 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
     if mode == "raise":
         known = _known("choose with mode='raise'", which)
         if ((known < 0) | (known >= n)).any():
-            raise ShapeError(f"choose: integers must be in range({n}), for there are {n} choices, got {known}")
+            raise ShapeError(f"choose: integers must be in range({n}), because there are {n} choices, got {known}")
     elif mode == "wrap":
         which, _ = _wrapped("choose", which, n, "wrap")
     elif mode != "clip":

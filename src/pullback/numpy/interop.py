@@ -79,9 +79,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         raise ImmutableArrayError(_no_writing(f"np.{name}"))
     traced = any(isinstance(x, Tracer) for x in inputs)
     if method == "at" and (traced or isinstance(inputs[0], Array)):
-        raise UnsupportedFunctionError(
-            f"np.{name}.at changes its operand; use x.at[index] of Pullback's arrays instead"
-        )
+        raise UnsupportedFunctionError(f"np.{name}.at changes its operand; use x.at[index] instead")
     if outs and ufunc in _OPERATORS and _is_in_place(inputs, outs):
         return getattr(inputs[1], _OPERATORS[ufunc])(inputs[0])
     if not traced:
@@ -90,8 +88,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         return getattr(ufunc, method)(*map(_to_numpy, inputs), **{k: _to_numpy(v) for k, v in kwargs.items()})
     if outs:
         raise UnsupportedFunctionError(
-            f"np.{name} cannot write a result computed from traced arrays into a NumPy array (out=, or an operator "
-            f"such as +=); use the result, as in a = np.{name}(...)"
+            f"np.{name} cannot write a result of traced arrays into a NumPy array (out=, or an operator such as "
+            f"+=); use the returned result, as in a = np.{name}(...)"
         )
     for option in ("out", "order", "subok", "casting"):
         kwargs.pop(option, None)
@@ -139,8 +137,8 @@ _INPLACE_OPERATORS = range(13, 26)  # Python's NB_INPLACE_ADD, ..., NB_INPLACE_X
 
 def _no_writing(name: str) -> str:
     return (
-        f"{name} cannot write into one of Pullback's arrays, which are immutable: use the result, or "
-        "x.at[index].set(...), or write into a NumPy array, such as np.array(x)"
+        f"{name} cannot write into a Pullback array, which is immutable: use the returned result or "
+        f"x.at[index].set(...), or write into a NumPy array, such as np.array(x)"
     )
 
 
@@ -230,7 +228,7 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
     if name in _ON_THE_HOST and not module:
         return function(*_on_the_host(args), **_on_the_host(kwargs))
     if out is not None:
-        raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the result")
+        raise UnsupportedFunctionError(f"{shown} cannot write traced arrays into out=; use the returned result")
     found = _find(module, name, shown)
     try:
         return found(*args, **kwargs)
@@ -267,7 +265,7 @@ def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
     found = getattr(home, name, None) or getattr(home, _ALIASES.get(name, name), None)
     if found is None:
         raise UnsupportedFunctionError(
-            f"{shown} was called with traced arrays, but pullback.numpy has no such function. NumPy's own can be "
-            "called on concrete arrays only; within compiled programs by pullback.pure_callback."
+            f"{shown} was called with traced arrays, but pullback.numpy has no such function. NumPy's function "
+            f"takes concrete arrays only; compiled programs can call it with pullback.pure_callback."
         )
     return found  # type: ignore[no-any-return]

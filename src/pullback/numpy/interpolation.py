@@ -53,7 +53,7 @@ def interp(
     x, xp = inexact_operands("interp", x, _vector(xp))
     fp = inexact_operand("interp", _vector(fp))
     if len(xp.shape) != 1 or xp.shape != fp.shape or not xp.shape[0]:
-        raise ShapeError(f"interp takes two vectors of one size, not empty, got shapes {xp.shape} and {fp.shape}")
+        raise ShapeError(f"interp takes two non-empty vectors of one size, got shapes {xp.shape} and {fp.shape}")
     if dtypes.is_complex(x.dtype):
         raise DtypeError("interp takes real points, got complex ones")
     dtype, weak = dtypes.result_type(fp, x, xp, return_weak_type_flag=True)

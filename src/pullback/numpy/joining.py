@@ -99,7 +99,7 @@ def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
     """Check the shapes of arrays of one dtype, and concatenate the arrays along ``axis``."""
     first = xs[0].shape
     if not first:
-        raise ShapeError(f"{name}: arrays without axes cannot be concatenated; use stack")
+        raise ShapeError(f"{name}: scalar arrays cannot be concatenated; use stack")
     axis = axis_index(axis, len(first), name)
     rest = (first[:axis], first[axis + 1 :])
     if any(len(x.shape) != len(first) or (x.shape[:axis], x.shape[axis + 1 :]) != rest for x in xs):
@@ -149,7 +149,7 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
      [2 4]]
     """
     if out is not None:
-        raise ShapeError("stack: arrays are immutable, so that out must be None")
+        raise ShapeError("stack: out must be None, because arrays are immutable")
     arrays = _sequence("stack", arrays)
     if type(axis) is not int:
         axis = known_int("stack", "axis", axis)
@@ -323,7 +323,7 @@ def _depth(item: Any) -> int:
         return 0
     depths = {_depth(p) for p in item}
     if len(depths) != 1:
-        raise ShapeError("block: empty lists, or lists that are not nested equally deep")
+        raise ShapeError("block: lists must be non-empty and nested equally deep")
     return depths.pop() + 1
 
 
@@ -395,10 +395,10 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
         count = known_int(name, "the number of parts", where)
         if count < 1 or (equal and n % count):
             raise ShapeError(
-                f"{name}: axis {axis} of an array of shape {x.shape} does not divide into {count} equal parts"
+                f"{name}: axis {axis} of an array of shape {x.shape} cannot be divided into {count} equal chunks"
             )
         if count > max(n, _MOST_EMPTY):
-            raise ShapeError(f"{name}: {count} parts of an axis of {n} elements are more than any program needs")
+            raise ShapeError(f"{name}: an axis of {n} elements cannot be divided into {count} chunks")
         size, more = divmod(n, count)
         cuts = [i * size + min(i, more) for i in range(count + 1)]
     return [slicing.slice_in_dim(x, start, max(start, stop), axis) for start, stop in pairwise(cuts)]

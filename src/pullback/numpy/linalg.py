@@ -293,7 +293,7 @@ def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any]
     x = shapes.expand_dims(b, (-1,)) if vector else b
     if not b.shape or x.shape[-2] != a.shape[-1]:
         raise ShapeError(
-            f"{name}: b must be a vector or matrices with {a.shape[-1]} rows, for matrices in an array of shape "
+            f"{name}: b must be a vector or matrices with {a.shape[-1]} rows, for matrices a of shape "
             f"{a.shape}; got shape {b.shape}"
         )
     x = _broadcast(solver, [a, *matrices[1:]], x)
@@ -809,8 +809,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     first, rest = a.shape[:ind], a.shape[ind:]
     if math.prod(first) != math.prod(rest):
         raise ShapeError(
-            f"linalg.tensorinv takes an array whose first axes have as many elements as the others, got {first} and "
-            f"{rest} with ind={ind}"
+            f"linalg.tensorinv takes an array whose first axes have as many elements in all as the others, got "
+            f"{first} and {rest} with ind={ind}"
         )
     return shapes.reshape(inv(shapes.reshape(a, (math.prod(first), math.prod(rest)))), (*rest, *first))
 

@@ -559,9 +559,9 @@ def where(
 
         return nonzero(listed("where", condition), size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
-        raise ArgumentError("where takes size and fill_value only if it returns indices, without x and y")
+        raise ArgumentError("where takes size and fill_value only without x and y, when it returns indices")
     if x is None or y is None:
-        raise ShapeError("where takes both or neither of x and y")
+        raise ShapeError("pass both x and y to where, or neither of them")
     which = _truth("where", condition)
     a, b = promote("where", x, y, ranks=False)
     try:
@@ -629,13 +629,13 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     """
     out = operand("clip", arr)
     if dtypes.is_complex(out.dtype):
-        raise DtypeValueError("clip takes real numbers, for complex numbers have no order")
+        raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
     for bound, primitive in ((min, ops.max_p), (max, ops.min_p)):
         if bound is None:
             continue
         a, b = declare.no_numbers(*promote("clip", out, _within(out, bound)))
         if dtypes.is_complex(a.dtype):
-            raise DtypeValueError("clip takes real numbers, for complex numbers have no order")
+            raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
         out = primitive.bind(a, b)
     return out
 

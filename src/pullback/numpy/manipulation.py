@@ -107,7 +107,9 @@ def _target_shape(have: Shape, shape: Shape) -> Shape:
     if shape.count(-1) > 1:
         raise ShapeError(f"reshape: only one size may be -1, got {shape} for an array of shape {have}")
     if rest <= 0 or size % rest:
-        raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}, whatever -1 is")
+        raise ShapeError(
+            f"cannot reshape an array of shape {have} (size {size}) into shape {shape}, for any value of -1"
+        )
     return tuple(size // rest if n == -1 else n for n in shape)
 
 
@@ -195,7 +197,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     else:
         axes = tuple(axis_index(i, len(have), "squeeze") for i in several(axis))
         if any(have[i] != 1 for i in axes) or len(set(axes)) != len(axes):
-            raise ShapeError(f"squeeze: the axes {axis!r} of shape {have} must be of size one, and each named once")
+            raise ShapeError(f"squeeze: the axes {axis!r} of shape {have} must have size 1, and each must occur once")
     return shapes.squeeze(x, axes) if axes else another(x)
 
 
@@ -658,7 +660,7 @@ def repeat(
 
 def _repeat_empty(x: Any, axis: int, total: int | None) -> Any:
     if total:
-        raise ShapeError(f"repeat: total_repeat_length={total} slices cannot be made of an array of shape {x.shape}")
+        raise ShapeError(f"repeat: total_repeat_length={total} slices cannot be taken from an array of shape {x.shape}")
     return x
 
 

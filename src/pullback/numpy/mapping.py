@@ -132,7 +132,7 @@ def vectorize(
     """
     for item in excluded if isinstance(excluded, (list, tuple, set, frozenset)) else (excluded,):
         if not isinstance(item, (int, str)):
-            raise ArgumentError(f"vectorize: excluded holds positions and names of arguments, got {excluded!r}")
+            raise ArgumentError(f"vectorize: excluded must contain positions or names of arguments, got {excluded!r}")
         if isinstance(item, int) and item < 0:
             raise ArgumentError(f"vectorize: positions in excluded must not be negative, got {excluded!r}")
     cores = None if signature is None else _parse(signature)
@@ -185,10 +185,10 @@ def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str |
 
 def _parse(signature: str) -> tuple[list[Core], list[Core]]:
     if not isinstance(signature, str):
-        raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {quote(signature)}")
+        raise ArgumentError(f"vectorize: a signature must look like '(m,n),(n)->(m)', got {quote(signature)}")
     text = signature.replace(" ", "")
     if not re.match(_SIGNATURE, text):
-        raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {signature!r}")
+        raise ArgumentError(f"vectorize: a signature must look like '(m,n),(n)->(m)', got {signature!r}")
     sides = [[tuple(re.findall(r"\w+", core)) for core in re.findall(_NAMES, side)] for side in text.split("->")]
     return sides[0], sides[1]
 

@@ -179,12 +179,12 @@ class Methods:
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise ScalarError(source.by_name("len() of an array without axes"))
+            raise ScalarError(source.by_name("a scalar array has no len()"))
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise ScalarError(source.by_name("iteration over an array without axes"))
+            raise ScalarError(source.by_name("a scalar array cannot be iterated over"))
         return iter(_iterate(self))
 
     def __floor__(self) -> int:
@@ -256,8 +256,8 @@ class Methods:
             return _copy(self)
         if isinstance(self, Tracer) and self.differentiated() is not None:
             raise NotDifferentiableError(
-                f"byteswap() of an array of type {self.aval} would lose the derivative that is being taken: stop it "
-                "first, as in lax.stop_gradient(x).byteswap()"
+                f"byteswap() of an array of type {self.aval} would lose the derivative: stop it first, as in "
+                f"lax.stop_gradient(x).byteswap()"
             )
         return bitcast_convert_type(_flip(bitcast_convert_type(self, np.dtype(np.uint8)), -1), self.dtype)
 
@@ -280,7 +280,7 @@ class Methods:
         Raises:
           UnsupportedArgumentError: always (a NotImplementedError).
         """
-        raise UnsupportedArgumentError("arrays have no attribute flat, for they are immutable: use x.flatten()")
+        raise UnsupportedArgumentError("arrays have no attribute flat, because they are immutable; use x.flatten()")
 
     def block_until_ready(self) -> Any:
         """The array, once it is computed."""
@@ -380,7 +380,7 @@ def _concrete_array(x: Any, what: str) -> ArrayImpl:
     ``what`` says in the error what was asked for, such as shards.
     """
     while not isinstance(x, ArrayImpl):
-        x = x.concrete_value(what, "Ask for them outside of the transformed function.")
+        x = x.concrete_value(what, "Read them outside of the transformed function.")
     return x
 
 
@@ -432,7 +432,7 @@ class ConcreteMethods:
     def __index__(self) -> int:
         value = self._value
         if value.shape != () or value.dtype.kind not in "iu":
-            message = f"only an integer array without axes can be an index in Python, got {self.aval}"  # type: ignore[attr-defined]
+            message = f"only a scalar integer array can be a Python index, got {self.aval}"  # type: ignore[attr-defined]
             raise ScalarError(source.by_name(message))
         return int(value)
 
@@ -478,7 +478,7 @@ class ConcreteMethods:
 
 def _scalar(value: Any, what: str) -> Any:
     if value.shape != ():
-        raise ScalarError(source.by_name(f"{what} takes an array without axes, got one of shape {value.shape}"))
+        raise ScalarError(source.by_name(f"{what} takes a scalar array, got shape {value.shape}"))
     if dtypes.is_key(value.dtype):
         raise KeyConversionError(f"{what} takes a number, got a random key")
     return value

@@ -105,7 +105,7 @@ class NamespaceInfo:
         unknown = [k for k in kinds if k not in _OF_KIND]
         if unknown:
             raise ArgumentError(
-                f"dtypes: a kind must be one of {', '.join(map(repr, _OF_KIND))}, got {quoted(unknown[0])}"
+                f"dtypes: kind must be one of {', '.join(map(repr, _OF_KIND))}, got {quoted(unknown[0])}"
             )
         names = dict.fromkeys(name for k in kinds for name in _OF_KIND[k].split())
         return {name: np.dtype(name) for name in names if config.enable_x64 or name not in _WIDE}

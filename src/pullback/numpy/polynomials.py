@@ -41,7 +41,7 @@ def _vectors(name: str, arrays: list[Any]) -> list[Any]:
     arrays = [shapes.reshape(x, (1,)) if not x.shape else x for x in arrays]
     for x in arrays:
         if len(x.shape) != 1:
-            raise ShapeError(f"{name}: the coefficients of a polynomial are a vector, got shape {x.shape}")
+            raise ShapeError(f"{name}: the coefficients of a polynomial must be a vector, got shape {x.shape}")
     return arrays
 
 
@@ -71,8 +71,8 @@ def _nonzero_positions(name: str, x: Any, option: str, instead: str) -> np.ndarr
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
         raise ConcretizationTypeError(
-            f"{name}: the length of the result depends on the elements if {option} is True, and these are not known "
-            f"while {x.aval} is traced; pass {option}={instead}"
+            f"{name}: with {option}=True the length of the result depends on the elements, which are unknown "
+            f"because {x.aval} is traced; pass {option}={instead}"
         )
     return np.flatnonzero(np.asarray(value))
 
@@ -172,7 +172,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     rest, divisor = _coefficients("polydiv", u, v)
     n, m = rest.shape[0], divisor.shape[0]
     if not n or not m:
-        raise ShapeError(f"polydiv: a polynomial has at least one coefficient, got shapes {rest.shape}, {(m,)}")
+        raise ShapeError(f"polydiv: a polynomial must have at least one coefficient, got shapes {rest.shape}, {(m,)}")
     first = slicing.slice_in_dim(divisor, 0, 1, 0)
     quotient = []
     for k in range(n - m + 1):  # coefficient by coefficient, as on paper
@@ -285,7 +285,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     if len(zeros.shape) == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = eigvals(zeros)
     if len(zeros.shape) > 1:
-        raise ShapeError(f"poly takes a vector of roots, or a square matrix with an element; got shape {zeros.shape}")
+        raise ShapeError(f"poly takes a vector of roots or a non-empty square matrix, got shape {zeros.shape}")
     zeros = shapes.reshape(zeros, (zeros.size,))
     n = zeros.shape[0]
     if n == 0:
@@ -328,7 +328,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     x = inexact_operand("roots", p)
     x = x if x.shape else shapes.reshape(x, (1,))
     if len(x.shape) != 1:
-        raise ShapeError(f"roots: the coefficients of a polynomial are a vector, got shape {x.shape}")
+        raise ShapeError(f"roots: the coefficients of a polynomial must be a vector, got shape {x.shape}")
     wide = dtypes.to_complex(x.dtype)
     n = x.shape[0]
     if n < 2:
@@ -514,7 +514,7 @@ def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | st
         factor = shapes.full((), 1, inverse.dtype)
     elif n <= order:
         raise ArgumentError(
-            f"polyfit: covariances that are scaled need more points than coefficients, got {n} and {order}; add "
+            f"polyfit: scaled covariances need more points than coefficients, got {n} and {order}; add "
             "points, or pass cov='unscaled'"
         )
     else:
@@ -524,7 +524,7 @@ def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | st
 
 def _check_points(x: Any, y: Any, w: list[Any]) -> None:
     if len(x.shape) != 1 or not x.shape[0]:
-        raise ShapeError(f"polyfit: x must be a vector with an element, got shape {x.shape}")
+        raise ShapeError(f"polyfit: x must be a non-empty vector, got shape {x.shape}")
     if len(y.shape) not in (1, 2) or y.shape[0] != x.shape[0]:
         raise ShapeError(
             f"polyfit: y must be a vector of {x.shape[0]}, as x, or a matrix with as many rows; got shape {y.shape}"

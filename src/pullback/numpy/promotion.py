@@ -172,7 +172,7 @@ def refuse_out(name: str, out: Any) -> None:
     """Raise if NumPy's argument ``out`` is not None."""
     if out is not None:
         raise UnsupportedArgumentError(
-            f"{name}: the argument out is not supported, for arrays are immutable; use the result. Got {out!r}"
+            f"{name}: the argument out is not supported, because arrays are immutable; use the result. Got {out!r}"
         )
 
 
@@ -224,8 +224,8 @@ def refuse_options(name: str, out: Any, where: Any) -> None:
     refuse_out(name, out)
     if where is not None:
         raise UnsupportedArgumentError(
-            f"{name}: the argument where is not supported, for elements that are left out would have no value; "
-            f"write pullback.numpy.where(condition, {name}(...), other)"
+            f"{name}: the argument where is not supported, because skipped elements would have no value; write "
+            f"pullback.numpy.where(condition, {name}(...), other)"
         )
 
 

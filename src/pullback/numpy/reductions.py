@@ -313,9 +313,11 @@ def _extreme(
     axes = all_axes(axis, len(x.shape), name)
     if initial is None:
         if where is not None:
-            raise ArgumentError(f"{name}: where needs initial, for there is no {name} of no elements")
+            raise ArgumentError(f"{name}: where needs initial, because there is no {name} of no elements")
         if any_empty(x.shape, axes):
-            raise ShapeError(f"{name}: an array of shape {x.shape} has nothing to compare along {axes}; give initial")
+            raise ShapeError(
+                f"{name}: an array of shape {x.shape} has no elements to compare along {axes}; pass initial"
+            )
     if where is not None:
         fill = scalar_array(prims.extreme(x.dtype, largest=largest))
         x = ops.where(_mask(name, where, x.shape), x, fill)
@@ -598,7 +600,7 @@ def _var(
     keepdims = flag(name, "keepdims", keepdims)
     if correction is not None:
         if ddof:
-            raise ArgumentError(f"{name}: give ddof or correction, not both; got {ddof} and {correction}")
+            raise ArgumentError(f"{name}: pass either ddof or correction, got {ddof} and {correction}")
         ddof = correction
     if not isinstance(ddof, (int, float, np.number, Array)):
         raise ArgumentError(f"{name}: ddof must be a number, got {typed(ddof)}")
@@ -797,7 +799,7 @@ def _cumulate_from(
     x = operand(name, x)
     rank = len(x.shape)
     if rank == 0 or (axis is None and rank > 1):
-        raise ShapeError(f"{name} takes an array of one axis, or of more with axis given; got shape {x.shape}")
+        raise ShapeError(f"{name} takes an array of one axis, or axis= for more axes; got shape {x.shape}")
     position = axis_index(0 if axis is None else axis, rank, name)
     x = convert_element_type(x, _summed_dtype(x.dtype) if dtype is None else dtypes.requested_dtype(dtype, name))
     result = strong(_cumulated(function, x, position))

@@ -183,7 +183,10 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
     if isinstance(a, Array):
         return a.shape
     if a is None:  # as in JAX; TensorFlow Probability relies on it
-        source.warn(f"{name} takes an array or a number, got None: an error in a future release", DeprecationWarning)
+        source.warn(
+            f"{name} takes an array or a number, got None; this will be an error in a future release",
+            DeprecationWarning,
+        )
         return ()
     from pullback.numpy.creation import type_of
 

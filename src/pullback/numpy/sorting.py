@@ -51,9 +51,11 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 def _refuse(name: str, kind: Any, order: Any) -> None:
     if kind is not None:
-        raise ArgumentError(f"{name}: the argument kind is not supported, give stable=True or False; got {kind!r}")
+        raise ArgumentError(f"{name}: the argument kind is not supported; pass stable=True or False; got {kind!r}")
     if order is not None:
-        raise ArgumentError(f"{name}: the argument order is not supported, for arrays have no fields; got {order!r}")
+        raise ArgumentError(
+            f"{name}: the argument order is not supported, because arrays have no fields; got {order!r}"
+        )
 
 
 def sort(
@@ -343,10 +345,10 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
             return int(count)
         except ConcretizationTypeError as error:
             raise ConcretizationTypeError(
-                f"{name}: how many elements there are depends on traced values, so that size is needed. {error}"
+                f"{name}: the number of elements depends on traced values, so pass size. {error}"
             ) from None
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-        raise ArgumentError(f"{name}: size must be an int that is not negative, got {size!r}")
+        raise ArgumentError(f"{name}: size must be a non-negative int, got {size!r}")
     return int(size)
 
 
@@ -478,7 +480,7 @@ def unique(
         axis = axis_index(axis, len(x.shape), "unique")
         rows, shape = shapes.moveaxis(x, axis, 0), (x.shape[axis],)
     if rows.shape[0] == 0 and size and fill_value is None:
-        raise ArgumentError(f"unique: there are no values for size={size}, so that fill_value is needed")
+        raise ArgumentError(f"unique: there are no values for size={size}, so pass fill_value")
     values, index, inverse, counts = _unique(rows, equal_nan, size, fill_value)
     out = [shapes.moveaxis(values, 0, axis)]
     if return_index:

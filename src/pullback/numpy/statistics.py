@@ -328,14 +328,14 @@ def _quantile(
     keepdims = flag(name, "keepdims", keepdims)
     if flag(name, "overwrite_input", overwrite_input):
         raise UnsupportedArgumentError(
-            f"{name}: the argument overwrite_input is not supported, for arrays are immutable"
+            f"{name}: the argument overwrite_input is not supported, because arrays are immutable"
         )
     if not is_listed(method, _METHODS):
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}")
     x = inexact_operand(name, a)
     dtype = x.dtype
     if dtypes.is_complex(dtype):
-        raise ArgumentError(f"{name} takes real numbers, which have an order; got complex ones")
+        raise ArgumentError(f"{name} takes real numbers, because complex numbers have no order")
     x = convert_element_type(x, np.dtype(np.float32) if dtype.itemsize < 4 else dtype)
     fraction = ops.div(convert_element_type(operand(name, q), x.dtype), unit)
     if len(fraction.shape) > 1:
@@ -751,7 +751,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
         raise ArgumentError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
     if len(varargs) not in (0, 1, len(axes)):
         raise ArgumentError(
-            f"gradient: give no spacing, one for all axes, or one for each of {len(axes)} axes; got {len(varargs)}"
+            f"gradient: pass no spacing, one for all axes, or one for each of {len(axes)} axes; got {len(varargs)}"
         )
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
     out = [_differences(values, i, step, order) for i, step in zip(axes, steps, strict=True)]

@@ -30,7 +30,7 @@ def read_simple(x: Any, index: Any) -> Any:
     used = sum(i is not None and i is not Ellipsis for i in items)
     dots = [k for k, i in enumerate(items) if i is Ellipsis]
     if used > len(x.shape) or len(dots) > 1:
-        raise IndexingError(f"an array of shape {x.shape} has no x[{index!r}]")
+        raise IndexingError(f"an array of shape {x.shape} cannot be indexed with x[{index!r}]")
     rest = [slice(None)] * (len(x.shape) - used)
     items[dots[0] if dots else len(items) : (dots[0] + 1) if dots else None] = rest
     starts: list[Size] = []
@@ -51,8 +51,8 @@ def read_simple(x: Any, index: Any) -> Any:
             if item.step is not None and operator.index(item.step) < 0:
                 if item.start is not None or item.stop is not None:
                     raise UnsupportedExportError(
-                        f"a slice backwards of an axis of the symbolic size {n} must have no start and no stop: "
-                        "write x[::-1][start:stop]"
+                        f"a backward slice of an axis of the symbolic size {n} must not have start or stop: write "
+                        f"x[::-1][start:stop]"
                     )
                 reversed_.append(len(starts))
             start, stop, step = _slice(item, n)

@@ -129,7 +129,7 @@ class Ufunc:
             initial = self.identity
         if initial is None and (where is not None or rows.shape[0] == 0):
             what = "a reduction with where" if where is not None else "a reduction of no elements"
-            raise ShapeError(f"{self.name}.reduce: {what} needs initial, for {self.name} has no identity")
+            raise ShapeError(f"{self.name}.reduce: {what} needs initial, because {self.name} has no identity")
         if initial is None:
             start = shapes.squeeze(slicing.slice_in_dim(rows, 0, 1, 0), (0,))
             rows = slicing.slice_in_dim(rows, 1, rows.shape[0], 0)
@@ -205,8 +205,8 @@ class Ufunc:
         """
         if inplace:
             raise UnsupportedArgumentError(
-                f"{self.name}.at cannot change its operand, for arrays are immutable: pass inplace=False, and use the "
-                "result"
+                f"{self.name}.at cannot change its operand, because arrays are immutable; pass inplace=False and "
+                f"use the result"
             )
         if self.nout != 1 or self.nin not in (1, 2) or (b is None) != (self.nin == 1):
             raise ArgumentError(f"{self.name}.at: a function of {self.nin} operands takes {self.nin - 1} besides a")
@@ -402,7 +402,9 @@ class ufunc(metaclass=_UfuncMeta):
             raise ArgumentError(f"ufunc: func must be a function, got {func!r} of type {type(func).__name__}")
         nin, nout = known_int("ufunc", "nin", nin), known_int("ufunc", "nout", nout)
         if nin < 1 or nout < 1 or nargs not in (None, nin):
-            raise ArgumentError(f"ufunc: nin and nout must be positive, and nargs be nin; got {nin}, {nout}, {nargs}")
+            raise ArgumentError(
+                f"ufunc: nin and nout must be positive, and nargs must equal nin; got {nin}, {nout}, {nargs}"
+            )
         overrides = (call, reduce, accumulate, at, reduceat)
         for override in overrides:
             if override is not None:

@@ -41,14 +41,14 @@ def view(x: Array, dtype: Any) -> Array:
     for d in (old, new):
         if dtypes.is_key(d):
             raise KeyConversionError(
-                "view: random keys have no bits; pullback.random.key_data(keys) returns their words"
+                "view: random keys have no bits; pullback.random.key_data(keys) returns them as integers"
             )
         if _bits(d) < 8 and not dtypes.is_integer(d):
             raise DtypeError(f"view takes types of 8 bits or more, and integers, got {dtypes.short_name(d)}")
     if _bits(new) != _bits(old) and not x.shape:
         raise ShapeError(
-            f"view of an array without axes takes a dtype of the same width, got {dtypes.short_name(new)} for "
-            f"{dtypes.short_name(old)}; x[None].view(...) has an axis"
+            f"view of a scalar array takes a dtype of the same width, got {dtypes.short_name(new)} for "
+            f"{dtypes.short_name(old)}; use x[None].view(...)"
         )
     size = x.shape[-1] * _bits(old) if x.shape else _bits(new)
     if size % _bits(new):

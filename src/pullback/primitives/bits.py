@@ -36,7 +36,8 @@ def _reduce_precision_abstract_eval(x: ShapedArray, *, exponent_bits: int, manti
     check_dtype("reduce_precision", FLOAT, x.dtype)
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ShapeError(
-            "reduce_precision needs at least one bit of exponent and none or more of mantissa, got exponent_bits="
+            "reduce_precision needs at least one exponent bit and a non-negative number of mantissa bits, got "
+            "exponent_bits="
             f"{exponent_bits} and mantissa_bits={mantissa_bits}"
         )
     return ShapedArray(x.shape, x.dtype)

@@ -85,8 +85,8 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
         if a.dtype != dtype:
             shown = ", ".join(dtypes.short_name(a.dtype) for a in avals)
             raise DtypeError(
-                f"{name} takes operands of one dtype, got {shown}; convert one with lax.convert_element_type, or use "
-                "the function of pullback.numpy, which promotes"
+                f"{name} takes operands of one dtype, got {shown}; convert one with lax.convert_element_type, or "
+                f"use the function of pullback.numpy, which promotes dtypes"
             )
     return dtype
 
@@ -100,8 +100,8 @@ def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
     if not is_symbolic(last) and last > _largest(dtype):
         raise IndexRangeError(
             f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the indices, which "
-            f"goes up to {_largest(dtype)}; enable 64-bit types, by config.update('enable_x64', True) or "
-            "`with pullback.enable_x64():`, or split the axis"
+            f"goes up to {_largest(dtype)}; enable 64-bit types (config.update('enable_x64', True) or `with "
+            f"pullback.enable_x64():`), or split the axis"
         )
 
 

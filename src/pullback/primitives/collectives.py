@@ -86,7 +86,7 @@ def _not_mapped(args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Raise the error for a collective that is evaluated although no transformation maps its axes."""
     for name in params["axes"]:
         axis_in_scope(name)
-    raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but nothing maps them: a traced value leaked")
+    raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but are not mapped: a traced value leaked")
 
 
 def rows(x: Any, table: Any) -> Any:

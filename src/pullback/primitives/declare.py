@@ -192,8 +192,8 @@ def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[J
 
 
 COMPOSED = "composed"
-real_lowering = RuleKind("real_lowering", "as ``hlo`` of the declaration says")
-complex_lowering = RuleKind("complex_lowering", "as ``hlo`` of the declaration says")
+real_lowering = RuleKind("real_lowering", "``hlo`` of the declaration")
+complex_lowering = RuleKind("complex_lowering", "``hlo`` of the declaration")
 """``rule(hlo, *operands) -> value``, for operands of one shape: the lowering rules, for real and for complex operands,
 of operations declared with ``COMPOSED``. They are in ``primitives.special.compositions``."""
 

@@ -180,9 +180,9 @@ def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> An
         return x, t
     if dtypes.is_inexact(new_dtype):
         raise NotDifferentiableError(
-            f"the bits of an array of {dtypes.short_name(x.dtype)}, whose derivative is being taken, would be read as "
-            f"{dtypes.short_name(new_dtype)}: the derivative would be lost. astype(...) converts numbers; where the "
-            "bits are wanted, stop the derivative first: lax.stop_gradient(x)."
+            f"the bits of an array of {dtypes.short_name(x.dtype)}, whose derivative is being taken, would be read "
+            f"as {dtypes.short_name(new_dtype)}, and the derivative would be lost. To convert numbers use "
+            f"astype(...); to read the bits, stop the derivative first: lax.stop_gradient(x)."
         )
     return bitcast_convert_type(x, new_dtype), ZERO
 

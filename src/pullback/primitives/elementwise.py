@@ -1024,7 +1024,7 @@ imag_p = elementwise(
 conj_p = elementwise("conj", passes_nan=True, of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
 complex_p = elementwise(
     "complex",
-    doc=("The complex number of which ``x`` is the real and ``y`` the imaginary part.", "1.0, 2.0", "(1+2j)"),
+    doc=("The complex number with real part ``x`` and imaginary part ``y``.", "1.0, 2.0", "(1+2j)"),
     of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex,
     passes_nan=True,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import instantiate
 
 axis_kept = RuleKind(
-    "axis_kept", "elementwise operations by their trait; for others the Laplacian has all directions for each element"
+    "axis_kept", "elementwise operations: by their trait; others: the Laplacian has all directions for each element"
 )
 """``rule(axis, operand, *shapes, **params) -> axis``: the axis of each result that corresponds to axis ``axis`` of
 operand number ``operand``, if the operation treats its indices separately, else None. Elementwise operations need no

@@ -20,9 +20,7 @@ size_value_p.lowering(lambda hlo, *, size: hlo.convert(hlo_sizes.size_value(hlo,
 
 @size_value_p.host
 def _no_value(*, size: Dim) -> Any:
-    raise InconclusiveDimensionOperation(
-        f"the symbolic size {size} has a value only in a function that is being exported, where shapes have it"
-    )
+    raise InconclusiveDimensionOperation(f"the symbolic size {size} has a value only while a function is exported")
 
 
 @provides

@@ -185,7 +185,7 @@ def bernoulli(
     chance = operand("bernoulli: p", p)
     dtype = chance.dtype
     if not dtypes.is_float(dtype):
-        raise DtypeError(f"bernoulli: p must be of a floating-point dtype, got {dtypes.short_name(dtype)}: {p!r}")
+        raise DtypeError(f"bernoulli: p must have a floating-point dtype, got {dtypes.short_name(dtype)}: {p!r}")
     size = sample_shape("bernoulli", shape, p=chance.shape)
     if mode == "low":
         return constrained(ops.lt(unit(words, size, dtype), chance), out_sharding, "random.bernoulli")
@@ -345,7 +345,7 @@ def choice(
     population = array.shape[along] if array.shape else _count("choice: a", a, array)
     draws = math.prod(size)
     if draws and population < 1:
-        raise ArgumentError(f"choice: nothing can be drawn from a population of {population}")
+        raise ArgumentError(f"choice: cannot draw from a population of {population}")
     if not replace and draws > population:
         raise ArgumentError(f"choice: {draws} elements cannot be drawn from {population} without replacement")
     chances = None if p is None else _chances(p, population)

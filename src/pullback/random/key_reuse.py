@@ -90,9 +90,9 @@ class ReuseRun(Interpretation):
             if number in self.uses:
                 before, position = self.uses[number]
                 raise KeyReuseError(
-                    f"random.{name} takes a key that was used before, by random.{before}, at\n"
-                    f"{source.format_location(position)}\nThe two draw from the same bits. Make a key for each by "
-                    "random.split or random.fold_in, or say by random.clone that it is meant."
+                    f"random.{name} takes a key that random.{before} has already used, at\n"
+                    f"{source.format_location(position)}\nBoth draw from the same bits. Make a key for each call "
+                    f"with random.split or random.fold_in; if you want the same bits, pass random.clone(key)."
                 )
         self.uses.update(dict.fromkeys(numbers, (name, where)))
 
@@ -219,7 +219,7 @@ def _in_turn(x: Any, turn: int) -> Any:
 # The rules of operations ---------------------------------------------------------------------------------------------
 
 key_reuse = RuleKind(
-    "key_reuse", "by the programs that it holds, the trait of what moves elements, or a result may be any of the keys"
+    "key_reuse", "by its inner programs or the trait ``moves``; otherwise each result may be any of the keys"
 )
 key_reuse.__doc__ = """Declare which keys an operation uses and returns, for the switch ``debug_key_reuse``.
 

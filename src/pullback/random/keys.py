@@ -165,7 +165,9 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: 
     kind = _dtype_of("wrap_key_data", impl, dtype)
     words = _checked("wrap_key_data", key_bits_array, kind)
     if _is_typed(words):
-        raise OperandError(f"wrap_key_data takes the uint32 words of keys, got keys already, of shape {words.shape}")
+        raise OperandError(
+            f"wrap_key_data takes the uint32 words of keys, got an array of keys, of shape {words.shape}"
+        )
     return random_wrap(words, kind)
 
 
@@ -283,7 +285,7 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
     shape = keys.shape if typed else keys.shape[:-1]
     if shape:
         raise ArgumentError(
-            f"{name} takes one key, got an array of keys of shape {shape}; use vmap to do it with each of them"
+            f"{name} takes one key, got an array of keys of shape {shape}; use vmap to treat each of them"
         )
     words = random_unwrap(keys) if typed else keys
     if generator in ALGORITHMS:
@@ -381,7 +383,7 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
     ``impl`` and ``dtype`` may each be the name of a generator, a key dtype, or None. Raise if both are set.
     """
     if impl is not None and dtype is not None:
-        raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
+        raise ArgumentError(f"{name} takes impl or dtype, but got both: {impl!r} and {dtype!r}")
     if not isinstance(impl, str) and impl in dtypes.KEY_DTYPES.values():
         impl, dtype = None, impl
     elif isinstance(dtype, str):
@@ -393,7 +395,7 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
     generator = config.default_prng_impl if impl is None else impl
     if not isinstance(generator, str) or generator not in dtypes.KEY_DTYPES:
         shown = ", ".join(map(repr, dtypes.KEY_DTYPES))
-        raise ArgumentError(f"{name}: there is no random generator {impl!r}; there are {shown}")
+        raise ArgumentError(f"{name}: unknown random generator {impl!r}; the generators are {shown}")
     return dtypes.KEY_DTYPES[generator]
 
 
@@ -415,7 +417,7 @@ def _scalar(name: str, what: str, x: Any) -> Any:
         raise OperandError(f"{name}: {what} must be an integer, got {x!r} of type {type(x).__name__}") from None
     if array.shape:
         raise ArgumentError(
-            f"{name}: {what} must be a scalar, got an array of shape {array.shape}; use vmap to do it with each element"
+            f"{name}: {what} must be a scalar, got an array of shape {array.shape}; use vmap to treat each element"
         )
     return array
 

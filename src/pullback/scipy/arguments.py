@@ -77,15 +77,15 @@ def check_inside(name: str, x: Any, low: Any, high: Any, what: str, strict: bool
     if values is None or lowest is None or highest is None:
         if strict:
             raise UnsupportedArgumentError(
-                f"{name}: with bounds_error=True the points must be known, but they are traced; pass "
-                "bounds_error=False, and a fill_value"
+                f"{name}: with bounds_error=True the points must be concrete, but they are traced; pass "
+                f"bounds_error=False and a fill_value"
             )
         return
     outside = (values < lowest) | (values > highest)
     if outside.any():
         raise ArgumentError(
             f"{name}: {what} {values[outside].flat[0]} is out of bounds, from {lowest} to {highest}; pass "
-            "bounds_error=False and a fill_value, or extrapolate"
+            f"bounds_error=False with a fill_value, or extrapolate"
         )
 
 

@@ -68,7 +68,7 @@ def map_coordinates(
     arrays = coordinates if isinstance(coordinates, Array) else sequence("map_coordinates", coordinates)
     if len(arrays) != len(x.shape):
         raise ShapeError(
-            f"map_coordinates takes as many coordinates as the image has axes, {len(x.shape)}, got {len(arrays)}"
+            f"map_coordinates takes one array of coordinates for each axis, {len(x.shape)}, got {len(arrays)}"
         )
     if order not in (0, 1, 2, 3) or isinstance(order, bool):
         raise UnsupportedArgumentError(
@@ -78,9 +78,9 @@ def map_coordinates(
         shown = ", ".join(map(repr, _MODES))
         raise UnsupportedArgumentError(f"map_coordinates: mode must be one of {shown}, got {mode!r}")
     if not math.prod(x.shape):
-        raise ShapeError(f"map_coordinates takes an image with elements, got shape {x.shape}")
+        raise ShapeError(f"map_coordinates takes a non-empty image, got shape {x.shape}")
     if not x.shape:
-        raise ShapeError("map_coordinates takes an image with an axis, got a number")
+        raise ShapeError("map_coordinates takes an image with at least one axis, got a number")
     points = [_coordinate(p) for p in arrays]
     if any(dtypes.is_complex(p.dtype) for p in points):
         raise OperandError("map_coordinates takes real coordinates, got complex ones")

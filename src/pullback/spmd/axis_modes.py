@@ -71,7 +71,7 @@ def auto_axes(
     def spread(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
         if wanted is None:
-            raise ArgumentError("auto_axes: give out_sharding=, there or in the call, for the sharding of the results")
+            raise ArgumentError("auto_axes: pass out_sharding= there or in the call")
         _checked("auto_axes", axes)
         return with_sharding_constraint(f(*args, **kwargs), wanted)
 
@@ -118,7 +118,7 @@ def explicit_axes(
     def spread(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
         if wanted is None:
-            raise ArgumentError("explicit_axes: give in_sharding=, there or in the call, for those of the arguments")
+            raise ArgumentError("explicit_axes: pass in_sharding= there or in the call")
         _checked("explicit_axes", axes)
         return f(*with_sharding_constraint(args, wanted), **kwargs)
 

@@ -139,7 +139,7 @@ class custom_partitioning:
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.partition is None:
-            raise PartitioningError(f"custom_partitioning of {name_of(self.fun)}: call its def_partition first")
+            raise PartitioningError(f"custom_partitioning of {name_of(self.fun)}: call def_partition first")
         if state.trace.eager:
             return self.fun(*args, **kwargs)
         static, dynamic, call = self._split_arguments(args, kwargs)
@@ -150,8 +150,8 @@ class custom_partitioning:
         closed, captured = hoisted(stage_flat(self.fun, flat, avals, "custom_partitioning"))
         if captured:
             raise PartitioningError(
-                f"custom_partitioning of {name_of(self.fun)}: it closes over {captured[0]}, a value that is being "
-                "transformed: pass it as an argument"
+                f"custom_partitioning of {name_of(self.fun)}: it closes over {captured[0]}, a traced value: pass it "
+                f"as an argument"
             )
         partitioning = _Partitioning(
             name_of(self.fun), self.partition, self._rule, self._options, static, in_tree, flat.out_structure
@@ -167,7 +167,7 @@ class custom_partitioning:
         bound.apply_defaults()
         if bound.kwargs:
             raise PartitioningError(
-                f"custom_partitioning of {name_of(self.fun)}: arguments must have positions, got by keyword: "
+                f"custom_partitioning of {name_of(self.fun)}: pass all arguments by position, got by keyword: "
                 f"{', '.join(bound.kwargs)}"
             )
         positional = list(bound.args)
@@ -341,8 +341,8 @@ def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: st
     if found != [(a.shape, a.dtype) for a in expected]:
         wanted, came = (", ".join(map(str, avals)) for avals in (expected, closed.out_avals))
         raise PartitioningError(
-            f"{who}: by the shardings that it returned a device has the shards ({wanted}) of the results, but the "
-            f"function that it returned has the results ({came})"
+            f"{who}: with the returned shardings a device has the shards ({wanted}) of the results, but the "
+            f"returned function has the results ({came})"
         )
 
 
@@ -363,5 +363,7 @@ def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
     hlo.finish("main", emit_jaxpr(hlo, closed.jaxpr, closed.consts, args), "public")
     if module.callbacks:
-        raise PartitioningError(f"{who}: what devices run may not call Python functions (pure_callback, debug.print)")
+        raise PartitioningError(
+            f"{who}: the function for one device must not call Python functions (pure_callback, debug.print)"
+        )
     return module.text()

@@ -70,8 +70,8 @@ class _ThreadTurns:
         """
         if self.ended:
             raise ShardMapError(
-                f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices "
-                "must call the same collectives in the same order"
+                f"shard_map: device {device} is at {primitive.name}, but another one finished without it: all "
+                f"devices must call the same collectives in the same order"
             )
         self.brought.append((primitive, args, params))
         if device < self.count - 1:

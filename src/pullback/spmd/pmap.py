@@ -130,7 +130,7 @@ class PmapFunction(OwnsPrograms):
             if len(in_axes) not in (len(args), len(dynamic)):
                 raise BatchAxisError(
                     f"pmap of {name_of(self._fun)}: in_axes has {len(in_axes)} entries, {in_axes!r}, but it was called "
-                    f"with {len(args)} positional arguments; give one for each"
+                    f"with {len(args)} positional arguments; pass one for each"
                 )
             in_axes = [in_axes[i] for i in where] if len(in_axes) == len(args) else list(in_axes)
         try:
@@ -141,7 +141,9 @@ class PmapFunction(OwnsPrograms):
             ) from None
         for axis in axes:
             if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
-                raise BatchAxisError(f"pmap of {name_of(self._fun)}: in_axes must hold ints and None, got {axis!r}")
+                raise BatchAxisError(
+                    f"pmap of {name_of(self._fun)}: in_axes must contain ints and None only, got {axis!r}"
+                )
         return axes + [0] * (count - len(axes))
 
     def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
@@ -174,8 +176,8 @@ class PmapFunction(OwnsPrograms):
             size = n
         if size is None:
             raise BatchSizeError(
-                f"pmap of {name_of(self._fun)}: nothing is mapped, so the size of the axis is not known; map over an "
-                "argument, or give axis_size"
+                f"pmap of {name_of(self._fun)}: nothing is mapped, so the size of the axis is unknown; map over an "
+                f"argument, or pass axis_size"
             )
         return size
 
@@ -184,13 +186,13 @@ class PmapFunction(OwnsPrograms):
         if self._devices is not None and len(available) != size:
             raise BatchSizeError(
                 f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, but {len(available)} devices were "
-                "given"
+                f"passed"
             )
         if size > len(available):
             raise BatchSizeError(
                 f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, which needs as many devices, but "
-                f"there are {len(available)}: map over less, or use vmap. On CPUs "
-                f'pullback.config.update("num_cpu_devices", {size}) at the start makes more of them.'
+                f"there are {len(available)}: map over a shorter axis, or use vmap. On CPUs "
+                f'pullback.config.update("num_cpu_devices", {size}) at the start makes more devices.'
             )
         return Mesh(np.array(available[:size], dtype=object), (self._name,))
 
@@ -290,7 +292,7 @@ def _numbers(argnums: Any, name: str) -> tuple[int, ...]:
     try:
         return (operator.index(argnums),) if not isinstance(argnums, Iterable) else tuple(map(operator.index, argnums))
     except TypeError:
-        raise ArgumentError(f"pmap: {name} must be an int or several, got {argnums!r}") from None
+        raise ArgumentError(f"pmap: {name} must be an int or a sequence of ints, got {argnums!r}") from None
 
 
 def pmap(
@@ -336,7 +338,7 @@ def pmap(
     """
     require_function("pmap", "fun", fun)
     if devices is not None and backend is not None:
-        raise ArgumentError(f"pmap: give devices or backend, not both; got {devices!r} and {backend!r}")
+        raise ArgumentError(f"pmap: pass either devices or backend; got {devices!r} and {backend!r}")
     if devices is not None and not isinstance(devices, Iterable):
         raise ArgumentError(f"pmap: devices must be a sequence of devices, got {quote(devices)}")
     selected = None if devices is None else tuple(devices)

@@ -118,7 +118,7 @@ def _call(
     """Call ``fun`` under :func:`shard_map` with these options, for the global arrays ``args``; return global arrays."""
     grid = mesh if mesh is not None else current_mesh()
     if not isinstance(grid, Mesh) or grid.empty:
-        raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
+        raise ShardMapError(f"shard_map of {name_of(fun)}: pass a mesh, or set one with set_mesh")
     manual = _manual_axes(grid, axis_names)
     leaves, in_tree = tree.flatten(args)
     arrays = to_arrays(leaves, "shard_map", fun, args)
@@ -193,9 +193,9 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
     if x is None:
         return PartitionSpec()
     if not isinstance(x, PartitionSpec):
-        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must hold PartitionSpecs, got {x!r}")
+        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must contain PartitionSpecs only, got {x!r}")
     if UNCONSTRAINED in x.partitions:
-        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must say how all axes are divided, got {x!r}")
+        raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must specify all axes, got {x!r}")
     return x
 
 
@@ -209,7 +209,7 @@ def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionS
     if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
         raise ShardMapError(
             f"shard_map of {name_of(fun)}: in_specs has {len(in_specs)} entries, but it was called with {len(args)} "
-            "arguments; give one for each"
+            "arguments; pass one for each"
         )
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
     try:
@@ -254,7 +254,7 @@ def _shard_aval(
         if aval.shape[i] % count:
             raise ShardMapError(
                 f"shard_map: axis {i} of {name()}, of size {aval.shape[i]}, is divided by {entry!r} of the mesh into "
-                f"{count} shards, which {aval.shape[i]} is no multiple of"
+                f"{count} shards, but {aval.shape[i]} is not a multiple of {count}"
             )
     return shard_aval(aval, mesh, spec)
 
@@ -299,8 +299,8 @@ def _out_specs(
         promised = sorted((aval.varying & manual) - names_of(spec), key=str)
         if check_vma and promised:
             raise ShardMapError(
-                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, but "
-                "it varies along them. Reduce it with lax.psum or pmean, mention the axes in out_specs, or give "
-                "check_vma=False if it is the same all the same."
+                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, "
+                f"but it varies along them. Reduce it with lax.psum or pmean, name the axes in out_specs, or, if it "
+                f"is really the same, pass check_vma=False."
             )
     return specs

@@ -65,7 +65,8 @@ class ArrayMapping(tuple[Any, ...]):
             if isinstance(entry, str) and entry.startswith(BATCHING):
                 if i or not re.fullmatch(r"\d*", entry.removeprefix(BATCHING)):
                     raise PartitioningError(
-                        f"ArrayMapping: BATCHING, with or without a number after it, comes first, got {dim_mappings!r}"
+                        f"ArrayMapping: BATCHING, with or without a number after it, must come first, got "
+                        f"{dim_mappings!r}"
                     )
             elif not isinstance(entry, CompoundFactor):
                 _check_name(entry)
@@ -139,12 +140,12 @@ class SdyShardingRule:
                     raise PartitioningError(f"the factor {factor!r} is in {of_kind[factor]}_factors and {kind}_factors")
         for factor, size in self.factor_sizes.items():
             if factor not in known or not isinstance(size, int) or size < 1:
-                raise PartitioningError(f"{factor}={size!r} is no size of a factor of the rule {self}")
+                raise PartitioningError(f"{factor}={size!r} is not a valid size of a factor of the rule {self}")
         unknown = sorted(known - simple - set(self.factor_sizes))
         if unknown:
             raise PartitioningError(
-                f"the factors {', '.join(unknown)} are only parts of axes in the rule {self}, so that their sizes are "
-                f"not known: give {'=..., '.join(unknown)}=..."
+                f"the factors {', '.join(unknown)} occur only within compound axes of the rule {self}, so their "
+                f"sizes are unknown: pass {'=..., '.join(unknown)}=..."
             )
         for mapping in mappings:
             flat = [f for entry in mapping for f in ([entry] if isinstance(entry, str) else entry)]
@@ -215,8 +216,8 @@ def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[S
             entries[:1] = [(entries[0], axis) for axis in range(len(shape) - len(entries) + 1)]
         if len(entries) != len(shape):
             raise PartitioningError(
-                f"{what} {i}, of shape {tuple(shape)}, has the rank {len(shape)}, which is not that of {mapping} in "
-                "the sharding rule"
+                f"{what} {i}, of shape {tuple(shape)}, has the rank {len(shape)}, but {mapping} in the sharding "
+                f"rule has another rank"
             )
         found.append((f"{what} {i}", entries, tuple(shape)))
     return found
@@ -243,8 +244,8 @@ def _named(
         if math.prod(sizes[f] for f in factors) != n:
             found = ", ".join(f"{f} = {sizes[f]}" for f in factors)
             raise PartitioningError(
-                f"{where}, of shape {shape}, has an axis of size {n}, but other axes of its factor in the sharding "
-                f"rule have other sizes: {found}"
+                f"{where}, of shape {shape}, has an axis of size {n}, but other axes of the same factor in the "
+                f"sharding rule have other sizes: {found}"
             )
         names.append("".join(order.setdefault(f, _letter(len(order))) for f in factors))
     return names
@@ -288,7 +289,7 @@ def _parsed(array: str, rule: str) -> ArrayMapping:
     while at < end:
         found = re.compile(_TOKEN).match(array, at)
         if found is None:
-            raise PartitioningError(f"sharding_rule: {array[at:].strip()!r} is no factor, in {rule!r}")
+            raise PartitioningError(f"sharding_rule: {array[at:].strip()!r} is not a factor, in {rule!r}")
         at = found.end()
         batching, number, compound, name = found.groups()
         if batching:

@@ -116,7 +116,7 @@ def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -
     found: list[int | None] = []
     for axis, leaf in zip(entries, leaves, strict=True):
         if not _is_axis(axis) or isinstance(axis, bool):
-            raise ShardMapError(f"smap of {name_of(fun)}: {what} must hold positions of axes, or None, got {axis!r}")
+            raise ShardMapError(f"smap of {name_of(fun)}: {what} must contain positions of axes or None, got {axis!r}")
         rank = len(typeof(leaf).shape)
         if axis is not None and not -rank <= axis < rank:
             raise ShardMapError(f"smap of {name_of(fun)}: {what} names axis {axis} of an array of {rank} axes")

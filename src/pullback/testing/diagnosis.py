@@ -9,7 +9,7 @@ import numpy as np
 from pullback.testing.differences import Vector
 from pullback.testing.probes import Probes
 
-CONJUGATE = "It is the complex conjugate of what it should be."
+CONJUGATE = "It is the complex conjugate of the right value."
 TRANSPOSED = "It is transposed, as a matrix."
 
 
@@ -42,7 +42,7 @@ def diagnose(
     for other, name in _others(rows, columns, at):
         exchanged = [matrix[np.ix_(rows.spans[other[0]], columns.spans[other[1]])] for matrix in (got, expected)]
         if same(exchanged[1]) and _same(exchanged[0], wanted, precision):
-            return f"It is exchanged with that of {name}: the two are in the wrong order."
+            return f"It is swapped with the one for {name}: the two are in the wrong order."
     factor = float(np.vdot(wanted, block) / np.vdot(wanted, wanted))
     if same(-wanted):
         return "It has the wrong sign everywhere."
@@ -53,7 +53,7 @@ def diagnose(
             return sentence
     for other, name in _others(rows, columns, at):
         if same(expected[np.ix_(rows.spans[other[0]], columns.spans[other[1]])]):
-            return f"It is that of {name}."
+            return f"It is the one for {name}."
     return ""
 
 

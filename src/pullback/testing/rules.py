@@ -98,12 +98,12 @@ def check_rule(
     function, args = _function_of(f, args)
     who = function.described
     if getattr(function, function._rule) is None:
-        raise MissingCustomRuleError(f"check_rule: {who} has no rule yet; give it one with {function._setter}")
+        raise MissingCustomRuleError(f"check_rule: {who} has no rule yet; set one with {function._setter}")
     if not function._fewest <= len(args) <= function._most:
         args = by_position(function.fun, "check_rule", args, {})
     known = tree.tree_map(_known, args)
     if any(x is _UNKNOWN for x in tree.leaves(known)):
-        raise ArgumentError(f"check_rule of {who} needs arguments whose values are known, got {args!r}")
+        raise ArgumentError(f"check_rule of {who} needs concrete arguments, got {args!r}")
     overrides = {"atol": atol, "rtol": rtol, "linear": linear, "derivative": derivative}
     overrides = {name: setting for name, setting in overrides.items() if setting is not None}
     settings = _Settings(**{**getattr(function, "rule_check", {}), **overrides})
@@ -137,7 +137,7 @@ def _report(function: CustomFunction, findings: Sequence[Finding]) -> RuleCheckE
     lines = [f"check_rule found {count} in the rules of {function.described}:"]
     lines += [f"  {i}. {found.kind}: the {found.rule} {found.message}" for i, found in enumerate(findings, 1)]
     if any(found.kind == "derivative" for found in findings):
-        lines.append("  If another derivative than the function's own is meant, say so with derivative=False.")
+        lines.append("  If the rule intentionally defines another derivative, pass derivative=False.")
     error = RuleCheckError("\n".join(lines))
     error.findings = tuple(findings)
     return error
@@ -194,7 +194,7 @@ class _Check:
         except NotRepeatable:
             raise
         except PullbackError as error:
-            self._found("structure", kind, f"does not return what it must:\n{indent(str(error), '     ')}")
+            self._found("structure", kind, f"returns a wrong type or structure:\n{indent(str(error), '     ')}")
             return False
         except Exception as error:
             self._found("structure", kind, f"raised {_raised(error)}")
@@ -270,8 +270,8 @@ class _Check:
         elif how and self.settings.linear:
             self._found(
                 "backward linearity", kind,
-                f"is not linear in the cotangent: {how}. Forward mode cannot transpose such a rule, and needs one of "
-                "its own; linear=False allows it",
+                f"is not linear in the cotangent: {how}. Forward mode cannot transpose such a rule and needs a "
+                f"separate jvp rule; linear=False allows it",
             )  # fmt: skip
         return not how
 
@@ -288,7 +288,7 @@ class _Check:
             raise
         except Exception as error:
             text = indent(str(error) if isinstance(error, PullbackError) else _raised(error), "     ")
-            self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{text}")
+            self._found("transposition", kind, f"cannot be transposed, but reverse mode has to transpose it:\n{text}")
 
     def _symbolic_zeros(self, kind: type[Rule]) -> None:
         """Check that a rule has the same results for symbolic zeros as for arrays of zeros; record mistakes.

@@ -67,7 +67,7 @@ def test_what_else_the_runtime_says_of_a_program_is_quoted():
     error = client.failure(RuntimeError("INTERNAL: something"))
     assert type(error) is ExecutionError
     assert isinstance(error, RuntimeError)
-    assert str(error) == "a compiled program failed, so it has no results; the runtime says: INTERNAL: something"
+    assert str(error) == "a compiled program failed and has no results; the runtime says: INTERNAL: something"
     assert type(client.failure(RuntimeError("RESOURCE_EXHAUSTED: ..."))) is AllocationError
 
 

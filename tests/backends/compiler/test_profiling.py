@@ -98,7 +98,7 @@ def test_start_and_stop(tmp_path: Path) -> None:
         profiler.stop_trace()
     assert isinstance(info.value, RuntimeError)
     profiler.start_trace(tmp_path / "new" / "directory", profiler_options=quiet())
-    with pytest.raises(errors.ProfilerError, match=r"recorded already, for .*directory; call stop_trace first"):
+    with pytest.raises(errors.ProfilerError, match=r"already being recorded, to .*directory; call stop_trace first"):
         profiler.start_trace(tmp_path)
     profiler.stop_trace()
     assert perfetto_events(tmp_path / "new")

@@ -168,7 +168,7 @@ if i == 2 and "SIGSTOP" in "DEATH":
 @pytest.mark.parametrize(
     ("victim", "death", "why", "status"),
     [
-        (1, "os.kill(os.getpid(), signal.SIGSTOP)", "it gave no sign of life for 4 seconds", 137),
+        (1, "os.kill(os.getpid(), signal.SIGSTOP)", "it sent no heartbeat for 4 seconds", 137),
         (1, "raise ZeroDivisionError(3)", "it ended with ZeroDivisionError: 3", 1),
         (0, "break", "it ended", 0),
     ],
@@ -380,7 +380,7 @@ def test_a_stopped_process(tmp_path, place, victim):
     )
     assert code == 137, said
     assert said[1 - victim][-1].startswith(f"({victim},)"), said
-    assert f"process {victim} is gone: it gave no sign of life for 3 seconds" in said[1 - victim][-1]
+    assert f"process {victim} is gone: it sent no heartbeat for 3 seconds" in said[1 - victim][-1]
 
 
 @pytest.mark.parametrize("place", ["small", "large", "barrier"])

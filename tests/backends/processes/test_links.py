@@ -85,7 +85,7 @@ def test_a_number_that_is_taken_and_another_count(port):
         them.join(1).join()
         assert "process_id 1 is taken by process" in str(them.errors[1][0])
         them.join(2, processes=4).join()
-        assert "num_processes is 4 here, and 3 in process 0" in str(them.errors[2][0])
+        assert "num_processes is 4 here and 3 in process 0" in str(them.errors[2][0])
         for thread in (them.join(0), them.join(2), first):
             thread.join()
         assert sorted(them.links) == [0, 1, 2]
@@ -115,10 +115,10 @@ def test_process_0_was_stopped_and_goes_on(port):
     """A process that had given it up says so: process 0 and the others know that process 0 was lost."""
     with Together(port, 3) as them:
         them.join_all()
-        lost = _send(them.links[2].writer, lost="it gave no sign of life")
+        lost = _send(them.links[2].writer, lost="it sent no heartbeat")
         them.links[2].loop.do(lost)
         until(lambda: them.links[0].gone and them.links[1].gone)
-        assert them.links[0].gone == them.links[1].gone == {0: "it gave no sign of life"}
+        assert them.links[0].gone == them.links[1].gone == {0: "it sent no heartbeat"}
 
 
 def test_one_that_comes_while_others_wait_and_goes(port):
@@ -152,7 +152,7 @@ MALFORMED = [
 @pytest.mark.parametrize("said", MALFORMED, ids=range(len(MALFORMED)))
 def test_process_0_is_spoken_to_by_something_else(port, said, caplog):
     with Together(port, 1) as them:
-        assert answer(port, said) == b'{"refused": "what it sent is no message of a process of Pullback"}\n'
+        assert answer(port, said) == b'{"refused": "it sent something else than a message of Pullback"}\n'
         assert answer(port, b"") == b""
         them.join_all()
         assert sorted(them.links) == [0]
@@ -168,9 +168,9 @@ def test_process_0_is_spoken_to_by_something_else(port, said, caplog):
         ({"process": True}, "got True"),
         ({"process": "1"}, "got '1'"),
         ({"process": {}}, "got {}"),
-        ({"processes": None}, "num_processes is None here, and 2 in process 0"),
+        ({"processes": None}, "num_processes is None here and 2 in process 0"),
         ({"pullback": 1}, "another version"),
-        ({"proof": "0"}, "it does not know the token of process 0"),
+        ({"proof": "0"}, "it has another token than process 0"),
         ({"proof": None}, "token"),
         ({"proof": "\ud800", "nonce": "\udfff"}, "token"),
         ({"nonce": 7}, "token"),
@@ -192,7 +192,7 @@ def test_tokens(port):
     """Neither a process nor a relay of another job takes part, whether it has another token or none."""
     with Together(port, 2, token="ours") as them:
         for other in ("theirs", ""):
-            with pytest.raises(DistributedError, match="another job, which uses the same port"):
+            with pytest.raises(DistributedError, match="another job on the same port"):
                 Link("127.0.0.1", port, 1, 2, 5.0, 5.0, other)
             assert b"another job" in answer(port, line(_hello(other, "relay")))
         hello = _hello("ours", "member", process=1, processes=2)
@@ -213,7 +213,7 @@ def test_something_that_does_not_know_the_token_listens():
                 connection.recv(1000)
 
         threading.Thread(target=say_complete).start()
-        with pytest.raises(DistributedError, match="what listens there does not know the token of this job"):
+        with pytest.raises(DistributedError, match="the process there has another token than this job"):
             Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0, "ours")
 
 
@@ -238,7 +238,7 @@ def test_something_else_listens(said):
             connection.close()
 
         threading.Thread(target=refuse).start()
-        with pytest.raises(DistributedError, match="something else"):
+        with pytest.raises(DistributedError, match="another program listens there"):
             Link("127.0.0.1", other.getsockname()[1], 1, 2, 5.0, 5.0)
 
 
@@ -263,12 +263,12 @@ def test_a_silent_process_and_a_call_that_waits_for_it(port):
         pings = them.links[2]._tasks[0]
         them.links[2].loop.loop.call_soon_threadsafe(pings.cancel)
         with pytest.raises(
-            ProcessLostError, match=r"waiting needs all .* process 2 is gone: it gave no sign of life"
+            ProcessLostError, match=r"waiting needs all .* process 2 is gone: it sent no heartbeat"
         ) as caught:
             them.links[1].result(lambda: time.sleep(30), "waiting")
         assert caught.value.processes == (2,)
         until(lambda: them.links[2].gone)  # if it goes on, it knows why the others do not
-        assert them.links[2].gone == {2: "it gave no sign of life for 1 seconds"}
+        assert them.links[2].gone == {2: "it sent no heartbeat for 1 seconds"}
         with pytest.raises(ProcessLostError, match="process 2 is gone"):
             them.links[2].result(lambda: time.sleep(30), "waiting", (0, 1))
         again = pickle.loads(pickle.dumps(caught.value))
@@ -344,19 +344,23 @@ BAD = [
     (
         {"num_processes": 2, "process_id": 0},
         ArgumentError,
-        "coordinator_address is not given, and neither PULLBACK_COORD",
+        "coordinator_address is missing, and neither PULLBACK_COORD",
     ),
-    ({"coordinator_address": "localhost:1", "process_id": 0}, ArgumentError, "num_processes is not given"),
-    ({"coordinator_address": "localhost:1", "num_processes": 1}, ArgumentError, "process_id is not given"),
+    ({"coordinator_address": "localhost:1", "process_id": 0}, ArgumentError, "num_processes is missing"),
+    ({"coordinator_address": "localhost:1", "num_processes": 1}, ArgumentError, "process_id is missing"),
     (("localhost", 2, 0), ArgumentError, "must be a host and a port, such as '10.0.0.1:1234', got 'localhost'"),
     (("localhost:99999", 2, 0), ArgumentError, "got 'localhost:99999'"),
     ((3, 2, 0), ArgumentError, "got 3"),
-    (("localhost:1", 2, 2), ArgumentError, "process_id must be below num_processes=2, since they count from 0, got 2"),
+    (
+        ("localhost:1", 2, 2),
+        ArgumentError,
+        "process_id must be from 0 to num_processes - 1, which is 1, got 2",
+    ),
     (("localhost:1", 2, -1), ArgumentError, "process_id must be at least 0, got -1"),
     (("localhost:1", 0, 0), ArgumentError, "num_processes must be at least 1, got 0"),
     (("localhost:1", 1.5, 0), ArgumentError, "num_processes must be an integer, got 1.5"),
     (("localhost:1", 2, 0, "all"), ArgumentError, "local_device_ids must be an integer, got 'a'"),
-    (("localhost:1", 2, 0, None, "slurm"), UnsupportedArgumentError, "clusters are not asked"),
+    (("localhost:1", 2, 0, None, "slurm"), UnsupportedArgumentError, "clusters are not detected"),
     (("localhost:1", 2, 0, None, None, -1), ArgumentError, "initialization_timeout must be a positive number"),
     (("localhost:1", 2, 0, None, None, 1, "x"), ArgumentError, "heartbeat_timeout_seconds must be a positive number"),
     (
@@ -404,7 +408,7 @@ def test_local_devices_of_no_process():
         (["--processes", "2", "--devices", "0", "x.py"], "the number of devices must be at least 1, got 0"),
         (["--processes", "2"], "there is no program to launch"),
         (["--processes", "2", "-m"], "there is no program to launch"),
-        (["--processes", "2", "nowhere.py"], "there is no program 'nowhere.py' to launch"),
+        (["--processes", "2", "nowhere.py"], "the program 'nowhere.py' does not exist"),
         (["--processes", "2", "--grace", "-1", "x.py"], "--grace must be a number of seconds, got -1"),
     ],
 )

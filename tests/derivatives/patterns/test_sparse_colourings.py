@@ -225,7 +225,7 @@ def test_refusals() -> None:
         colour_jacobian(np.eye(3), "up")
     with pytest.raises(ArgumentError, match="method must be one of auto, star, acyclic, columns, got 'up'"):
         colour_hessian(np.eye(3), "up")
-    with pytest.raises(PatternError, match=r"the pattern of a Hessian is square, got one of shape \(2, 3\)"):
+    with pytest.raises(PatternError, match=r"the pattern of a Hessian must be square, got shape \(2, 3\)"):
         colour_hessian(np.ones((2, 3)))
 
 

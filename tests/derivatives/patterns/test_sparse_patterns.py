@@ -339,7 +339,7 @@ def test_an_operation_that_keeps_axes_is_dense_along_the_others_alone() -> None:
 def test_local_patterns_follow_values() -> None:
     f = lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.roll(x, 1), jnp.where(x > 0, x, 0) * x[1])
     np.testing.assert_array_equal(pattern(f, X, local=True), dense(f, X))
-    with pytest.raises(jax.errors.ConcretizationTypeError, match="a local pattern belongs to a point"):
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="a local pattern depends on the values of its point"):
         jax.jit(lambda x: jacobian_pattern(f, local=True)(x).nnz)(X)
 
 

@@ -346,7 +346,7 @@ I = as_array(np.zeros((4, 1), np.int32))
             "scatter takes operands of one dtype",
         ),
         (lambda: indexing.dynamic_slice(X, (0,), (1, 1)), ShapeError, "needs 2 scalar start indices"),
-        (lambda: indexing.dynamic_slice(X, (0, 0), (3, 1)), ShapeError, r"a block of shape \(3, 1\) does not fit"),
+        (lambda: indexing.dynamic_slice(X, (0, 0), (3, 1)), ShapeError, r"a block of shape \(3, 1\) is too large"),
         (lambda: indexing.dynamic_update_slice(X, X, (0, X)), ShapeError, "needs 2 scalar start indices"),
         (lambda: slicing.stack([X, I], 0), (DtypeError, ShapeError), "stack"),
     ],

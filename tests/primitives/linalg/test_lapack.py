@@ -76,12 +76,12 @@ random = partial(helpers.random, dtype=np.float32)
         (
             lambda: lax.linalg.triangular_solve(jnp.eye(3), jnp.ones((4, 2)), left_side=True),
             ShapeError,
-            r"A X = B has no meaning for matrices A of 3 by 3 and B of 4 by 2; left_side=True",
+            r"A X = B is not defined for matrices A of 3 by 3 and B of 4 by 2; left_side=True",
         ),
         (
             lambda: lax.linalg.triangular_solve(jnp.eye(3), jnp.ones((3, 2))),
             ShapeError,
-            r"X A = B has no meaning for matrices A of 3 by 3 and B of 3 by 2; left_side=False",
+            r"X A = B is not defined for matrices A of 3 by 3 and B of 3 by 2; left_side=False",
         ),
         (
             lambda: lax.linalg.triangular_solve(jnp.eye(3), jnp.ones((5, 3, 3))),

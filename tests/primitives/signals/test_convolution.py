@@ -22,10 +22,10 @@ def conv(
 
 
 ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
-    "ranks": (lambda: conv(X[0]), ShapeError, "one rank, of at least 2 axes"),
-    "rank 1": (lambda: conv(jnp.ones(2), jnp.ones(2)), ShapeError, "at least 2 axes"),
+    "ranks": (lambda: conv(X[0]), ShapeError, "the same number of axes, at least 2"),
+    "rank 1": (lambda: conv(jnp.ones(2), jnp.ones(2)), ShapeError, "at least 2"),
     "dtypes": (lambda: conv(X.astype(int)), DtypeError, "one dtype, got i32 and f32; convert"),
-    "a narrower result": (lambda: conv(preferred_element_type="float16"), DtypeError, "must hold the values of f32"),
+    "a narrower result": (lambda: conv(preferred_element_type="float16"), DtypeError, "able to represent the values"),
     "a real result of complex ones": (
         lambda: conv(X + 0j, KERNEL + 0j, preferred_element_type="float32"), DtypeError, "preferred_element_type",
     ),
@@ -43,12 +43,12 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "a word": (lambda: conv(padding="FULL"), ArgumentError, "'VALID', 'SAME', 'SAME_LOWER' or a sequence.*'FULL'"),
     "a pair": (lambda: conv(padding=[(1, 2, 3)]), ArgumentError, "sequence of pairs"),
     "how many pairs": (lambda: conv(padding=[(1, 1), (1, 1)]), ShapeError, "must be 1 pairs"),
-    "negative padding": (lambda: conv(padding=[(-20, 0)]), ShapeError, "must not cut more than there is"),
+    "negative padding": (lambda: conv(padding=[(-20, 0)]), ShapeError, "must not remove more elements"),
     "how many strides": (lambda: conv(strides=(1, 1)), ShapeError, "strides must be 1 positive integers"),
     "a stride of 0": (lambda: conv(strides=(0,)), ShapeError, r"positive integers.*got \(0,\)"),
     "a dilation of 0": (lambda: conv(rhs_dilation=(0,)), ShapeError, "rhs_dilation"),
     "a word with dilation": (lambda: conv(padding="SAME", lhs_dilation=(2,)), ArgumentError, "use lax.conv_transpose"),
-    "an empty kernel": (lambda: conv(kernel=KERNEL[:, :, :0]), ShapeError, "no elements along an axis of space"),
+    "an empty kernel": (lambda: conv(kernel=KERNEL[:, :, :0]), ShapeError, "no elements along a spatial axis"),
     "precision": (lambda: conv(precision="great"), ArgumentError, "'great'"),
     "out_sharding": (lambda: conv(out_sharding="x"), NotImplementedError, "with_sharding_constraint"),
     "filter_shape": (lambda: lax.conv_general_dilated_patches(X, (0,), (1,), "VALID"), ShapeError, "filter_shape"),

@@ -32,7 +32,7 @@ fft = pnp.fft
         (lambda: fft.fftn(X, s=(2, 3), axes=(0,)), ValueError, "s and axes must have the same length"),
         (lambda: fft.fftn(X, s=(2, 3, 4, 5)), ValueError, "4 sizes, .*, for an array of 3 axes"),
         (lambda: fft.fftn(X, s=3), ShapeError, "s must be a sequence of ints, got 3"),
-        (lambda: fft.rfftn(X, axes=()), ValueError, "at least one axis is needed"),
+        (lambda: fft.rfftn(X, axes=()), ValueError, "needs at least one axis"),
         (lambda: fft.fftfreq(0), ValueError, "fftfreq: n must be positive, got 0"),
         (lambda: fft.rfftfreq(2.0), ShapeError, "rfftfreq: n must be an int"),
         (lambda: fft.fftfreq(3, np.ones(2)), ShapeError, "d must be a scalar, got shape \\(2,\\)"),

@@ -195,7 +195,7 @@ B = jnp.ones(2)
 REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: optimize.minimize(rosenbrock, B, method="x"), ArgumentError, "method must be 'BFGS'"),
     (lambda: optimize.minimize(rosenbrock, B, 2.0, method="BFGS"), ArgumentError, "args must be a tuple"),
-    (lambda: optimize.minimize(lambda x: x, B, method="BFGS"), ShapeError, "must return one real number"),
+    (lambda: optimize.minimize(lambda x: x, B, method="BFGS"), ShapeError, "must return one scalar float"),
     (lambda: optimize.minimize(rosenbrock, B, method="BFGS", options={"foo": 1}), ArgumentError, "no option 'foo'"),
     (lambda: optimize.root(rosenbrock, B + 1j), DtypeError, "x0 must be real"),
     (lambda: optimize.root(lambda x: x[:1], B), ShapeError, "of the shape of x0"),

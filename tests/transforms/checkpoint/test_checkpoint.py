@@ -1150,7 +1150,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "maker of policies": (
         lambda: bad(branching, policy=policies.save_only_these_names),
         ArgumentError,
-        r"save_only_these_names makes a policy: call it, as in save_only_these_names\(...\)",
+        r"save_only_these_names returns a policy: call it, as in save_only_these_names\(...\)",
     ),
     "part of a policy": (
         lambda: maker.save_from_both_policies(policies.dots_saveable, 3),
@@ -1165,7 +1165,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "name": (
         lambda: maker.checkpoint_name(1.0, 3),
         ArgumentError,
-        "checkpoint_name takes a name, a string, got 3 of type int",
+        "checkpoint_name takes a string as name, got 3 of type int",
     ),
     "named value": (lambda: checkpoint_name("a", "b"), OperandError, "takes a tree of arrays, for the name 'b' too"),
     "prevent_cse": (
@@ -1196,13 +1196,13 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "traced static argument": (
         lambda: jit(lambda n: checkpoint(branching, static_argnums=1)(2.0, n))(3),
         StaticArgumentError,
-        r"checkpoint of branching at .*: the static argument 1 is passed on as it is, so it must be a value, but it is "
+        r"checkpoint of branching at .*: the static argument 1 must be a concrete value, but it is "
         r"traced: Traced<i32\[\]> by jit. Do not declare it static, .* It comes from jit of",
     ),
     "traced static argument by name": (
         lambda: grad(lambda n: checkpoint(branching, static_argnums=1)(2.0, n=n))(3.0),
         StaticArgumentError,
-        "the static argument 'n' is passed on as it is",
+        "the static argument 'n' must be a concrete value",
     ),
     "condition": (
         lambda: jit(lambda x: checkpoint(branching)(x, 3))(2.0),
@@ -1213,7 +1213,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "condition under a policy": (
         lambda: grad(lambda x: checkpoint(branching, policy=policies.dots_saveable)(x, 3))(2.0),
         TracerBoolConversionError,
-        "or has a policy, even if they have values outside of it; static_argnums",
+        "or has a policy, even if their values are known outside; static_argnums",
     ),
     "argument": (
         lambda: checkpoint(branching)(2.0, "three"),

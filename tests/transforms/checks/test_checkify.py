@@ -117,7 +117,7 @@ def test_debug_checks_are_for_checkify_only():
 
 @pytest.mark.parametrize("pred", [1, 0.0, jnp.array([True, False]), "yes", None, [True]])
 def test_a_condition_is_one_boolean(pred):
-    with pytest.raises(TypeError, match="boolean of no axes"):
+    with pytest.raises(TypeError, match="scalar boolean"):
         check(pred, "message")
 
 

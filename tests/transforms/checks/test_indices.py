@@ -138,7 +138,7 @@ def test_what_is_in_range_or_meant_is_none(text: str) -> None:
 
 
 def test_a_position_from_the_end_is_quoted_as_it_was_written() -> None:
-    with check_indices(), pytest.raises(OutOfBoundsError, match=r"from the start: -7 as it was written"):
+    with check_indices(), pytest.raises(OutOfBoundsError, match=r"-7 counts from the end"):
         jit(lambda i: x[i])(neg)
 
 

@@ -480,7 +480,8 @@ def test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_jvp(c
         with pytest.raises(ClosedOverError):
             compiled(lost)(5.0, 2.0)
     with pytest.raises(
-        ClosedOverError, match=r"argument 0 of .* is one of nondiff_argnums, but the derivative .* lost"
+        ClosedOverError,
+        match=r"argument 0 of .* is one of nondiff_argnums, but its value is being differentiated.* lost",
     ):
         grad(same)(5.0)
 
@@ -491,9 +492,7 @@ def test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_vjp()
     close(grad(f, 1)(5.0, 2.0), 15.0)
     close(grad(f, 1)(jnp.asarray(5.0), 2.0), 15.0)
     for run in (grad(lambda *xs: jnp.sum(f(*xs))), jit(f), vmap(f), make_jaxpr(f), along(f)):
-        with pytest.raises(
-            UnexpectedTracerError, match=r"(?s)argument 0 of .* nondiff_argnums.* as an ordinary argument"
-        ):
+        with pytest.raises(UnexpectedTracerError, match=r"(?s)argument 0 of .* nondiff_argnums.* as ordinary argument"):
             run(x3, x3)
 
 

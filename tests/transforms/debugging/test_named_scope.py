@@ -176,7 +176,7 @@ def test_threads_have_their_own() -> None:
 
 @pytest.mark.parametrize("name", [3, None, ""])
 def test_names_are_texts(name: Any) -> None:
-    with pytest.raises(errors.ArgumentError, match="named_scope takes a name"):
+    with pytest.raises(errors.ArgumentError, match="named_scope takes a non-empty string"):
         named_scope(name)
 
 

@@ -99,5 +99,5 @@ def test_arrays_of_the_package_jax_are_operands():
 def test_traced_values_of_the_package_jax_are_refused():
     x, traced = pnp.arange(3.0), FOREIGN_TRACER(None)
     for call in (lambda: pnp.sin(traced), lambda: x * traced, lambda: x[traced], lambda: pnp.sum(traced)):
-        with pytest.raises(OperandError, match=r"a value that the package jax traces, of type JVPTracer"):
+        with pytest.raises(OperandError, match=r"a value traced by the package jax, of type JVPTracer"):
             call()

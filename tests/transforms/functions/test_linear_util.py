@@ -60,7 +60,7 @@ def test_what_a_transformation_finds_out() -> None:
     with pytest.raises(lu.StoreException, match="is empty"):
         count()
     assert (both.call_wrapped(3, 4), count()) == (12, 2)
-    with pytest.raises(lu.StoreException, match="holds a value already"):
+    with pytest.raises(lu.StoreException, match="already has a value"):
         both.call_wrapped(3, 4)
     fun, seen = measured(lu.wrap_init(product))
     assert (fun.call_wrapped(3), seen()) == (6, ("seen", 6))
@@ -70,7 +70,7 @@ def test_what_a_transformation_finds_out() -> None:
     again.call_wrapped(-1)
     again.call_wrapped(1)
     assert seen() == 1
-    with pytest.raises(lu.StoreException, match="holds 1, and was to hold 2 too"):
+    with pytest.raises(lu.StoreException, match="already has 1 and cannot store 2"):
         again.call_wrapped(2)
 
 
@@ -185,8 +185,8 @@ def test_axes_of_leaves() -> None:
     assert api_util.flatten_axes("in_axes", tree.structure(((1, 2), {"k": 3})), (1, None), kws=True) == [1, None, 0]
     with pytest.raises(ValueError, match=r"in_axes=\(0, 1\) must be a prefix") as info:
         api_util.flatten_axes("in_axes", treedef, (0, 1))
-    assert "It belongs" not in str(info.value)
-    with pytest.raises(ValueError, match="It belongs in a tuple"):
+    assert "Put it" not in str(info.value)
+    with pytest.raises(ValueError, match="Put it into a tuple"):
         api_util.flatten_axes("in_axes", treedef, (0, 1), tupled_args=True)
 
 

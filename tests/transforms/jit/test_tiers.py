@@ -640,7 +640,7 @@ def test_a_compilation_that_takes_long_is_told_of(
         return
     assert len(lines) == 2
     assert lines[0].startswith("pullback: compiling jit(some_function), about ")
-    assert lines[0].endswith("answers calls meanwhile, rounded otherwise (docs/compile_time.md)")
+    assert lines[0].endswith("runs calls uncompiled meanwhile, rounded otherwise (docs/compile_time.md)")
     assert 'config.update("tiered", "auto")' in lines[0]
     assert lines[1].startswith("pullback: compiled jit(some_function), in 0.")
     assert compile_progress._advice() == ""  # once a process
@@ -714,7 +714,7 @@ def test_the_log_says_the_phases_and_why_a_program_was_not_in_the_cache(
     (file,) = tmp_path.iterdir()
     name = file.name
     file.rename(tmp_path / (name[:32] + "0" * 32))
-    assert "it was compiled before, but with other options" in lines()[2]
+    assert "the program was compiled before, but with other options" in lines()[2]
 
 
 def test_the_log_says_which_calls_are_answered_eagerly(held: Held, caplog: pytest.LogCaptureFixture) -> None:

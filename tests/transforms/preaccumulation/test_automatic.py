@@ -336,7 +336,7 @@ def test_there_is_one_choice(choice: Any) -> None:
         lambda: lax.fori_loop(0, 2, lambda i, c: c, 0.0, preaccumulate=choice),
         lambda: lax.while_loop(lambda c: c < 0, lambda c: c, 0.0, preaccumulate=choice),
     ):
-        with pytest.raises(ArgumentError, match='preaccumulate must be "auto", or None, got'):
+        with pytest.raises(ArgumentError, match='preaccumulate must be "auto" or None, got'):
             call()
 
 

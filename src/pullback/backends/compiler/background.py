@@ -135,5 +135,7 @@ def _finish() -> None:
             return
         if not announced:
             announced = True
-            compile_progress.tell("the end of the process waits for the compiler (compile_at_exit); Ctrl-C ends it now")
+            compile_progress.tell(
+                "the process waits for the compiler before it ends (compile_at_exit); Ctrl-C ends the wait"
+            )
         working[0].join()

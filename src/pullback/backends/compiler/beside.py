@@ -232,8 +232,8 @@ class Program:
         if calls.are_refused(self._functions):
             if not all(x.wait(AT_MOST) for x in self._interrupted):
                 raise ExecutionError(
-                    "a compiled program that calls Python functions was interrupted, and does not end, so that it "
-                    "cannot run again: begin a new process"
+                    "a compiled program that calls Python functions was interrupted and is still running, so it "
+                    "cannot run again: start a new process"
                 )
             self._interrupted.clear()
             calls.accept(self._functions)
@@ -247,8 +247,8 @@ def _counted(run: Callable[[Any], Any], buffers: Any) -> Any:
 def _warn() -> None:
     with suppress(Warning):  # the interrupt is raised also where warnings are errors
         source.warn(
-            "the compiled program that was interrupted goes on in the background until it ends, and keeps a core busy; "
-            "its results are lost. The same loop outside jit ends when it is interrupted.",
+            "the interrupted program goes on in the background until it ends, and keeps a core busy; its results "
+            "are lost. Outside jit, Ctrl-C ends the same loop.",
             LeftRunningWarning,
         )
 

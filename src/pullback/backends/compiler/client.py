@@ -387,7 +387,7 @@ def _plugin_client(name: str) -> Any:
     if path is None:
         known = ", ".join(["cpu", *PLUGINS])
         raise BackendError(
-            f"there is no platform {name!r} here. Known are {known}; the plug-in for cuda is installed with "
+            f"there is no platform {name!r} here. There are {known}; the plug-in for cuda is installed with "
             "`pip install pullback[cuda]`, and the library of any other PJRT plug-in is named by the environment "
             f"variable {variable}."
         )
@@ -568,7 +568,9 @@ def wait(buffer: Buffer) -> None:
       ExecutionError: the program failed for another reason (a RuntimeError).
     """
     if forks.in_child() and not buffer.is_ready():
-        raise forks.refusal("waiting for an array that the parent process was computing (block_until_ready it before)")
+        raise forks.refusal(
+            "waiting for an array that the parent process was computing (call block_until_ready before the fork)"
+        )
     try:
         buffer.block_until_ready()
     except RuntimeError as error:
@@ -580,10 +582,10 @@ def failure(error: Exception) -> Exception:
     message = str(error)
     if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
         return AllocationError(
-            f"a compiled program ran out of memory, so it has no results; the runtime says: {message} Take a batch in "
-            "parts (lax.map with batch_size), let checkpoint recompute what a backward pass keeps, or donate arguments."
+            f"a compiled program ran out of memory and has no results; the runtime says: {message} Process a batch "
+            f"in chunks (lax.map with batch_size), recompute residuals with checkpoint, or donate arguments."
         )
-    return ExecutionError(f"a compiled program failed, so it has no results; the runtime says: {message}")
+    return ExecutionError(f"a compiled program failed and has no results; the runtime says: {message}")
 
 
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -892,8 +894,8 @@ class _OverCPUs:
         """
         if not all(runner.wait(_FOR_INTERRUPTED) for runner in _OverCPUs.left):
             raise ExecutionError(
-                "a program over several devices that was interrupted has not ended, and keeps them busy, so that no "
-                "other program over several devices can run: begin a new process"
+                "an interrupted program over several devices is still running and keeps the devices busy, so no "
+                "other program over several devices can run: start a new process"
             )
         _OverCPUs.left = ()
 
@@ -1164,8 +1166,8 @@ def from_portable(data: bytes) -> Any:
         return library().jax.mlir.deserialize_portable_artifact(data, mlir_context())
     except (library().jax.JaxRuntimeError, mlir("ir").MLIRError, ValueError) as error:
         raise CompilationError(
-            f"{error}: the bytes are no program that this release of jaxlib reads. Those of a newer release say that "
-            "they need operations of its version; install that release, or export for older ones."
+            f"{error}: this release of jaxlib cannot read the bytes as a program. If they come from a newer "
+            f"release, install that release, or export for older ones."
         ) from None
 
 
@@ -1261,7 +1263,7 @@ def functions_of(
     except PullbackError:
         raise
     except (ir.MLIRError, RuntimeError, ValueError) as error:  # also of names that are no text
-        raise CompilationError(f"the bytes are no program that can be called: {error}") from None
+        raise CompilationError(f"the bytes are not a program that can be called: {error}") from None
 
 
 def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequence[str]) -> tuple[str, str]:

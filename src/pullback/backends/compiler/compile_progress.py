@@ -77,7 +77,7 @@ def _advice() -> str:
     if _advised or config.tiered != "off":
         return ""
     _advised = True
-    return '; config.update("tiered", "auto") answers calls meanwhile, rounded otherwise (docs/compile_time.md)'
+    return '; config.update("tiered", "auto") runs calls uncompiled meanwhile, rounded otherwise (docs/compile_time.md)'
 
 
 def _is_shown() -> bool:

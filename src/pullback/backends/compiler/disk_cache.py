@@ -161,8 +161,8 @@ def load_or_compile(
     except Exception as error:  # of whatever kind: the compiler's reader has many
         _warn(
             "damaged",
-            f"a program in the cache is damaged, and is compiled anew: {path}: {error}. Nothing need be done; "
-            "others in this process are replaced without a warning.",
+            f"a program in the cache is damaged and is compiled again: {path}: {error}. You need not do anything; "
+            f"further ones in this process are replaced without a warning.",
         )
     monitoring.record_event("/jax/compilation_cache/cache_misses")
     start = time.perf_counter()
@@ -196,8 +196,8 @@ def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]])
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         if any(entry.name.startswith(same_text) for entry in entries):
             return (
-                "it was compiled before, but with other options, by another release of the compiler, or for another "
-                "device or CPU"
+                "the program was compiled before, but with other options, by another release of the compiler, or "
+                "for another device or CPU"
             )
     return f"no program of this text is kept in {directory}"
 
@@ -256,7 +256,7 @@ def _read(path: str, key: bytes) -> bytes | None:
     try:
         found = os.fstat(descriptor)
         if not (stat.S_ISREG(found.st_mode) and systems.is_own(found) and systems.is_private(found)):
-            raise _DamagedError("it is not a file that this user alone can write to")
+            raise _DamagedError("other users can write to the file")
         data = b"".join(iter(lambda: os.read(descriptor, found.st_size + 1), b""))
     finally:
         os.close(descriptor)
@@ -304,7 +304,10 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
         pass  # another process has removed the directory just now; the next program makes it again
     except OSError as error:
         _unwritable.add(directory)
-        _warn("directory", _advice(f"no more programs are kept in {directory}, which cannot be written to: {error}"))
+        _warn(
+            "directory",
+            _advice(f"compiled programs are no longer kept in {directory}, because it cannot be written to: {error}"),
+        )
 
 
 def _write(path: str, data: bytes) -> None:
@@ -401,8 +404,8 @@ def _objection(directory: str) -> str | None:
         return f"is a link that belongs to user {link.st_uid}, while this process runs as user {systems.user()}"
     if not systems.is_private(found) and not found.st_mode & stat.S_ISVTX:  # the sticky bit protects our files
         return (
-            f"others may write to (its mode is {stat.filemode(found.st_mode)}; "
-            f"if nobody else has, `chmod go-w {directory}` makes it private)"
+            f"other users may write to (its mode is {stat.filemode(found.st_mode)}; "
+            f"`chmod go-w {directory}` makes it private)"
         )
     return None
 
@@ -454,9 +457,9 @@ def _make(directory: str) -> None:
 
 def _advice(trouble: str) -> str:
     return (
-        f"{trouble}. Programs are compiled, and run all the same. Set PULLBACK_COMPILATION_CACHE_DIR (the switch "
-        "compilation_cache_dir) to a directory of your own, or PULLBACK_ENABLE_COMPILATION_CACHE=0 (the switch "
-        "enable_compilation_cache) to do without."
+        f"{trouble}. Programs are compiled and run nevertheless. Set PULLBACK_COMPILATION_CACHE_DIR (the switch "
+        "compilation_cache_dir) to a directory that only you can write to, or turn the cache off with "
+        "PULLBACK_ENABLE_COMPILATION_CACHE=0 (the switch enable_compilation_cache)."
     )
 
 

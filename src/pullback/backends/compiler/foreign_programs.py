@@ -99,21 +99,22 @@ def _check_foreign(call: ForeignCall, results: Sequence[str], who: str, allowed:
     name = call.target
     if _OF_THE_PROCESS.fullmatch(name):
         raise ExportError(
-            f"{who}: its program calls {name!r}, which takes a number in the program for a Python function of this "
-            "process: no exported function has such a call, so the bytes are damaged, or forged"
+            f"{who}: its program calls {name!r}, which interprets a number in the program as a Python function of "
+            f"this process. Exported functions have no such calls: the bytes are damaged or forged"
         )
     if name not in TARGETS and name not in allowed:
         raise ExportError(
-            f"{who}: its program calls {name!r}, no function of the runtime that exported programs call. If it is "
-            f"yours, register it by ffi.register_ffi_target({name!r}, ...) first; else do not trust these bytes"
+            f"{who}: its program calls {name!r}, which exported programs do not call. If it is your own function, "
+            f"register it first with ffi.register_ffi_target({name!r}, ...); otherwise do not trust these bytes"
         )
     known = not any("?" in kind for kind in (*call.operands, *results))  # else it is checked when the sizes are known
     if name.startswith("lapack_") and known:
         taken, returned = (list(map(_shape, kinds)) for kinds in (call.operands, results))
         if not lapack_calls.fits(name, taken, returned, call.options):
             raise ExportError(
-                f"{who}: its program calls {name} with ({', '.join(call.operands)}) -> ({', '.join(results)}), types "
-                "that do not belong together: the routine would leave its memory. The bytes are damaged, or forged"
+                f"{who}: its program calls {name} with ({', '.join(call.operands)}) -> ({', '.join(results)}), "
+                f"types that do not match: the routine would access memory outside of its arrays. The bytes are "
+                f"damaged or forged"
             )
 
 
@@ -136,8 +137,8 @@ def check(functions: Mapping[str, Sequence[Operation]], who: str, allowed: Colle
     for operation in itertools.chain.from_iterable(functions.values()):
         if operation.name not in OPERATIONS and not operation.name.startswith(_DIALECTS):
             raise ExportError(
-                f"{who}: its program has the operation {operation.name}, which exported functions do not have: they "
-                "compute, and exchange nothing with the host. The bytes are damaged, forged, or of a newer release"
+                f"{who}: its program has the operation {operation.name}, which exchanges data with the host. "
+                f"Exported functions do not have it: the bytes are damaged, forged, or of a newer release"
             )
         for kind in operation.types:
             _check_size(kind, who, memory())
@@ -176,7 +177,7 @@ class _Extent(NamedTuple):
     calls: int
 
     def __str__(self) -> str:
-        return f"{self.operations:,} operations, {self.regions} regions and {self.calls} calls within each other"
+        return f"{self.operations:,} operations, {self.regions} regions and {self.calls} nested calls"
 
 
 _MOST = _Extent(1_000_000, 200, 1_000)
@@ -197,7 +198,9 @@ def _check_calls(functions: Mapping[str, Sequence[Operation]], who: str) -> None
         missing = [callee for callee in dict(calls) if callee not in extents]
         recursive = next((callee for callee in missing if callee in entered or callee == name), None)
         if recursive is not None:
-            raise ExportError(f"{who}: the function {recursive!r} of its program calls itself, which no compiler takes")
+            raise ExportError(
+                f"{who}: the function {recursive!r} of its program calls itself, which the compiler does not support"
+            )
         if missing:
             entered.add(name)
             waiting += missing
@@ -214,5 +217,5 @@ def _check_calls(functions: Mapping[str, Sequence[Operation]], who: str) -> None
         if any(n > most for n, most in zip(found, _MOST, strict=True)):
             raise ExportError(
                 f"{who}: the function {name!r} of its program is too large or too deep for the compiler: with its "
-                f"calls expanded it has {found}; it may have {_MOST}"
+                f"calls expanded it has {found}; at most {_MOST} are allowed"
             )

@@ -121,8 +121,8 @@ def _written(
         if unknown:
             names = ", ".join(sorted(map(str, unknown)))
             raise ExportError(
-                f"export of {module.name}: the sizes {names} do not follow from the shapes of the arguments: each name "
-                "has to occur in a size that is linear in it, such as 2*b + 1"
+                f"export of {module.name}: the sizes {names} cannot be computed from the shapes of the arguments: "
+                f"each name must occur in a size that is linear in it, such as 2*b + 1"
             )
         functions.append(hlo.finish(module.unique("program"), _constrained(hlo, outs, shardings[1])))
     module.choose_devices()
@@ -137,13 +137,15 @@ def _check(module: Module, name: str) -> None:
     """Raise UnsupportedExportError if a program calls Python functions of this process, or inspects shardings."""
     if module.callbacks:
         raise UnsupportedExportError(
-            f"export: {name.removeprefix('jit_')} cannot be exported, for it calls Python functions of this process: "
-            f"{'; '.join(_host_calls(module))}. Leave out pure_callback, io_callback and debug.print, or take what "
-            "they compute as arguments."
+            f"export: {name.removeprefix('jit_')} cannot be exported, because it calls Python functions of this "
+            f"process: "
+            f"{'; '.join(_host_calls(module))}. Remove pure_callback, io_callback and debug.print, or pass their "
+            f"results as arguments."
         )
     if module.inspections:
         raise UnsupportedExportError(
-            f"export: {name.removeprefix('jit_')} cannot be exported with inspect_array_sharding in it: leave that out"
+            f"export: {name.removeprefix('jit_')} cannot be exported while it calls inspect_array_sharding: remove "
+            f"the call"
         )
 
 

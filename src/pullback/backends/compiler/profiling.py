@@ -67,14 +67,12 @@ def start_trace(
     global _session, _log_dir, _perfetto
     if create_perfetto_link:
         raise ArgumentError(
-            f"profiler: create_perfetto_link=True is not possible; open the file {PERFETTO}, which is written to the "
+            f"profiler: create_perfetto_link=True is not supported; open the file {PERFETTO}, which is written to the "
             "directory of the profile, at https://ui.perfetto.dev"
         )
     with _lock:
         if _session is not None:
-            raise ProfilerError(
-                f"a profile is being recorded already, for {_log_dir}; call stop_trace first: there is one at a time"
-            )
+            raise ProfilerError(f"a profile is already being recorded, to {_log_dir}; call stop_trace first")
         client.client(default_device().platform)  # so that there is a device to record
         options = client.profiler().ProfileOptions() if profiler_options is None else profiler_options
         try:

@@ -277,7 +277,7 @@ def _check_cpu_count(value: Any) -> None:
         raise ArgumentError(f"num_cpu_devices must be a positive integer, or -1 for the default, got {value!r}")
     if "cpu" in forks.used and value not in (-1, cpu_count()):
         raise BackendError(
-            f"num_cpu_devices cannot become {value}: the CPU is in use as {cpu_count()} device(s). Set the "
+            f"num_cpu_devices cannot be set to {value}: the CPU is already in use as {cpu_count()} device(s). Set the "
             "switch before the first program is compiled and before arrays are put on devices, right after `import "
             "pullback` for example, or with XLA_FLAGS=--xla_force_host_platform_device_count=... in the environment."
         )

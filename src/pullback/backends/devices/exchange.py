@@ -48,8 +48,8 @@ def imported(x: Any, copy: bool | None) -> ArrayImpl:
     wanted = dtypes.canonicalize_dtype(value.dtype)
     if copy is False and wanted != value.dtype:
         raise ExchangeError(
-            f"from_dlpack: an array of {value.dtype} becomes one of {wanted}, since config.jax_enable_x64 is off, and "
-            "copy is False"
+            f"from_dlpack: an array of {value.dtype} must be copied to {wanted}, because config.jax_enable_x64 is "
+            f"off, but copy is False"
         )
     copied = copy is not None and flag("from_dlpack", "copy", copy)
     return ArrayImpl(np.array(value, wanted) if copied else np.asarray(value, wanted))
@@ -78,8 +78,8 @@ def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool |
     can_be_read_only = _is_numpy_dtype(dtype) and max_version is not None and max_version[0] >= 1
     if copy is False and not can_be_read_only:
         raise ExchangeError(
-            "__dlpack__: without a copy the memory could be written to, since max_version is less than (1, 0) or the "
-            "dtype is bfloat16; pass copy=None"
+            "__dlpack__: without a copy the memory would be writable, because max_version is less than (1, 0) or "
+            "the dtype is bfloat16; pass copy=None"
         )
     if not _is_numpy_dtype(dtype):
         return backend().to_dlpack(np.asarray(x._value), devices.HOST)

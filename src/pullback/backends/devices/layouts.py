@@ -102,8 +102,8 @@ def check_layout(layout: Any, who: str) -> None:
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
         raise LayoutError(
-            f"{who}: arrays have their last axis fastest in memory, without tiles, but {layout} is another layout. "
-            "Leave it out, or transpose the array; within compiled functions the compiler chooses."
+            f"{who}: arrays are stored in row-major order without tiles, but {layout} is another layout. Leave it "
+            f"out, or transpose the array; inside compiled functions the compiler chooses the layout."
         )
 
 

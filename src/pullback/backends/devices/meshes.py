@@ -233,14 +233,14 @@ class Mesh(_AnyMesh):
         if grid.ndim != len(self.axis_names):
             raise MeshError(
                 f"Mesh: the devices are an array of shape {grid.shape}, with {grid.ndim} axes, but axis_names "
-                f"{self.axis_names} are {len(self.axis_names)}: give each axis of the array one name"
+                f"{self.axis_names} are {len(self.axis_names)}: pass one name for each axis of the array"
             )
         members: tuple[Device, ...] = tuple(grid.flat) if grid.ndim else ()
         if grid.ndim and not members:
-            raise MeshError(f"Mesh: the array of devices has the shape {grid.shape}, so that there is no device in it")
+            raise MeshError(f"Mesh: the array of devices has the shape {grid.shape}, so it contains no devices")
         if len(set(members)) < len(members):
             twice = next(d for i, d in enumerate(members) if d in members[:i])
-            raise MeshError(f"Mesh: the device {twice} comes more than once: a mesh has each device once")
+            raise MeshError(f"Mesh: the device {twice} occurs more than once: a mesh contains each device once")
         if len({d.platform for d in members}) > 1:
             raise MeshError(f"Mesh: devices must be of one platform, got {sorted({d.platform for d in members})}")
         grid.flags.writeable = False
@@ -283,7 +283,7 @@ class Mesh(_AnyMesh):
         own = np.array([d.process_index == here for d in self.devices.flat], bool).reshape(self.devices.shape)
         lines = [np.any(own, tuple(j for j in range(own.ndim) if j != i)).nonzero()[0] for i in range(own.ndim)]
         if not own[np.ix_(*lines)].all():
-            raise MeshError(f"the devices of process {here} are no grid within {self!r}")
+            raise MeshError(f"the devices of process {here} do not form a grid in {self!r}")
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
@@ -352,10 +352,12 @@ def _names(axis_names: Any, who: str) -> tuple[Any, ...]:
         except TypeError:
             raise MeshError(f"{who}: the name of an axis must be hashable, got {quoted(name)}") from None
         if name is None or isinstance(name, (tuple, list)):
-            raise MeshError(f"{who}: {quoted(name)} cannot be the name of an axis: give a string")
+            raise MeshError(f"{who}: {quoted(name)} cannot be the name of an axis: pass a string")
     twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if twice is not None:
-        raise MeshError(f"{who}: axis_names {names} have the name {twice!r} more than once: each axis needs its own")
+        raise MeshError(
+            f"{who}: axis_names {names} contain the name {twice!r} more than once: each axis needs a different name"
+        )
     return names
 
 
@@ -582,6 +584,6 @@ def needed_mesh(who: str, what: str) -> Mesh:
     if isinstance(found, Mesh):
         return found
     raise MeshContextError(
-        f"{who}: {what} names axes of a mesh, but no mesh is set. Give a NamedSharding(mesh, spec), or set the mesh: "
+        f"{who}: {what} names axes of a mesh, but no mesh is set. Pass a NamedSharding(mesh, spec), or set the mesh: "
         "with set_mesh(mesh): ..."
     )

@@ -434,20 +434,18 @@ class NamedSharding(Sharding):
         if not isinstance(spec, PartitionSpec):
             raise ShardingError(
                 f"NamedSharding: expected a PartitionSpec, got {quoted(spec)} of type {type(spec).__name__}. "
-                "PartitionSpec() is the specification of an array that every device holds completely."
+                "PartitionSpec() means that every device has the whole array."
             )
         _check_memory(memory_kind)
         used: set[Any] = set()
         for name in itertools.chain.from_iterable(map(names_in, spec.partitions)):
             if name not in mesh.axis_names:
                 known = ", ".join(map(repr, mesh.axis_names)) or "none"
-                raise ShardingError(
-                    f"NamedSharding: {spec} names the axis {name!r}, but those of the mesh are: {known}"
-                )
+                raise ShardingError(f"NamedSharding: {spec} names the axis {name!r}, but the mesh has the axes {known}")
             if name in used:
                 raise ShardingError(
-                    f"NamedSharding: {spec} names the axis {name!r} more than once: an axis of a mesh can divide one "
-                    "axis of an array"
+                    f"NamedSharding: {spec} names the axis {name!r} more than once: an axis of a mesh can divide "
+                    f"only one axis of an array"
                 )
             used.add(name)
         self.mesh = mesh
@@ -458,7 +456,7 @@ class NamedSharding(Sharding):
     def assignment(self) -> DeviceAssignment:
         """The devices of the mesh."""
         if isinstance(self.mesh, AbstractMesh):
-            raise ShardingError(f"{self!r} has an AbstractMesh, so that it has no devices: give a Mesh")
+            raise ShardingError(f"{self!r} has an AbstractMesh, which has no devices: pass a Mesh")
         return self.mesh.assignment
 
     @property
@@ -505,8 +503,8 @@ class NamedSharding(Sharding):
         """
         if len(self.spec) > ndim:
             raise ShardingError(
-                f"{self!r} is for arrays of {len(self.spec)} or more axes, but got one of {ndim}: the "
-                "specification has an entry for each of the first axes of the array"
+                f"{self!r} needs an array of at least {len(self.spec)} axes, but got one of {ndim}: the "
+                f"specification has an entry for each of the first axes of the array"
             )
         sizes = self.mesh.shape
         found = [math.prod([sizes[n] for n in names_in(entry)]) for entry in self.spec.partitions]
@@ -518,8 +516,8 @@ class NamedSharding(Sharding):
         for axis, (n, k) in enumerate(zip(shape, factors, strict=True)):
             if n % k:
                 raise IndivisibleError(
-                    f"axis {axis} of an array of shape {shape} has the size {n}, which cannot be divided in {k} equal "
-                    f"shards, as {self!r} says. Pad the array, or choose a mesh or a specification that divides it."
+                    f"axis {axis} of an array of shape {shape} has the size {n}, which cannot be divided into {k} "
+                    f"equal shards as {self!r} requires. Pad the array, or choose another mesh or specification."
                 )
         return tuple(n // k for n, k in zip(shape, factors, strict=True))
 

@@ -113,8 +113,8 @@ def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
     sharding, aval = sig.placement, sig.aval
     if len(aval.shape) > array.MOST_HOST_AXES:
         raise ShapeError(
-            f"an array of {len(aval.shape)} axes is only on a device, for NumPy's arrays have at most "
-            f"{array.MOST_HOST_AXES}; read x.reshape(-1), or another shape of fewer axes"
+            f"an array of {len(aval.shape)} axes exists only on a device, because NumPy's arrays have at most "
+            f"{array.MOST_HOST_AXES}; read x.reshape(-1), or another shape with fewer axes"
         )
     if isinstance(sharding, Device):
         return backend().fetch(buffer, aval.dtype)
@@ -123,9 +123,9 @@ def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
     if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):
         others = sorted({d.process_index for d in sharding.assignment.devices if not d.is_local})
         raise BackendError(
-            f"an array of type {aval} cannot be read completely: the processes {others} hold shards of it. Read the "
-            "shards of this process, x.addressable_shards, or gather it with "
-            "experimental.multihost_utils.process_allgather."
+            f"an array of type {aval} cannot be read completely: the processes {others} have some of its shards. "
+            f"Read the shards of this process, x.addressable_shards, or gather them with "
+            f"experimental.multihost_utils.process_allgather."
         )
     values = backend().shard_values(buffer)
     if sharding.is_fully_replicated:

@@ -51,7 +51,7 @@ def check(direction: str, aval: Any) -> None:
         logging.getLogger("pullback").warning("%s, at %s", what, describe(here()))
         return
     if _state.explicit:
-        hint = "It was asked for, by device_put or device_get."
+        hint = "device_put or device_get asked for it."
     else:
-        hint = "Ask for it with device_put or device_get, or allow it with transfer_guard('allow')."
-    raise TransferGuardError(f"{what} is refused, for transfer_guard_{direction} is {level!r}. {hint}")
+        hint = "Use device_put or device_get, or allow the transfer with transfer_guard('allow')."
+    raise TransferGuardError(f"{what} is refused, because transfer_guard_{direction} is {level!r}. {hint}")

@@ -158,7 +158,7 @@ def integers(values: Sequence[int]) -> str:
     """
     if any_symbolic(values):
         raise UnsupportedExportError(
-            f"export: an operation cannot be written for the symbolic sizes {tuple(values)}, which it needs as numbers"
+            f"export: an operation needs the sizes {tuple(values)} as numbers, but they are symbolic"
         )
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
@@ -634,7 +634,7 @@ class Builder:
         """
         if any(any_symbolic(shape) for shape, _ in results):
             raise UnsupportedExportError(
-                f"export: {target}, a function of the runtime, cannot be called for symbolic shapes: give them numbers"
+                f"export: {target}, a function of the runtime, cannot be called with symbolic shapes"
             )
         attributes = (
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '

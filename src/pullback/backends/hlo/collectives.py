@@ -164,8 +164,9 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
     if len(hlo.module.manual_axes) < len(mesh.axis_names):
         raise ShardMapError(
             f"axis_index({name!r}) within shard_map over the axes {sorted(hlo.module.manual_axes, key=str)} of a mesh "
-            f"with the axes {mesh.axis_names}: the compiler knows the index where all axes are among axis_names. Leave "
-            "axis_names out, or pass the indices as an argument: jnp.arange(size), divided along the axis."
+            f"with the axes {mesh.axis_names}: the compiler knows the index only if axis_names contains all axes of "
+            f"the mesh. Leave axis_names out, or pass the indices as an argument: jnp.arange(size), sharded along "
+            f"the axis."
         )
     position = mesh.axis_names.index(name)
     unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)

@@ -146,7 +146,7 @@ class Module:
             if devices.platform != self.platform and not self.portable:
                 raise IncompatibleDevicesError(
                     f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
-                    "pass the array as an argument, or put it there with device_put"
+                    "pass the array as an argument, or move it there with device_put"
                 )
             self.devices = devices
         else:
@@ -205,15 +205,15 @@ class Module:
         for name, count in self.exported:
             if count != self.size:
                 raise ExportError(
-                    f"the exported {name} was exported for {count} devices and is called in a context with {self.size} "
-                    "devices, which is not allowed: spread its arguments over a mesh of that size, by device_put, by "
-                    "in_shardings of jit or with set_mesh(mesh)"
+                    f"the exported {name} was exported for {count} devices and is called in a context with "
+                    f"{self.size} devices, which is not allowed: shard its arguments over a mesh of that size, with "
+                    f"device_put, in_shardings of jit, or set_mesh(mesh)"
                 )
         for mesh in self.logical_meshes:
             if mesh.size != self.size:
                 raise ShardingError(
-                    f"the program {self.name} has a sharding over {mesh!r}, which has no devices of its own, and runs "
-                    f"on {self.size} devices: spread its arguments over a mesh of {mesh.size} devices, or give a Mesh"
+                    f"the program {self.name} has a sharding over {mesh!r}, which has no devices, and runs on "
+                    f"{self.size} devices: shard its arguments over a mesh of {mesh.size} devices, or use a Mesh"
                 )
 
     def sharding(self, sharding: NamedSharding, ndim: int) -> str:

@@ -60,7 +60,7 @@ def cumulate(
     carried = carried_dtype(x.dtype)
     if any_symbolic(x.shape):
         raise UnsupportedExportError(
-            f"export: cumulative operations cannot be exported for the symbolic shape {x.shape}; give it numbers"
+            f"export: cumulative operations cannot be exported for the symbolic shape {x.shape}; pass numbers as sizes"
         )
     short = x.shape[axis] <= _SHORT and math.prod(x.shape) <= _SMALL and not dtypes.is_complex(x.dtype)
     if short or hlo.module.platform != "cpu":

@@ -50,7 +50,7 @@ class HostCall:
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         function, failures = self.function(), self.failures
         try:
-            assert function is not None, "the program runs, and its module was freed"
+            assert function is not None, "the program is running and its module was freed"
             if failures:
                 return function.absent()  # type: ignore[attr-defined, no-any-return]
             if function in _refused:
@@ -123,6 +123,6 @@ def check_platform(platform: str) -> None:
     if platform != "cpu":
         raise BackendError(
             f"compiled programs for {platform!r} cannot call Python functions (debug.print, debug.callback, "
-            "pure_callback, io_callback), only those for 'cpu'. Leave the calls out, or run the function eager, "
-            "within disable_jit()."
+            "pure_callback, io_callback), only those for 'cpu'. Remove the calls, or run the function eagerly, "
+            "under disable_jit()."
         )

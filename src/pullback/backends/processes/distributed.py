@@ -69,7 +69,7 @@ class Membership:
         if others:
             found = "; ".join(f"process {i} is at {said}" for i, said in others.items())
             raise ProcessMismatchError(
-                f"process {me} is at {what}, but {found}: all processes must do the same things, in the same order"
+                f"process {me} is at {what}, but {found}: all processes must run the same operations in the same order"
             )
         return [payload for _, payload in heard]
 
@@ -140,7 +140,9 @@ def agree(name: str, digest: bytes, of: Sequence[int]) -> None:
     """
     member = here.member
     if member is None:
-        raise DistributedError(f"the program {name} is for devices of several processes, and this one left them")
+        raise DistributedError(
+            f"the program {name} needs the devices of several processes, but this process has left them"
+        )
     if digest not in member.agreed:
         member.exchange(f"compiling the program {name}, number {digest.hex()[:16]}", b"", of)
         member.agreed.add(digest)
@@ -247,7 +249,7 @@ def _join(
         return link, backend().join(group), coordinator, service
     except BaseException:
         if link is not None:
-            link.leave("it could not be initialized")
+            link.leave("initialization failed")
             link.stop(client_ended=False)
         if coordinator is not None:
             coordinator.stop()
@@ -260,7 +262,7 @@ def _check_first() -> None:
     if here.member is not None:
         link = here.member.link
         raise DistributedError(
-            f"initialize was called already: this is process {link.process} of {link.processes}, with process 0 at "
+            f"initialize was already called: this is process {link.process} of {link.processes}, with process 0 at "
             f"{link.host}:{link.port}. Call it once."
         )
 
@@ -270,7 +272,7 @@ def _check_unused() -> None:
     if here.was_member or forks.used:
         raise DistributedError(
             "initialize must be called before the first program is compiled, and before anything else that uses a "
-            "device, such as device_put or jit, in this process: call it first."
+            "device, such as device_put or jit, in this process: call initialize first."
         )
 
 
@@ -280,8 +282,8 @@ def _check_unsupported(method: str | None, **indices: Any) -> None:
             raise UnsupportedArgumentError(f"{name} is for TPUs, and must be None here, got {value!r}")
     if method not in (None, "deactivate"):
         raise UnsupportedArgumentError(
-            f"clusters are not asked, got cluster_detection_method={method!r}: give coordinator_address, num_processes "
-            "and process_id, from the variables of your cluster's scheduler"
+            f"clusters are not detected, got cluster_detection_method={method!r}: pass coordinator_address, "
+            f"num_processes and process_id, from the variables of your cluster's scheduler"
         )
 
 
@@ -304,8 +306,8 @@ def _argument(value: Any, argument: str, short: str) -> Any:
         if name in os.environ:
             return os.environ[name]
     raise ArgumentError(
-        f"{argument} is not given, and neither {' nor '.join(names)} is in the environment: give it, or start the "
-        "processes with `python -m pullback launch`"
+        f"{argument} is missing, and neither {' nor '.join(names)} is in the environment: pass it, or start the "
+        f"processes with `python -m pullback launch`"
     )
 
 
@@ -317,7 +319,7 @@ def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
     count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
     process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
     if process >= count:
-        raise ArgumentError(f"process_id must be below num_processes={count}, since they count from 0, got {process}")
+        raise ArgumentError(f"process_id must be from 0 to num_processes - 1, which is {count - 1}, got {process}")
     return process, count
 
 
@@ -372,8 +374,8 @@ def shutdown() -> None:
     stragglers = _leave("it called distributed.shutdown")
     if stragglers:
         raise DistributedError(
-            f"{name_processes(stragglers)} did not end in time (shutdown_timeout_seconds); what they do together with "
-            "others will fail"
+            f"{name_processes(stragglers)} did not end in time (shutdown_timeout_seconds); their joint operations "
+            f"with other processes will fail"
         )
 
 

@@ -26,8 +26,8 @@ _ADVICE = (
 _children: list[int] = []
 """The number of this process, if it was forked after the runtime was used; else empty."""
 _warnings = [
-    "this process was forked from one that had compiled programs, whose threads are not in it: functions under jit are "
-    f"evaluated eagerly here, which is slower. {_ADVICE}"
+    f"this process was forked from one that had compiled programs, and the compiler's threads do not exist here: "
+    f"functions under jit run eagerly, which is slower. {_ADVICE}"
 ]
 """The warning for a child that was forked after the runtime was used, until it is issued."""
 
@@ -48,8 +48,8 @@ def check(what: str) -> None:
 
 def refusal(what: str) -> BackendError:
     return BackendError(
-        f"{what} is not possible in this process: it was forked from one that had compiled programs, and the threads "
-        f"of the compiler's runtime are not in it. {_ADVICE}"
+        f"{what} is not possible in this process: it was forked from one that had compiled programs, and the "
+        f"threads of the compiler's runtime do not exist here. {_ADVICE}"
     )
 
 

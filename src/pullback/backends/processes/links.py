@@ -216,7 +216,7 @@ class Coordinator(_End):
                 self.listener.close()
             raise DistributedError(
                 f"process 0 cannot listen at {host}:{port}: {error.strerror or error}. coordinator_address must be an "
-                "address of the machine of process 0, with a port that is free (or give coordinator_bind_address)."
+                "address of the machine of process 0, with a free port (or pass coordinator_bind_address)."
             ) from None
         self.loop = _Loop("pullback-coordinator")
         self.server = self.loop.do(self._listen())
@@ -249,7 +249,7 @@ class Coordinator(_End):
             else:
                 await self._member(hello, reader, writer)
         except ValueError:
-            await _send(writer, refused="what it sent is no message of a process of Pullback")
+            await _send(writer, refused="it sent something else than a message of Pullback")
             with contextlib.suppress(OSError):  # closing the connection at once would take the answer back
                 await asyncio.wait_for(_discard(reader), 1)
         except (OSError, asyncio.CancelledError):  # at the end of the loop; asyncio would log it
@@ -271,25 +271,22 @@ class Coordinator(_End):
         """The reason to refuse the process that sent the first message ``hello``; None to let the process join."""
         number, count, role = hello.get("process"), hello.get("processes"), hello.get("role")
         if hello.get("pullback") != _VERSION:
-            return "it speaks another version of Pullback's protocol: the processes must run the same release"
+            return "it uses another version of Pullback's protocol: all processes must run the same release"
         if role not in ("member", "relay") or not _proves(hello, self.token, hello.get("nonce"), role):
             return (
-                "it does not know the token of process 0: it is of another job, which uses the same port, or "
-                f"{TOKEN} is not the same in all processes"
+                f"it has another token than process 0: it belongs to another job on the same port, or {TOKEN} "
+                f"differs between the processes"
             )
         if role == "relay":
             return None
         if count != self.processes:
-            return f"num_processes is {count} here, and {self.processes} in process 0: it must be the same in all"
+            return f"num_processes is {count} here and {self.processes} in process 0: it must be the same everywhere"
         if type(number) is not int or not 0 <= number < self.processes:
             return f"process_id must be an integer from 0 to {self.processes - 1}, got {number!r}"
         if number in self.members:
-            return (
-                f"process_id {number} is taken by {self.members[number].name}: each process must have a number of its "
-                "own"
-            )
+            return f"process_id {number} is taken by {self.members[number].name}: each process needs a different number"
         if number in self.departed or self._complete:
-            return f"all {self.processes} processes have been there already, so that no other can take part"
+            return f"all {self.processes} processes have already connected, so no other can take part"
         return None
 
     async def _member(self, hello: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -344,9 +341,9 @@ class Coordinator(_End):
                 if "cut" in message:
                     self._tasks.append(asyncio.ensure_future(self._tell_cut(number, str(message["cut"]))))
         except TimeoutError:
-            return number, f"it gave no sign of life for {self.heartbeat:g} seconds"
+            return number, f"it sent no heartbeat for {self.heartbeat:g} seconds"
         except ValueError:
-            return number, "what it sent makes no sense"
+            return number, "it sent an invalid message"
         finally:
             pings.cancel()
 
@@ -433,14 +430,15 @@ class Link(_End):
             except OSError as error:  # TimeoutError is one
                 if isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN:
                     raise DistributedError(
-                        f"coordinator_address={where!r} names a machine that is not known: {error.strerror}"
+                        f"coordinator_address={where!r} names an unknown machine: {error.strerror}"
                     ) from None
                 if time.monotonic() + pause > deadline:
                     why = getattr(error, "strerror", None) or str(error) or "no answer"
                     raise DistributedTimeoutError(
                         f"process {self.process} tried for {timeout:g} seconds to reach process 0 at {where}, the "
-                        f"coordinator_address, in vain: {why}. Is process 0 running, does it call initialize with the "
-                        "same address, and can this machine reach it? initialization_timeout is how long to try."
+                        f"coordinator_address, without success: {why}. Is process 0 running, does it call "
+                        f"initialize with the same address, and can this machine reach it? initialization_timeout "
+                        f"sets how long to try."
                     ) from None
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 0.5)
@@ -469,13 +467,11 @@ class Link(_End):
             except TimeoutError:
                 message = {"missing": []}
             except ValueError:
-                message = {
-                    "refused": "what listens there is something else, and not process 0 of a program of Pullback"
-                }
+                message = {"refused": "another program listens there instead of process 0"}
             if message is None:
                 raise DistributedError(
-                    f"process {self.process} reached {where}, the coordinator_address, and the connection was ended: "
-                    "process 0 failed meanwhile, the network cut it, or something else listens there."
+                    f"process {self.process} reached {where}, the coordinator_address, and the connection was "
+                    f"closed: process 0 failed meanwhile, the network closed it, or another program listens there."
                 )
             if "refused" in message:
                 raise DistributedError(
@@ -485,14 +481,14 @@ class Link(_End):
                 names = name_processes(message["missing"]) if message["missing"] else "an answer of process 0"
                 raise DistributedTimeoutError(
                     f"process {self.process} waited {timeout:g} seconds for {names}, of num_processes="
-                    f"{self.processes}, at {where}, in vain: start all of them with the same coordinator_address, or "
-                    "wait longer (initialization_timeout)."
+                    f"{self.processes}, at {where}, without success: start all of them with the same "
+                    "coordinator_address, or wait longer (initialization_timeout)."
                 )
             if "complete" in message:
                 if not _proves(message, self.token, nonce, "coordinator"):
                     raise DistributedError(
-                        f"process {self.process} reached {where}, the coordinator_address, and what listens there does "
-                        f"not know the token of this job ({TOKEN}): it is something else, or of another job."
+                        f"process {self.process} reached {where}, the coordinator_address, and the process there "
+                        f"has another token than this job ({TOKEN}): it is another program, or belongs to another job."
                     )
                 return
 
@@ -506,9 +502,9 @@ class Link(_End):
                         self.connected = False
                         return
         except TimeoutError:
-            why = f"it gave no sign of life for {self.heartbeat:g} seconds"
+            why = f"it sent no heartbeat for {self.heartbeat:g} seconds"
         except ValueError:
-            why = "what it sent makes no sense"
+            why = "it sent an invalid message"
         await self._lose(why, lost=why)  # process 0 was stopped, perhaps, and goes on later
 
     async def _lose(self, why: str, **last: str) -> None:
@@ -673,8 +669,8 @@ class Link(_End):
                 raise self.lost(what)
             if now > begin + seconds:
                 raise DistributedTimeoutError(
-                    f"{what} took longer than {seconds:g} seconds: another process does not go on. Have all called "
-                    "initialize? initialization_timeout is how long to wait."
+                    f"{what} took longer than {seconds:g} seconds: another process does not respond. Have all "
+                    f"processes called initialize? initialization_timeout sets how long to wait."
                 )
 
     def _takes_part(self, process: int, of: Collection[int] | None) -> bool:

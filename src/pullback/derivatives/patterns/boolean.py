@@ -198,6 +198,5 @@ def check_size(count: int) -> None:
     """Raise an error if ``count``, the number of True elements of a matrix, is more than ``LARGEST``."""
     if count > LARGEST:
         raise PatternError(
-            f"a derivative with {count} elements that may not be zero is not sparse enough to be kept as one "
-            f"(the limit is {LARGEST})"
+            f"a derivative with {count} possibly nonzero elements is not sparse enough (the limit is {LARGEST})"
         )

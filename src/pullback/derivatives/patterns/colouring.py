@@ -148,7 +148,7 @@ class Colouring:
             try:
                 return _read(dict(np.load(opened, allow_pickle=False)))
             except Exception as error:  # of whatever kind: from the readers of zip files and of NumPy's headers
-                raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
+                raise PatternError(f"the file {os.fspath(file)!r} does not contain a colouring: {error}") from None
 
     def _repr_svg_(self) -> str:
         return self.picture()
@@ -413,7 +413,7 @@ def colour_hessian(
     _check_orders(orders, "colour_hessian")
     pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
     if pattern.shape[0] != pattern.shape[1]:
-        raise PatternError(f"the pattern of a Hessian is square, got one of shape {pattern.shape}")
+        raise PatternError(f"the pattern of a Hessian must be square, got shape {pattern.shape}")
     rows = boolean.union([pattern.to_scipy(), _transposed(pattern.to_scipy())])
     if rows.nnz > pattern.nnz:
         pattern = pattern_of(rows)

@@ -26,8 +26,8 @@ from pullback.transforms.traces.stage import stage_flat
 
 sparsity = RuleKind(
     "sparsity",
-    "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
-    "of the operands",
+    "by its inner programs, traits and kept axes; otherwise each element of the results depends on each element of the "
+    "operands",
 )
 sparsity.__doc__ = """Declare on which inputs the results of an operation depend, for sparse derivatives.
 

@@ -92,14 +92,14 @@ class Options:
         for option in ("local", "check"):
             object.__setattr__(self, option, flag(name, option, getattr(self, option)))
         if self.mode not in modes:
-            raise ArgumentError(f"{name}: the way to colour must be one of {', '.join(modes)}, got {self.mode!r}")
+            raise ArgumentError(f"{name}: mode or method must be one of {', '.join(modes)}, got {self.mode!r}")
         if self.format not in FORMATS:
             raise ArgumentError(f"{name}: format must be one of {', '.join(FORMATS)}, got {self.format!r}")
         if self.colouring is not None and not isinstance(self.colouring, Colouring):
             raise ArgumentError(f"{name}: colouring must be a Colouring, as prepare returns it, got {self.colouring!r}")
         if sum((self.colouring is not None, self.pattern is not None, self.local)) > 1:
             raise ArgumentError(
-                f"{name} takes one of colouring, pattern and local: each of them determines the pattern"
+                f"{name} takes at most one of colouring, pattern and local: each of them determines the pattern"
             )
         object.__setattr__(self, "argnums", check_argnums(self.argnums, name))
         if self.pattern is not None:
@@ -371,9 +371,9 @@ class SparseDerivative(Transformed):
         if len(wrong):
             shown = ", ".join(map(str, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
             raise PatternError(
-                f"{self.options.name}: the given pattern lacks elements of the derivative of "
-                f"{name_of(self.__wrapped__)} in {len(wrong)} of {pattern.shape[0]} rows ({shown}). Leave pattern out, "
-                "and it is found; check=False skips this comparison."
+                f"{self.options.name}: the pattern lacks elements of the derivative of "
+                f"{name_of(self.__wrapped__)} in {len(wrong)} of {pattern.shape[0]} rows ({shown}). Leave pattern "
+                f"out to have it computed; check=False skips this comparison."
             )
 
 
@@ -381,7 +381,7 @@ def _check_shape(pattern: Pattern, shape: tuple[int, int], derivative: SparseDer
     if pattern.shape != shape:
         raise PatternError(
             f"{derivative.options.name}: the derivative of {name_of(derivative.__wrapped__)} is a matrix of {shape[0]} "
-            f"rows and {shape[1]} columns, the given pattern one of {pattern.shape[0]} and {pattern.shape[1]}"
+            f"rows and {shape[1]} columns, but the pattern has {pattern.shape[0]} and {pattern.shape[1]}"
         )
 
 
@@ -402,7 +402,7 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
         operands = [UNKNOWN if _is_type(x) else value_of(x) for x in at.leaves]
         if any(x is UNKNOWN for x in operands):
             raise ConcretizationTypeError(
-                f"{options.name}: a local pattern belongs to a point, whose values must be known; this one is traced"
+                f"{options.name}: a local pattern depends on the values of its point, but the point is traced"
             )
     width = sum(at.avals[i].size for i in at.active)
     first = 0

@@ -51,7 +51,7 @@ def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
         avals = [x.aval if hasattr(x, "aval") else x for x in outs]
         if len(outs) != 1 or outs[0].shape != ():
             raise NotDifferentiableError(
-                f"{options.name} takes a function with a single result without axes, but {name_of(fun)} returned "
+                f"{options.name} takes a function with a single scalar result, but {name_of(fun)} returned "
                 f"{', '.join(map(str, avals)) or 'nothing'}"
             )
         check_results(fun, options.name, avals)

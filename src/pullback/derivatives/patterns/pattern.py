@@ -138,15 +138,15 @@ def _as_rows(matrix: Any) -> Any:
         shape = tuple(map(operator.index, matrix.shape))
         found = np.asarray(indices)
         if found.ndim != 2 or found.shape[1] != 2:
-            raise PatternError(f"a pattern takes a BCOO of two sparse axes, got {matrix!r}")
+            raise PatternError(f"Pattern takes a BCOO with two sparse axes, got {matrix!r}")
         inside = (found < shape).all(1) & (found >= 0).all(1)
         return boolean.from_pairs(found[inside, 0], found[inside, 1], (shape[0], shape[1]))
     try:
         csr = sp.csr_array(matrix if sp.issparse(matrix) else np.atleast_1d(np.asarray(matrix)))
     except (TypeError, ValueError) as error:
-        raise PatternError(f"a pattern takes a matrix, got {type(matrix).__name__}: {error}") from None
+        raise PatternError(f"Pattern takes a matrix, got {type(matrix).__name__}: {error}") from None
     if csr.ndim != 2:
-        raise PatternError(f"a pattern takes a matrix, got an array of shape {csr.shape}")
+        raise PatternError(f"Pattern takes a matrix, got an array of shape {csr.shape}")
     csr = csr.astype(bool)  # a copy
     csr.sum_duplicates()
     if not csr.data.all():

@@ -256,9 +256,9 @@ def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
 
 # Rules: elements of a result from elements of the operands -----------------------------------------------------------
 
-reads = RuleKind("reads", "of operations on elements by the trait, or the whole result is computed")
+reads = RuleKind("reads", "elementwise operations: by their trait; others: the whole result is computed")
 """``rule(reader, eqn, positions, depth) -> slices``: the elements of a result at the given positions."""
-nonzero = RuleKind("nonzero", "all elements may be other than zero")
+nonzero = RuleKind("nonzero", "all elements may be nonzero")
 """``rule(reader, eqn, masks) -> mask``: the elements of a result that may not be zero, given the operands' masks."""
 
 

@@ -52,8 +52,8 @@ class Block(NamedTuple):
             return self.empty._with_data(own_data)
         if isinstance(own_data, Tracer):
             raise ConcretizationTypeError(
-                "a sparse derivative with format='scipy' is a matrix of SciPy's, which cannot hold a traced value; "
-                "format='bcoo' can be transformed"
+                "format='scipy' returns a SciPy matrix, which cannot contain traced values; use format='bcoo' under "
+                "transformations"
             )
         import scipy.sparse as sp
 

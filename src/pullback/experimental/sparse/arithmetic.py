@@ -47,8 +47,8 @@ def with_data(mat: BCOO, data: Any) -> BCOO:
 def dense_result(name: str) -> UnsupportedArgumentError:
     """Return the error for an operation whose result would be dense."""
     return UnsupportedArgumentError(
-        f"{name} of a sparse array would be dense, since it is not zero where the array is; convert it by "
-        "sparse.todense(...) first, if that is meant"
+        f"{name} of a sparse array would be dense, because it is nonzero where the array is zero; if you want this, "
+        f"convert the array first with sparse.todense(...)"
     )
 
 
@@ -92,8 +92,8 @@ def _add_dense(mat: BCOO, y: Any) -> Any:
         raise UnsupportedArgumentError(
             f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be "
             "dense, of shape "
-            f"{shape}, and larger than the dense one; if that is intended, convert the sparse one by "
-            "sparse.todense(...) first"
+            f"{shape}, and larger than the dense one; if you want this, convert the sparse one first with "
+            f"sparse.todense(...)"
         )
     mat = broadcast_to(mat, shape)
     data, y, _dtype = promoted(mat.data, y)
@@ -173,10 +173,11 @@ def matmul(x: Any, y: Any) -> Any:
     """Return the matrix product, as NumPy's: sparse if both operands are, else dense."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     if not x.ndim or not y.ndim:
-        raise ShapeError(f"matmul takes arrays of one axis or more, got shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"matmul takes arrays with at least one axis, got shapes {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
         raise ShapeError(
-            f"matmul: shapes {x.shape} and {y.shape} do not fit: the last axis of the first must have the size of the "
+            f"matmul: shapes {x.shape} and {y.shape} do not match: the last axis of the first must have the size of "
+            f"the "
             f"{'last but one' if y.ndim > 1 else 'one'} of the second"
         )
     contracted = (x.ndim - 1,), (max(y.ndim - 2, 0),)

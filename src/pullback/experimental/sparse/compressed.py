@@ -76,7 +76,7 @@ def to_bcoo(mat: Any) -> BCOO:
         major = rows_of(mat.indptr, mat.nse).astype(mat.indices.dtype)
         pair = (major, mat.indices) if isinstance(mat, CSR) else (mat.indices, major)
         return BCOO((mat.data, pnp.stack(pair, axis=1)), shape=mat.shape)
-    raise OperandError(f"a sparse array is needed, got {typed(mat)}")
+    raise OperandError(f"expected a sparse array, got {typed(mat)}")
 
 
 def from_bcoo(mat: Any) -> BCSR:
@@ -137,8 +137,8 @@ def bcsr_fromdense(
     mat = dense_operand("bcsr_fromdense", mat)
     if layouts.check_layout("bcsr_fromdense", n_batch, n_dense, mat.ndim) != 2:
         raise ArgumentError(
-            f"bcsr_fromdense: an array of shape {mat.shape} with n_batch={n_batch} and n_dense={n_dense} must have two "
-            "other axes, of rows and of columns"
+            f"bcsr_fromdense: an array of shape {mat.shape} with n_batch={n_batch} and n_dense={n_dense} must have "
+            f"two more axes, for rows and columns"
         )
     return from_bcoo(layouts.bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 

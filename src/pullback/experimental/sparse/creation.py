@@ -42,7 +42,7 @@ def _in_format(name: str, mat: BCOO, sparse_format: Any, kwds: dict[str, Any]) -
     if sparse_format in ("coo", "csr", "csc") and (mat.ndim != 2 or mat.n_batch or mat.n_dense):
         raise ArgumentError(f"{name}: a {sparse_format} is one matrix, without batch and dense axes, got {mat!r}")
     if kwds:
-        raise ArgumentError(f"{name}: unknown options {', '.join(kwds)}; there are n_batch, n_dense and nse")
+        raise ArgumentError(f"{name}: unknown options {', '.join(kwds)}; the options are n_batch, n_dense and nse")
     return FORMATS[sparse_format](mat)
 
 
@@ -135,7 +135,7 @@ def eye(
 def _stored_count(name: str, nse: Any, cells: int) -> int:
     """Return the number of elements to store: ``nse``, or below 1 this fraction of ``cells``."""
     if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
-        raise ArgumentError(f"{name}: nse must be a number that is not negative, got {nse!r}")
+        raise ArgumentError(f"{name}: nse must be a non-negative number, got {nse!r}")
     return math.ceil(nse * cells) if nse < 1 else int(nse)
 
 

@@ -116,7 +116,7 @@ class JAXSparse:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise OperandError(f"len() of a sparse array without axes: {self!r}")
+            raise OperandError(f"a scalar sparse array has no len(): {self!r}")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -167,7 +167,7 @@ def shape_of(name: str, shape: Any) -> Shape:
     except TypeError:
         sizes = (-1,)
     if any(n < 0 for n in sizes):
-        raise ArgumentError(f"{name}: shape must be a tuple of integers that are not negative, got {quote(shape)}")
+        raise ArgumentError(f"{name}: shape must be a tuple of non-negative integers, got {quote(shape)}")
     return sizes
 
 
@@ -257,7 +257,7 @@ def _check_batches(name: str, fields: dict[str, Any], count: int, shape: Shape) 
         if len(lead) < count or any(n not in (1, m) for n, m in zip(lead, shape, strict=False)):
             raise ShapeError(
                 f"{name}: {field} of shape {x.shape} does not fit shape={shape} with n_batch={count}: its first "
-                f"{count} axes must be {shape[:count]}, or 1 where they are the same for all"
+                f"{count} axes must be {shape[:count]}, or 1 to repeat them"
             )
 
 

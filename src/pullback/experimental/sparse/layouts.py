@@ -166,10 +166,10 @@ def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:
     """Check the numbers of batch and dense axes, and return the number of sparse axes."""
     for what, n in (("n_batch", n_batch), ("n_dense", n_dense)):
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise ArgumentError(f"{name}: {what} must be an integer that is not negative, got {n!r}")
+            raise ArgumentError(f"{name}: {what} must be a non-negative integer, got {n!r}")
     if n_batch + n_dense > rank:
         raise ArgumentError(
-            f"{name}: n_batch={n_batch} and n_dense={n_dense} are more axes than the {rank} that the array has"
+            f"{name}: n_batch={n_batch} and n_dense={n_dense} are more than the {rank} axes of the array"
         )
     return rank - n_batch - n_dense
 
@@ -205,8 +205,8 @@ def count_nonzero(mask: Any, name: str) -> int:
     """Return the largest number of true elements along the last axis; raise an error if the mask is traced."""
     if not known_values(mask):
         raise ArgumentError(
-            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are "
-            "traced, as by jit and vmap: it is part of the shape"
+            f"{name}: nse, the number of stored elements, is static: pass a Python int when values are traced, as "
+            f"under jit and vmap"
         )
     counts = np.count_nonzero(np.asarray(mask), axis=-1)
     return int(np.max(counts, initial=0))
@@ -214,7 +214,7 @@ def count_nonzero(mask: Any, name: str) -> int:
 
 def known_nse(name: str, nse: Any) -> int:
     if isinstance(nse, bool) or not isinstance(nse, (int, np.integer)) or nse < 0:
-        raise ArgumentError(f"{name}: nse must be an integer that is not negative, known in Python, got {nse!r}")
+        raise ArgumentError(f"{name}: nse must be a non-negative static integer, got {nse!r}")
     return int(nse)
 
 
@@ -474,8 +474,8 @@ def bcoo_update_layout(
     for what, new, old in (("n_batch", batch, mat.n_batch), ("n_dense", dense, mat.n_dense)):
         if new > old and on_inefficient is not None:
             message = (
-                f"{name}: for an array of shape {mat.shape} {what} would grow from {old} to {new}, so that many zeros "
-                "would be stored; on_inefficient=None does it, 'warn' does it with a warning"
+                f"{name}: for an array of shape {mat.shape} {what} would grow from {old} to {new}, so many zeros "
+                f"would be stored; on_inefficient=None allows this, 'warn' allows it with a warning"
             )
             if on_inefficient == "error":
                 raise SparseEfficiencyError(message)

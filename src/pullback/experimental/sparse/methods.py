@@ -45,7 +45,7 @@ def _getitem(self: Any, item: Any) -> Any:
 
 def _iterate(self: Any) -> Any:
     if not self.shape:
-        raise ShapeError(f"iteration over a sparse array without axes: {self!r}")
+        raise ShapeError(f"a scalar sparse array cannot be iterated over: {self!r}")
     return (self[i] for i in range(self.shape[0]))
 
 
@@ -60,8 +60,8 @@ def _todense(self: Any) -> Any:
 
 def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     raise OperandError(
-        f"{self!r} is not converted to a dense array implicitly: use x.todense(), or "
-        "x.to_scipy_sparse() for an array of SciPy's"
+        f"{self!r} is not converted to a dense array implicitly: use x.todense(), or x.to_scipy_sparse() for a "
+        f"SciPy array"
     )
 
 
@@ -82,7 +82,7 @@ def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     3.0 [1. 1. 1.]
     """
     if out is not None:
-        raise ArgumentError("sum of a sparse array has no out")
+        raise ArgumentError("sum of a sparse array does not support out")
     return arithmetic.reduce_sum(self, axis, keepdims, dtype)
 
 
@@ -208,7 +208,7 @@ def _to_scipy_sparse(self: Any) -> Any:
     sparse = imported("scipy.sparse")
     mat = compressed.to_bcoo(self)
     if mat.n_batch or mat.n_dense or mat.ndim != 2:
-        raise ArgumentError(f"SciPy's sparse arrays are one matrix, without batch and dense axes, got {self!r}")
+        raise ArgumentError(f"SciPy's sparse arrays are single matrices, without batch and dense axes, got {self!r}")
     known = np.asarray(layouts.inside(mat.indices, mat.shape))
     data, indices = np.asarray(mat.data)[known], np.asarray(mat.indices)[known]
     triples = sparse.coo_array((data, (indices[:, 0], indices[:, 1])), shape=mat.shape)
@@ -266,7 +266,7 @@ def _diagonal(self: Any, k: int = 0) -> Any:
     """
     mat = compressed.to_bcoo(self)
     if mat.n_batch or mat.n_dense or mat.ndim != 2:
-        raise ShapeError(f"diagonal of a sparse array that is one matrix, without batch and dense axes, got {self!r}")
+        raise ShapeError(f"diagonal takes a single sparse matrix, without batch and dense axes, got {self!r}")
     rows, columns = mat.indices[:, 0], mat.indices[:, 1]
     length = max(0, min(mat.shape[0] + min(k, 0), mat.shape[1] - max(k, 0)))
     position = rows if k >= 0 else columns

@@ -239,8 +239,8 @@ def checked_dims(name: str, x: Any, y: Any, dimension_numbers: Any) -> tuple[Sha
     n = len(tuple(xc))
     if len(xs) != len(ys) or n != len(tuple(yc)) or any(x.shape[i] != y.shape[j] for i, j in zip(xs, ys, strict=True)):
         raise ShapeError(
-            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: axes that "
-            "are contracted, and those of a batch, must have the same sizes in both"
+            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: "
+            f"contracted axes and batch axes must have the same sizes in both"
         )
     return xs[:n], ys[:n], xs[n:], ys[n:]
 

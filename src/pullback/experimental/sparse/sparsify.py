@@ -149,7 +149,7 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 Rule = Callable[[Eqn, list[Any]], Any]
-sparsified = RuleKind("sparsified", "of operations on elements by the trait, or an error that names the operation")
+sparsified = RuleKind("sparsified", "elementwise operations: by their trait; others: an error that names the operation")
 """``rule(eqn, operands) -> results``, for equations with sparse operands; elementwise operations have a default."""
 
 
@@ -158,8 +158,8 @@ def sparse_rule(eqn: Eqn) -> Rule:
     rule = sparsified.of(eqn.primitive) or (_zero_at_zero if traits.elementwise.of(eqn.primitive) else None)
     if rule is None:
         raise UnsupportedArgumentError(
-            f"sparsify: {eqn.primitive.name} has no rule for sparse arrays; convert them by sparse.todense(...) first, "
-            "if the dense result is meant"
+            f"sparsify: {eqn.primitive.name} has no rule for sparse arrays; if you want the dense result, convert "
+            f"them first with sparse.todense(...)"
         )
     return rule
 
@@ -248,7 +248,7 @@ def _reduce_sum(eqn: Eqn, operands: list[Any]) -> Any:
 def _norm(eqn: Eqn, operands: list[Any]) -> Any:
     mat, axes = operands[0], eqn.params["axes"]
     if len(axes) < mat.ndim:
-        raise UnsupportedArgumentError("sparsify: norm of a sparse array is over all of its axes")
+        raise UnsupportedArgumentError("sparsify: norm of a sparse array takes all of its axes")
     mat = layouts.unique(mat)
     _, indices = layouts.spread(mat)
     data = layouts.kept(layouts.spread(mat)[0], layouts.inside(indices, layouts.kinds(mat)[1]))

@@ -58,7 +58,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     mat = layouts.bcoo(name, mat)
     order = axes_of(name, permutation, mat.ndim)
     if len(order) != mat.ndim:
-        raise ShapeError(f"{name}: permutation={tuple(permutation)} does not have all axes of shape {mat.shape}")
+        raise ShapeError(f"{name}: permutation={tuple(permutation)} does not contain all axes of shape {mat.shape}")
     if order == tuple(range(mat.ndim)):
         return mat
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
@@ -620,7 +620,7 @@ def bcoo_gather(
     numbers = dimension_numbers
     if fill_value is not None and not (isinstance(fill_value, (int, float)) and fill_value == 0):
         raise UnsupportedArgumentError(
-            f"{name}: windows outside of a sparse array hold zeros, not fill_value={fill_value!r}"
+            f"{name}: windows outside of a sparse array contain zeros instead of fill_value={fill_value!r}"
         )
     if numbers.operand_batching_dims:
         raise UnsupportedArgumentError(

@@ -115,7 +115,7 @@ def _check_block(name: str, x: ShapedArray, sizes: Shape, starts: Sequence[Shape
     for s in starts:
         check_indices(name, s)
     if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape, strict=True)):
-        raise ShapeError(f"{name}: a block of shape {sizes} does not fit into an array of shape {x.shape}")
+        raise ShapeError(f"{name}: a block of shape {sizes} is too large for an array of shape {x.shape}")
 
 
 @dynamic_slice_p.host

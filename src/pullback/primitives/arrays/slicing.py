@@ -154,7 +154,7 @@ def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: Pa
         )
     shape = _padded_shape(x.shape, padding_config)
     if any(n < 0 for n in shape):
-        raise ShapeError(f"pad of an array of shape {x.shape} by {padding_config} would give the shape {shape}")
+        raise ShapeError(f"pad of an array of shape {x.shape} by {padding_config} would return the shape {shape}")
     return ShapedArray(shape, dtype)
 
 
@@ -219,7 +219,7 @@ def _concatenate_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     first = xs[0].shape
     rest = first[:dimension] + first[dimension + 1 :]
     if not 0 <= dimension < len(first):
-        raise ShapeError(f"concatenate: there is no axis {dimension} in shape {first}")
+        raise ShapeError(f"concatenate: axis {dimension} does not exist in shape {first}")
     for x in xs:
         if x.ndim != len(first) or x.shape[:dimension] + x.shape[dimension + 1 :] != rest:
             shown = ", ".join(str(x.shape) for x in xs)
@@ -304,7 +304,7 @@ def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
 @unstack_p.abstract_eval
 def _unstack_abstract_eval(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
     if not 0 <= dimension < x.ndim:
-        raise ShapeError(f"unstack: there is no axis {dimension} in shape {x.shape}")
+        raise ShapeError(f"unstack: axis {dimension} does not exist in shape {x.shape}")
     shape = x.shape[:dimension] + x.shape[dimension + 1 :]
     return [ShapedArray(shape, x.dtype) for _ in range(x.shape[dimension])]
 
@@ -405,7 +405,7 @@ def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
 @iota_p.abstract_eval
 def _iota_abstract_eval(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
     if not 0 <= dimension < len(shape):
-        raise ShapeError(f"iota: there is no axis {dimension} in shape {shape}")
+        raise ShapeError(f"iota: axis {dimension} does not exist in shape {shape}")
     return ShapedArray(shape, dtype)
 
 

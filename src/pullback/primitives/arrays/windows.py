@@ -179,8 +179,8 @@ def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -
             raise ShapeError(f"{name}: the axes {axes} are not distinct, or not in range({bound}), in {numbers}")
     if [shape[d] for d in operand_batching] != [indices_shape[d] for d in indices_batching]:
         raise ShapeError(
-            f"{name}: the batching axes {operand_batching} of the operand, of shape {shape}, and {indices_batching} of "
-            f"the indices, of shape {indices_shape}, must be of the same sizes"
+            f"{name}: the batching axes {operand_batching} of the operand, of shape {shape}, and {indices_batching} "
+            f"of the indices, of shape {indices_shape}, must have the same sizes"
         )
 
 

@@ -415,8 +415,9 @@ def _triangular_solve_abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side
     if a.shape[-1] != b.shape[-2 if left_side else -1]:
         product = "A X = B" if left_side else "X A = B"
         raise ShapeError(
-            f"triangular_solve: {product} has no meaning for matrices A of {a.shape[-2]} by {a.shape[-1]} and B of "
-            f"{b.shape[-2]} by {b.shape[-1]}; left_side={left_side} says whether A is to the left of X"
+            f"triangular_solve: {product} is not defined for matrices A of {a.shape[-2]} by {a.shape[-1]} and B of "
+            f"{b.shape[-2]} by {b.shape[-1]}; left_side={left_side} means that A is on the "
+            f"{'left' if left_side else 'right'} of X"
         )
     dtype = same_dtype("triangular_solve", [a, b])
     check_dtype("triangular_solve", INEXACT, dtype)

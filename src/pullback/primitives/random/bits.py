@@ -455,7 +455,7 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
     size = math.prod(shape)
     if size * bit_width >= 1 << 37:
         raise ShapeError(
-            f"cannot draw {size} numbers of {bit_width} bits from one key: it has 2**32 words; split it into several"
+            f"cannot draw {size} numbers of {bit_width} bits from one key, which has 2**32 words; split the key"
         )
     return hold(_threefry_bits(key, bit_width, shape, size))
 

@@ -214,7 +214,7 @@ def _result_shape(
     (n, c, *space), (o, i, *window) = ([shape[a] for a in spec] for shape, spec in zip((lhs, rhs), numbers))
     _check_groups(n, c, o, i, *groups)
     if 0 in window:
-        raise ShapeError(f"conv_general_dilated: a kernel of shape {rhs} has no elements along an axis of space")
+        raise ShapeError(f"conv_general_dilated: a kernel of shape {rhs} has no elements along a spatial axis")
     sizes = [n // groups[1], o]
     for size, k, stride, padding, base, step in zip(space, window, *geometry):
         sizes.append(window_count(size, k, stride, padding, base, step))
@@ -239,10 +239,10 @@ def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
     for what, values in (("strides", strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
         if len(values) != rank or any(v < 1 for v in values):
             raise ShapeError(
-                f"{name}: {what} must be {rank} positive integers, one for each axis of space, got {values}"
+                f"{name}: {what} must be {rank} positive integers, one for each spatial axis, got {values}"
             )
     if len(padding) != rank:
-        raise ShapeError(f"{name}: padding must be {rank} pairs, one for each axis of space, got {padding}")
+        raise ShapeError(f"{name}: padding must be {rank} pairs, one for each spatial axis, got {padding}")
 
 
 def _check_groups(n: int, c: int, o: int, i: int, features: int, batches: int) -> None:

@@ -126,7 +126,8 @@ def windows_on(
         raise ShapeError(f"{name}: padding must be {len(shape)} pairs, one for each axis of the operand, got {pairs}")
     if any(dilated(n, b) + sum(pair) < 0 for n, b, pair in zip(shape, base, pairs)):
         raise ShapeError(
-            f"{name}: a negative padding must not cut more than there is, got {pairs} for an operand of shape {shape}"
+            f"{name}: a negative padding must not remove more elements than the operand has, got {pairs} for an "
+            f"operand of shape {shape}"
         )
     return plain._replace(padding=pairs)
 

@@ -374,14 +374,14 @@ def quad(
         out = inexact_operand("quad: the integrand", func(x, *extra))
         if out.shape:
             raise ShapeError(
-                f"quad: the integrand must return a number, got shape {out.shape}; integrate its elements one by one"
+                f"quad: the integrand must return a number, got shape {out.shape}; integrate its elements separately"
             )
         complex_values.append(dtypes.is_complex(out.dtype))
         return out
 
     converted, params = closure_convert(integrand, x)
     if any(complex_values) and not complex_func:
-        raise DtypeError("quad: the integrand returned complex numbers; pass complex_func=True if it is to")
+        raise DtypeError("quad: the integrand returned complex numbers; if this is intended, pass complex_func=True")
 
     def f(x: Any, params: Any) -> Any:
         return converted(x, *params)
@@ -406,7 +406,7 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
     bounds = []
     for name, value in (("epsabs", epsabs), ("epsrel", epsrel)):
         if not _is_number(value) or not 0 <= float(value) < math.inf:
-            raise ArgumentError(f"quad: {name} must be a known number from 0 to infinity, got {quote(value)}")
+            raise ArgumentError(f"quad: {name} must be a concrete number from 0 to infinity, got {quote(value)}")
         bounds.append(float(value))
     absolute, relative = bounds
     return _Options(absolute, relative, most)
@@ -421,7 +421,7 @@ def _edges(a: Any, b: Any, points: Any) -> list[Any]:
     every = inexact_operands("quad", a, b, *between)
     for v in every:
         if v.shape:
-            raise ShapeError(f"quad: the limits and points must be numbers, got shape {v.shape}")
+            raise ShapeError(f"quad: the limits and points must be scalars, got shape {v.shape}")
         if dtypes.is_complex(v.dtype):
             raise DtypeError("quad: the limits and points must be real, got complex ones")
     dtype = every[0].dtype if every[0].dtype.itemsize >= 4 else np.dtype(np.float32)
@@ -442,7 +442,8 @@ def _warn_of(value: Any, error: Any, options: _Options) -> None:
     least = 100 * float(dtypes.finfo(error.dtype).eps) * size
     if not float(error) <= max(options.absolute, options.relative * size, least):
         warn(
-            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked "
-            "for; split the interval where the integrand is not smooth (points), or take a larger limit",
+            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than the "
+            f"tolerance; split the interval at points where the integrand is not smooth (points=), or use a larger "
+            f"limit",
             UserWarning,
         )

@@ -22,11 +22,11 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, i
     """
     y, step = inexact_operands(name, y, dx if x is None else x)
     if not y.shape:
-        raise ShapeError(f"{name} takes an array with an axis, got a number")
+        raise ShapeError(f"{name} takes an array with at least one axis, got a number")
     where, last = axis_index(axis, len(y.shape), name), len(y.shape) - 1
     n = y.shape[where]
     if not n:
-        raise ShapeError(f"{name}: at least one point is needed along axis {axis}, got shape {y.shape}")
+        raise ShapeError(f"{name}: needs at least one point along axis {axis}, got shape {y.shape}")
     if x is None:
         if step.shape:
             raise ShapeError(f"{name}: dx must be a number, got shape {step.shape}; pass the points as x")
@@ -35,7 +35,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, i
         step = shapes.moveaxis(step, where, last)
     if len(step.shape) not in (1, last + 1) or step.shape[-1] != n:
         raise ShapeError(
-            f"{name}: x must be a vector of the {n} elements along axis {axis}, or of the shape of y; got shape "
+            f"{name}: x must be a vector of {n} elements, as axis {axis} has, or have the shape of y; got shape "
             f"{x.shape if isinstance(x, Array) else pnp.shape(x)} for y of shape {y.shape}"
         )
     return shapes.moveaxis(y, where, last), pnp.diff(step), where

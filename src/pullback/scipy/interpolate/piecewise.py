@@ -241,7 +241,7 @@ class CubicSpline(PPoly):
         y = floats("CubicSpline", y)
         check_increasing("CubicSpline", x, "the points")
         if not y.shape:
-            raise ShapeError("CubicSpline: y must have an axis with the values, got a number")
+            raise ShapeError("CubicSpline: y must have at least one axis, got a number")
         where = axis_index(axis, len(y.shape), "CubicSpline")
         if y.shape[where] != x.shape[0]:
             raise ShapeError(
@@ -283,26 +283,29 @@ def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
     """
     pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"CubicSpline: bc_type must be a word or a pair of conditions, got {quote(bc_type)}")
+        raise ArgumentError(f"CubicSpline: bc_type must be a string or a pair of conditions, got {quote(bc_type)}")
     found: list[Any] = []
     for condition in pair:
         if isinstance(condition, str):
             if condition not in _NAMED:
                 words = "'not-a-knot', 'periodic', 'clamped', 'natural'"
-                raise ArgumentError(f"CubicSpline: bc_type must be of {words}, or (order, value), got {quote(bc_type)}")
+                raise ArgumentError(
+                    f"CubicSpline: bc_type must be one of {words}, or (order, value), got {quote(bc_type)}"
+                )
             condition = _NAMED[condition]
             if condition is None:
                 found.append(None)
                 continue
         if not isinstance(condition, (tuple, list)) or len(condition) != 2 or condition[0] not in (1, 2):
             raise ArgumentError(
-                f"CubicSpline: a condition must be (1, value) or (2, value), of a derivative, got {quote(condition)}"
+                f"CubicSpline: a condition must be (1, value) or (2, value), a value of the first or second "
+                f"derivative, got {quote(condition)}"
             )
         value = floats("CubicSpline", condition[1])
         if value.shape not in ((), rest):
             raise ShapeError(
-                f"CubicSpline: the value of a derivative at an end must have shape {rest}, as y without the axis; "
-                f"got {value.shape}"
+                f"CubicSpline: the value of a derivative at an end must have the shape of y without the axis, "
+                f"{rest}; got {value.shape}"
             )
         value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
         found.append((condition[0], shapes.reshape(value, (1, math.prod(rest)))))

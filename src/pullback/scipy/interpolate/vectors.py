@@ -64,7 +64,7 @@ class interp1d:
         self.kind: str = _ORDERS.get(kind, str(kind))
         x, y = abscissas("interp1d", x, "the points", _LEAST.get(self.kind, 1)), floats("interp1d", y)
         if not y.shape:
-            raise ShapeError("interp1d: y must have an axis with the values, got a number")
+            raise ShapeError("interp1d: y must have at least one axis, got a number")
         self.axis = axis_index(axis, len(y.shape), "interp1d")
         if y.shape[self.axis] != x.shape[0]:
             raise ShapeError(
@@ -86,7 +86,7 @@ class interp1d:
             if not is_listed(fill_value, ("extrapolate",)):
                 raise ArgumentError(f"interp1d: fill_value must be a number or 'extrapolate', got {fill_value!r}")
             if bounds_error:
-                raise ArgumentError("interp1d: bounds_error=True and fill_value='extrapolate' exclude each other")
+                raise ArgumentError("interp1d: bounds_error=True contradicts fill_value='extrapolate'")
             ends = {"previous": (math.nan, self.y[-1]), "next": (self.y[0], math.nan)}
             self.below, self.above = ends.get(self.kind, (None, None))
         else:

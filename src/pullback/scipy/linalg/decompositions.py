@@ -129,7 +129,7 @@ def eigh(
         a, b = inexact_operands("eigh", a, b)
         numpy_linalg.require_square("eigh", a)
         if a.shape != b.shape:
-            raise ShapeError(f"eigh: a and b must be matrices of one shape, got {a.shape} and {b.shape}")
+            raise ShapeError(f"eigh: a and b must be matrices of the same shape, got {a.shape} and {b.shape}")
         a = hermitian_of_lower(a if lower else adjoint(a))
         factor = cholesky(b if lower else adjoint(b), lower=True)
         back = {"transpose_a": True, "conjugate_a": True}
@@ -231,7 +231,7 @@ def eigh_tridiagonal(
     d, e = inexact_operand("eigh_tridiagonal", d), inexact_operand("eigh_tridiagonal", e)
     if d.dtype != e.dtype or dtypes.is_complex(d.dtype):
         raise DtypeError(
-            "eigh_tridiagonal: d and e must be of one real dtype, got "
+            "eigh_tridiagonal: d and e must have the same real dtype, got "
             f"{dtypes.short_name(d.dtype)} and {dtypes.short_name(e.dtype)}"
         )
     if not d.shape or e.shape != (*d.shape[:-1], max(d.shape[-1] - 1, 0)):
@@ -261,8 +261,8 @@ def _index_range(select: Any, select_range: Any, n: int) -> tuple[int, int]:
         return 0, n
     if select == "v":
         raise UnsupportedArgumentError(
-            "eigh_tridiagonal: select='v' would return a number of eigenvalues that depends on their values; take all "
-            "of them, or those of some indices by select='i'"
+            "eigh_tridiagonal: with select='v' the number of results would depend on values; compute all "
+            "eigenvalues, or select indices with select='i'"
         )
     if not is_listed(select, ("i",)):
         raise ArgumentError(f"eigh_tridiagonal: select must be 'a' or 'i', got {select!r}")
@@ -416,7 +416,7 @@ def qr(
     a = inexact_operand("scipy.linalg.qr", a)
     if mode == "raw":
         if pivoting:
-            raise UnsupportedArgumentError("qr: mode='raw' is without pivoting; leave one of them out")
+            raise UnsupportedArgumentError("qr: mode='raw' does not support pivoting; leave one of them out")
         factors, tau = bind(geqrf_p, a)
         return (matrix_transpose(factors), tau), diagonals.triu(factors[..., : min(a.shape[-2:]), :])
     q, r, *order = bind(qr_p, a, full_matrices=mode != "economic", pivoting=bool(pivoting))

@@ -32,7 +32,7 @@ def _matrices(name: str, *xs: Any) -> list[Any]:
     right = matrices[-1]
     if right.shape[-2:] != (rows, columns):
         raise ShapeError(
-            f"{name}: the right side must have {rows} rows and {columns} columns, for matrices of shapes "
+            f"{name}: the right-hand side must have {rows} rows and {columns} columns, for matrices of shapes "
             f"{' and '.join(str(x.shape) for x in matrices[:-1])}; got shape {right.shape}"
         )
     batch = manipulation.broadcast_shapes(*[x.shape[:-2] for x in matrices])

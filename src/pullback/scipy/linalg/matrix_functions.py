@@ -123,7 +123,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
         raise ArgumentError(f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}")
     a, e = (_square("expm_frechet", x) for x in inexact_operands("expm_frechet", A, E))
     if a.shape != e.shape:
-        raise ShapeError(f"expm_frechet: A and E must be of one shape, got {a.shape} and {e.shape}")
+        raise ShapeError(f"expm_frechet: A and E must have the same shape, got {a.shape} and {e.shape}")
     derivative = expm_frechet_p.bind(a, e)
     return (expm_p.bind(a), derivative) if compute_expm else derivative
 
@@ -285,7 +285,7 @@ def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) ->
     disp = flag("funm", "disp", disp)
     a = _complex(_square("funm", A))
     if len(a.shape) != 2:
-        raise ShapeError(f"funm: A must be one square matrix, got shape {a.shape}; map more by vmap")
+        raise ShapeError(f"funm: A must be one square matrix, got shape {a.shape}; use vmap for several")
     if not callable(func):
         raise ArgumentError(f"funm: func must be a function of an array, got {func!r}")
     n = a.shape[0]

@@ -203,7 +203,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     a = _vector("convolution_matrix", "a", a, least=1)
     n = known_int("convolution_matrix", "n", n)
     if n < 1:
-        raise ArgumentError(f"convolution_matrix: n must be at least one, got {n}")
+        raise ArgumentError(f"convolution_matrix: n must be at least 1, got {n}")
     m = a.shape[-1]
     zeros = creation.zeros_like(a[..., :1])
     padded = _joined(a, manipulation.repeat(zeros, n - 1, axis=-1, total_repeat_length=n - 1))

@@ -118,7 +118,7 @@ def minimize(
     vector, objective = flat(fun, start, args)
     out = eval_shape(objective, vector)
     if getattr(out, "shape", None) != () or not is_real(out):
-        raise ShapeError(f"minimize: fun must return one real number, a float without axes, got {out}")
+        raise ShapeError(f"minimize: fun must return one scalar float, got {out}")
     converted, captured = closure_convert(objective, vector)
     fixed = [stop_gradient(x) for x in captured]
     evaluate = value_and_grad(lambda x: converted(x, *fixed))
@@ -234,7 +234,7 @@ def _bfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
     count = count_of("minimize", "maxcor", options["maxcor"])
     if count < 1:
-        raise ArgumentError("minimize: maxcor must be at least one, got 0")
+        raise ArgumentError("minimize: maxcor must be at least 1, got 0")
     zeros = identity(n, dtype).sum(0) * 0
 
     def direction(s: Any) -> Any:

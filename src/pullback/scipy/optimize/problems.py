@@ -110,7 +110,7 @@ def options_of(name: str, options: Any, defaults: Mapping[str, Any]) -> dict[str
     unknown = sorted(set(options) - set(defaults))
     if unknown:
         raise ArgumentError(
-            f"{name}: there is no option {unknown[0]!r} of this method; it has {', '.join(sorted(defaults))}"
+            f"{name}: this method has no option {unknown[0]!r}; the options are {', '.join(sorted(defaults))}"
         )
     return {**defaults, **{key: value for key, value in options.items() if value is not None}}
 

@@ -39,7 +39,7 @@ def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[A
         wanted = "arrays of the same number of axes" if rank is None else f"arrays of {rank} axes"
         raise ShapeError(f"{name} takes {wanted}, got shapes {x.shape} and {y.shape}")
     if not math.prod(x.shape) or not math.prod(y.shape):
-        raise ShapeError(f"{name} takes arrays that are not empty, got shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name} takes non-empty arrays, got shapes {x.shape} and {y.shape}")
     return x, y
 
 
@@ -59,7 +59,7 @@ def _larger_first(name: str, x: Any, y: Any, axes: Sequence[int] | None = None) 
     if all(x.shape[a] <= y.shape[a] for a in axes):
         return y, x
     raise ShapeError(
-        f"{name} with mode='valid': one operand must be at least as large as the other along every axis, got shapes "
+        f"{name} with mode='valid': one operand must be at least as large as the other along each axis, got shapes "
         f"{x.shape} and {y.shape}"
     )
 
@@ -252,7 +252,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
         x, y = _larger_first("fftconvolve", x, y, where)
     if any(x.shape[a] != y.shape[a] and 1 not in (x.shape[a], y.shape[a]) for a in range(rank) if a not in where):
         raise ShapeError(
-            f"fftconvolve: along the axes that are not among {tuple(where)} the sizes must be equal or 1, got shapes "
+            f"fftconvolve: along all other axes than {tuple(where)} the sizes must be equal or 1, got shapes "
             f"{x.shape} and {y.shape}"
         )
     return _by_fft(x, y, mode, where) if where else ops.mul(x, y)

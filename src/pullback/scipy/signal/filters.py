@@ -35,12 +35,12 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
     """Check the coefficients ``b`` and ``a`` of a filter, and return both divided by the first element of ``a``."""
     for what, v in (("b", b), ("a", a)):
         if len(v.shape) != 1 or not v.shape[0]:
-            raise ShapeError(f"{name}: the coefficients {what} must be a vector that is not empty, got shape {v.shape}")
+            raise ShapeError(f"{name}: the coefficients {what} must be a non-empty vector, got shape {v.shape}")
     first = slicing.slice_in_dim(a, 0, 1, 0)
     known = first.concrete() if isinstance(first, Tracer) else first
     if known is not None and not np.asarray(known).all():
         raise ArgumentError(
-            f"{name}: the first coefficient of a must not be zero, for the others are divided by it; got {a}"
+            f"{name}: the first coefficient of a must not be zero, because the others are divided by it; got {a}"
         )
     if known is not None and not isinstance(first, Tracer) and np.asarray(known)[0] == 1:
         return b, a
@@ -123,8 +123,8 @@ def _broadcast_state(name: str, zi: Any, shape: Shape) -> Any:
     fits = len(zi.shape) == len(shape) and all(have in (1, want) for have, want in zip(zi.shape, shape, strict=True))
     if not fits or zi.shape[-1] != shape[-1]:
         raise ShapeError(
-            f"{name}: the initial state zi, with the axis last, must have shape {shape}, or 1 for sizes that are "
-            f"repeated; got {zi.shape}"
+            f"{name}: the initial state zi must have shape {shape}, with the filtered axis last, or 1 to repeat a "
+            f"size; got {zi.shape}"
         )
     return shapes.broadcast_to(zi, shape)
 
@@ -297,8 +297,8 @@ def savgol_filter(
     )
     if window < 1 or not 0 <= order < window or deriv < 0:
         raise ArgumentError(
-            "savgol_filter: window_length must be positive, polyorder from 0 to less than it, and deriv not negative; "
-            f"got {window}, {order} and {deriv}"
+            f"savgol_filter: window_length must be positive, polyorder at least 0 and less than window_length, and "
+            f"deriv at least 0; got {window}, {order} and {deriv}"
         )
     if mode != "interp" and mode not in _EDGES:
         raise ArgumentError(
@@ -308,8 +308,8 @@ def savgol_filter(
     n = moved.shape[last]
     if mode == "interp" and window > n:
         raise ShapeError(
-            f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of "
-            f"{n}; take a shorter one or another mode"
+            f"savgol_filter: with mode='interp' the window, of {window} elements, must not be longer than the axis, "
+            f"of {n}; use a shorter window or another mode"
         )
     if not math.prod(x.shape):
         return x

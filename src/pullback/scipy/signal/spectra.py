@@ -36,7 +36,7 @@ def _signal(name: str, x: Any) -> Array:
     """Convert ``x`` to an array of single or double precision; raise if it is a scalar."""
     x = inexact_operand(name, x)
     if not x.shape:
-        raise ShapeError(f"{name} takes an array with an axis, got a number")
+        raise ShapeError(f"{name} takes an array with at least one axis, got a number")
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
@@ -72,12 +72,12 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
         try:
             values = imported("scipy.signal").get_window(window, size)
         except (ValueError, TypeError, IndexError) as error:
-            raise ArgumentError(f"{name}: there is no window {quote(window)}: {error}") from None
+            raise ArgumentError(f"{name}: unknown window {quote(window)}: {error}") from None
         return ArrayImpl(values.astype(real)), size
     vector = inexact(name, window)
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
-            f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and "
+            f"{name}: a window must be a name or a vector of real numbers, got shape {vector.shape} and "
             f"dtype {dtypes.short_name(vector.dtype)}"
         )
     if size is not None and size != vector.shape[0]:
@@ -99,7 +99,8 @@ def _segments(
         if size > longest:
             if nperseg is not None:
                 warn(
-                    f"{name}: nperseg={size} is more than the {longest} elements of the signal, which are used",
+                    f"{name}: nperseg={size} is more than the {longest} elements of the signal; nperseg={longest} "
+                    f"is used",
                     UserWarning,
                 )
             size = longest
@@ -111,7 +112,7 @@ def _segments(
     if length < size:
         raise ArgumentError(f"{name}: nfft must be at least nperseg, got {length} and {size}")
     if not 0 <= overlap < size:
-        raise ArgumentError(f"{name}: noverlap must be from 0 to less than nperseg, got {overlap} and {size}")
+        raise ArgumentError(f"{name}: noverlap must be at least 0 and less than nperseg, got {overlap} and {size}")
     return _Segments(vector, size, size - overlap, length)
 
 
@@ -160,8 +161,8 @@ def _extended(x: Any, count: int, how: str) -> Array:
         return pnp.pad(x, widths, "edge")
     if count >= n:
         raise ShapeError(
-            f"stft: with boundary={how!r} half a segment, {count} elements, must be less than the {n} of the signal; "
-            "take another boundary, or a smaller nperseg"
+            f"stft: with boundary={how!r} half a segment, {count} elements, must be less than the {n} elements of "
+            f"the signal; use another boundary, or a smaller nperseg"
         )
     return pnp.pad(x, widths, "reflect", **({"reflect_type": "odd"} if how == "odd" else {}))
 
@@ -480,12 +481,12 @@ def istft(
     z = _signal("istft", Zxx)
     fs, rank = _frequency("istft", fs), len(z.shape)
     if rank < 2:
-        raise ShapeError(f"istft takes an array with axes for times and for frequencies, got shape {z.shape}")
+        raise ShapeError(f"istft takes an array with axes for time and frequency, got shape {z.shape}")
     when, which = (axis_index(a, rank, "istft") for a in (time_axis, freq_axis))
     if when == which:
         raise ShapeError(f"istft: the axes of times and frequencies must differ, got {time_axis} and {freq_axis}")
     if not math.prod(z.shape):
-        raise ShapeError(f"istft takes an array that is not empty, got shape {z.shape}")
+        raise ShapeError(f"istft takes a non-empty array, got shape {z.shape}")
     full = 2 * (z.shape[which] - 1) if input_onesided else z.shape[which]
     size = full if nperseg is None else known_int("istft", "nperseg", nperseg)
     if not isinstance(window, (str, tuple)) and nperseg is None:
@@ -504,7 +505,7 @@ def istft(
     known = norm.concrete() if isinstance(norm, Tracer) else norm
     if known is not None and not (np.asarray(known) > 1e-10).all():
         warn(
-            "istft: the signal is not determined where the windows of all segments are zero; take larger overlaps",
+            "istft: the signal is undetermined where the windows of all segments are zero; use larger overlaps",
             UserWarning,
         )
     x = _along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
@@ -546,7 +547,7 @@ def detrend(
     """
     if overwrite_data is not None:
         raise UnsupportedArgumentError(
-            f"detrend: overwrite_data must be None, for arrays are immutable; got {overwrite_data!r}"
+            f"detrend: overwrite_data must be None, because arrays are immutable; got {overwrite_data!r}"
         )
     x = _signal("detrend", data)
     kind = _trend("detrend", type)

@@ -104,7 +104,7 @@ class Rotation(NamedTuple):
         q = _vectors("Rotation.from_quat", quat, 4)
         values = known(q)
         if values is not None and not np.any(values, axis=-1).all():
-            raise ArgumentError("Rotation.from_quat: a quaternion of zeros is no rotation")
+            raise ArgumentError("Rotation.from_quat: a zero quaternion is not a rotation")
         if scalar_first:
             q = pnp.roll(q, -1, axis=-1)
         return cls(ops.div(q, _last(ops.sqrt(_square(q)))))
@@ -567,7 +567,7 @@ def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
         raise ArgumentError(f"{name}: seq must have letters of 'xyz' only, or of 'XYZ' only, got {seq!r}")
     if any(a == b for a, b in pairwise(seq)):
-        raise ArgumentError(f"{name}: neighbours in seq must differ, got {seq!r}")
+        raise ArgumentError(f"{name}: adjacent letters in seq must differ, got {seq!r}")
     return ["xyz".index(letter) for letter in seq.lower()], seq.isupper()
 
 

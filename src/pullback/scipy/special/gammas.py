@@ -351,7 +351,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if flag("factorial", "exact", exact):
         raise UnsupportedArgumentError(
-            "factorial: exact=True is not supported, since arrays hold no integers of any size; use exact=False"
+            "factorial: exact=True is not supported, because arrays cannot store integers of arbitrary size; use "
+            "exact=False"
         )
     n = real_operand("factorial", n)
     negative = ops.lt(n, 0)

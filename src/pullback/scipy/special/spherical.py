@@ -53,15 +53,13 @@ def sph_harm_y(
     """
     if not is_listed(diff_n, (0, None)):
         raise UnsupportedArgumentError(
-            f"sph_harm_y: diff_n={diff_n!r} is not supported; differentiate with jacfwd or grad of the parts"
+            f"sph_harm_y: diff_n={diff_n!r} is not supported; use jacfwd, or grad of the real and imaginary parts"
         )
     degrees, order = _integers("sph_harm_y", "n", n), _integers("sph_harm_y", "m", m)
     theta, phi = real_operands("sph_harm_y", theta, phi)
     if n_max is None:
         if not isinstance(degrees, ArrayImpl):
-            raise ConcretizationTypeError(
-                "sph_harm_y: the largest degree is not known where n is traced; pass it as n_max=..."
-            )
+            raise ConcretizationTypeError("sph_harm_y: with a traced n, pass the largest degree as n_max=...")
         n_max = int(np.max(np.asarray(degrees), initial=0))
     n_max = known_int("sph_harm_y", "n_max", n_max)
     if n_max < 0:
@@ -204,7 +202,7 @@ def _table_index(n: int, axis: int) -> Any:
 def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Array]:
     m, n = known_int(name, "the largest order m", m), known_int(name, "the largest degree n", n)
     if m != n or m < 0:
-        raise ArgumentError(f"{name}: m and n must be equal and not negative, got m={m} and n={n}")
+        raise ArgumentError(f"{name}: m and n must be equal and non-negative, got m={m} and n={n}")
     (z,) = real_operands(name, z)
     if len(z.shape) != 1:
         raise ArgumentError(f"{name}: z must have one axis, got shape {tuple(z.shape)}")

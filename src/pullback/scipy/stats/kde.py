@@ -67,7 +67,7 @@ class gaussian_kde:
         if data.ndim != 2:
             raise ShapeError(f"gaussian_kde: the samples must have the shape (d, n) or (n,), got {data.shape}")
         if data.size < 2:
-            raise ArgumentError(f"gaussian_kde: there must be two samples or more, got the shape {data.shape}")
+            raise ArgumentError(f"gaussian_kde: there must be at least two samples, got the shape {data.shape}")
         d, n = data.shape
         if weights is None:
             shares = pnp.full((n,), 1 / n, data.dtype)
@@ -107,7 +107,9 @@ class gaussian_kde:
         object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise ImmutableArrayError(f"gaussian_kde: {name} cannot be assigned, for estimates are immutable; make another")
+        raise ImmutableArrayError(
+            f"gaussian_kde: {name} cannot be assigned, because estimates are immutable; make a new one"
+        )
 
     def __repr__(self) -> str:
         return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
@@ -184,8 +186,8 @@ class gaussian_kde:
         if x.shape[0] != self.d:
             if x.shape[0] != 1 or x.shape[1] != self.d:
                 raise ShapeError(
-                    f"gaussian_kde: points have {x.shape[0]} variables and the samples {self.d}; the first axis is "
-                    "the variables"
+                    f"gaussian_kde: points have {x.shape[0]} variables, but the samples have {self.d}; the first "
+                    f"axis must be that of the variables"
                 )
             x = x.reshape(self.d, 1)  # one point
         return x
@@ -294,11 +296,11 @@ class gaussian_kde:
         0.5631
         """
         if self.d != 1:
-            raise ShapeError(f"gaussian_kde: integrate_box_1d takes estimates of one variable, this has {self.d}")
+            raise ShapeError(f"gaussian_kde: integrate_box_1d takes estimates of one variable, this one has {self.d}")
         ends = [_real("an end", end) for end in (low, high)]
         if any(end.ndim for end in ends):
             raise ShapeError(
-                f"gaussian_kde: the ends must be numbers, got the shapes {ends[0].shape} and {ends[1].shape}"
+                f"gaussian_kde: the ends must be scalars, got the shapes {ends[0].shape} and {ends[1].shape}"
             )
         sigma = pnp.sqrt(self.covariance[0, 0])
         below, above = [ndtr((end - self.dataset[0]) / sigma) for end in ends]
@@ -374,7 +376,8 @@ class gaussian_kde:
         """
         if self.d != 1:
             raise UnsupportedArgumentError(
-                f"gaussian_kde: integrate_box takes estimates of one variable, this has {self.d}; resample, and count"
+                f"gaussian_kde: integrate_box takes estimates of one variable, this one has {self.d}; use resample "
+                f"and count"
             )
         return self.integrate_box_1d(
             pnp.squeeze(operand("low_bounds", low_bounds)), pnp.squeeze(operand("high_bounds", high_bounds))
@@ -390,7 +393,7 @@ class gaussian_kde:
           UnsupportedArgumentError: always (a NotImplementedError).
         """
         raise UnsupportedArgumentError(
-            f"gaussian_kde: the bandwidth cannot be changed, for estimates are immutable; write "
+            f"gaussian_kde: the bandwidth cannot be changed, because estimates are immutable; write "
             f"gaussian_kde(kde.dataset, bw_method={bw_method!r}, weights=kde.weights)"
         )
 

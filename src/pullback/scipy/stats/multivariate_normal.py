@@ -47,16 +47,16 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
     if mean.ndim == 0:
         if cov.ndim:
             raise ShapeError(
-                f"multivariate_normal: cov must be a number where mean is one, got the shape {cov.shape}; "
+                f"multivariate_normal: cov must be a number if mean is a number, got the shape {cov.shape}; "
                 f"pass a mean of shape ({cov.shape[-1]},)"
             )
         return -0.5 * ((x - mean) ** 2 / cov + math.log(2 * math.pi) + pnp.log(cov))
     n = mean.shape[-1]
     if x.ndim and x.shape[-1] not in (1, n):
-        raise ShapeError(f"multivariate_normal: x has vectors of length {x.shape[-1]} and mean of {n}")
+        raise ShapeError(f"multivariate_normal: x has vectors of length {x.shape[-1]}, but mean has {n} elements")
     if 0 < cov.ndim < 2 or (cov.ndim and cov.shape[-2:] != (n, n)):
         raise ShapeError(
-            f"multivariate_normal: cov must be a number or have the shape (..., {n}, {n}) where mean has {mean.shape}, "
+            f"multivariate_normal: cov must be a number or have the shape (..., {n}, {n}) if mean has {mean.shape}, "
             f"got {cov.shape}"
         )
     difference = x - mean

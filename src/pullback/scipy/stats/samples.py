@@ -31,11 +31,11 @@ def _checked(name: str, x: Any, policy: str) -> Any:
     if policy == "raise":
         if not isinstance(x, ArrayImpl):
             raise UnsupportedArgumentError(
-                f"{name}: nan_policy 'raise' cannot read the values of a traced array; check for NaN before, or use "
-                "'propagate' or 'omit'"
+                f"{name}: nan_policy 'raise' cannot read the values of a traced array; check for NaN first, or use "
+                f"'propagate' or 'omit'"
             )
         if bool(pnp.any(missing)):
-            raise ArgumentError(f"{name}: the array holds NaN, which nan_policy 'raise' refuses")
+            raise ArgumentError(f"{name}: the array contains NaN, which nan_policy 'raise' refuses")
         return None
     return missing
 

@@ -190,7 +190,7 @@ def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
     ``transformation`` is the name of the transformation, for the error message.
     """
     if isinstance(reduce_axes, str) or not isinstance(reduce_axes, (tuple, list, set, frozenset)):
-        raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of names of axes, got {reduce_axes!r}")
+        raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of axis names, got {reduce_axes!r}")
     return tuple(reduce_axes)
 
 
@@ -224,7 +224,7 @@ class _ScalarFunction(FlatFunction):
         if not tree.all_leaves([out]):
             raise NotDifferentiableError(
                 f"a gradient needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
-                "Return one scalar; with has_aux=True further values can be returned as well."
+                f"Return one scalar; has_aux=True allows further values."
             )
         return FlatFunction.result_leaves(self, out)
 
@@ -278,7 +278,7 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     dtype = value.dtype
     if value.shape != ():
         raise NotDifferentiableError(
-            f"gradients are for scalar outputs, but {name_of(fun)} returned an output of shape {value.shape}. Sum it, "
+            f"gradients need scalar outputs, but {name_of(fun)} returned an output of shape {value.shape}. Sum it, "
             "or use jacrev, jacfwd or vjp."
         )
     if holomorphic:
@@ -290,7 +290,7 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     elif dtypes.is_complex(dtype):
         raise NotDifferentiableError(
             f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. If the function is "
-            "holomorphic, say so with holomorphic=True; otherwise use vjp, or take the real part."
+            f"holomorphic, pass holomorphic=True; otherwise use vjp, or take the real part."
         )
     elif not dtypes.is_float(dtype):
         raise NotDifferentiableError(
@@ -446,7 +446,8 @@ def _checked(
         structure = tree.structure(0) if expected is None else expected
         owner = "arguments" if what == "tangent" else "output"
         raise TangentMismatchError(
-            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {structure}, but has {treedef}"
+            f"the {what} passed to {_WHO[what]} {name} must have the tree of its {owner}, {structure}, but has "
+            f"{treedef}"
         )
     return [  # in most calls the types match, which is tested here without calls
         t

@@ -77,15 +77,15 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
         found = tree.broadcast_prefix(wants, tree.unflatten(in_tree, list(in_avals)))
     except ValueError as error:
         raise ArgumentError(
-            f"with_refs of the vjp function of {name}: one entry for each argument is needed, a tree like it or a "
-            f"prefix of one, but {error}"
+            f"with_refs of the vjp function of {name}: pass one entry for each argument, a tree like it or a prefix "
+            f"of one, but {error}"
         ) from None
     used = set()
     for x, aval in zip(found, in_avals, strict=True):
         if isinstance(x, Ref):
             _check(x, inner(aval), name)
             if id(x) in used:
-                raise RefError(f"with_refs of the vjp function of {name}: {x.described()} is to take two cotangents")
+                raise RefError(f"with_refs of the vjp function of {name}: {x.described()} is used for two cotangents")
             used.add(id(x))
         elif not isinstance(x, (GradValue, DontWant)):
             raise ArgumentError(
@@ -123,8 +123,8 @@ def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequenc
     for want, aval in zip(wants, in_avals, strict=True):
         if isinstance(want, GradValue) and isinstance(aval, AbstractRef):
             raise RefError(
-                f"the vjp function of {name}: the gradient of an argument that is a reference must be accumulated into "
-                "a ref. Bind one: vjp_fun.with_refs(grad_ref)(ct); or pass ad.DontWant() for it."
+                f"the vjp function of {name}: the gradient of an argument that is a reference must be accumulated "
+                f"into a ref. Pass one: vjp_fun.with_refs(grad_ref)(ct); or pass ad.DontWant() for it."
             )
         if isinstance(want, Ref):
             content_of(want)  # raises if the reference cannot be used, before any is written

@@ -227,7 +227,7 @@ def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, w
             wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
         elif not holomorphic and dtypes.is_complex(x.dtype):
             wrong = f"needs real {what}s"
-            hint = "If the function is holomorphic, say so with holomorphic=True; otherwise use jvp or vjp."
+            hint = "If the function is holomorphic, pass holomorphic=True; otherwise use jvp or vjp."
         elif what == "output" and not dtypes.is_inexact(x.dtype):
             wrong, hint = "needs real or complex outputs", "Convert it to a float."
         else:
@@ -266,7 +266,7 @@ def _along_basis(
         except MemoryError as error:
             raise AllocationError(
                 f"{transformation}: no memory for {stop - start} basis vectors of {total} elements ({error}); "
-                "chunk_size computes fewer at a time"
+                "pass chunk_size to compute fewer at a time"
             ) from None
         chunks.append(vmap(function, out_axes=axis, axis_size=stop - start)(*chunk))
     if len(chunks) == 1:

@@ -136,7 +136,7 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:
         raise TangentMismatchError(
-            f"jvp of {name_of(fun)}: primals and tangents must be of one tree, got primals {in_tree} and "
+            f"jvp of {name_of(fun)}: primals and tangents must have the same tree, got primals {in_tree} and "
             f"tangents {t_tree}"
         )
     refs = {i: (x, t) for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True)) if _are_refs(fun, x, t)}

@@ -66,11 +66,11 @@ class ShapeDtypeStruct:
         for name, value in (("manual_axis_type", manual_axis_type), ("is_ref", is_ref)):
             if not is_listed(value, (None, False)):
                 raise UnsupportedArgumentError(
-                    f"ShapeDtypeStruct: {name}={value!r} is not supported: it stands for an array as it is outside of "
-                    "shard_map; leave the argument out"
+                    f"ShapeDtypeStruct: {name}={value!r} is not supported: it describes an array outside of "
+                    f"shard_map; leave the argument out"
                 )
         if dtype is None:
-            raise ArgumentError("ShapeDtypeStruct: dtype must be given, got None, which NumPy takes for float64")
+            raise ArgumentError("ShapeDtypeStruct: pass a dtype, got None, which NumPy interprets as float64")
         self.sharding = sharding
         if not isinstance(shape, Iterable):
             raise ArgumentError(f"ShapeDtypeStruct: shape must be a sequence of ints, got {quote(shape)}")
@@ -122,7 +122,7 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a ShapeDtypeStruct without axes has no length")
+            raise TypeError("a scalar ShapeDtypeStruct has no length")
         return self.shape[0]
 
     def __eq__(self, other: object) -> bool:
@@ -361,7 +361,7 @@ def stage_tree(
             avals.append(abstractify(x))
         except OperandError as error:
             name = argument_name(i, fun, args, where, kwargs)
-            hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
+            hint = " static_argnums passes it unchanged." if transformation == "make_jaxpr" else ""
             raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
     if described is None:
         flat = FlatFunction(fun, in_tree, args, where, keywords=True)

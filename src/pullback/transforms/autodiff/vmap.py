@@ -158,7 +158,7 @@ def _check_axis_size(size: Any) -> None:
     except TypeError:
         valid = False
     if not valid:
-        raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
+        raise ArgumentError(f"vmap: axis_size must be a non-negative int or None, got {size!r}")
 
 
 def _is_none(x: Any) -> bool:
@@ -180,8 +180,8 @@ def _refuse_vmappable(fun: Any, args: PyTree) -> None:
     for x in tree.leaves(args, is_leaf=lambda x: type(x) in vmappable):
         if type(x) in vmappable:
             raise BatchAxisError(
-                f"vmap of {name_of(fun)}: an object of type {type(x).__name__} is mapped in a way of its own, by "
-                "batching.register_vmappable, which is not supported"
+                f"vmap of {name_of(fun)}: an object of type {type(x).__name__} uses batching.register_vmappable, "
+                f"which is not supported"
             )
 
 
@@ -227,7 +227,7 @@ def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchAxisError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
-            "positional arguments; give one entry for each (arguments given by keyword have none: axis 0 is mapped)"
+            "positional arguments; pass one entry for each (keyword arguments have no entry: their axis 0 is mapped)"
         )
     axes: list[Any]
     if isinstance(in_axes, int) or in_axes is None:
@@ -263,7 +263,7 @@ def _in_dims(
             dims.append(None)
             continue
         if not _is_axis(axis):
-            raise BatchAxisError(f"vmap: in_axes must hold ints and None, got {axis!r} in {in_axes!r}")
+            raise BatchAxisError(f"vmap: in_axes must contain ints and None only, got {axis!r} in {in_axes!r}")
         rank = len(x.shape)
         if not -rank <= axis < rank:
             argument = argument_name(i, fun, args, None, kwargs)
@@ -297,8 +297,8 @@ def _size(
     if size is None:
         why = "in_axes is None for every argument" if arrays else "it was called without arrays"
         raise BatchSizeError(
-            f"vmap of {name_of(fun)}: nothing is mapped ({why}), so the size of the axis is not known; map over an "
-            "argument, or give axis_size"
+            f"vmap of {name_of(fun)}: nothing is mapped ({why}), so the size of the axis is unknown; map over an "
+            f"argument, or pass axis_size"
         )
     return size
 
@@ -355,18 +355,18 @@ def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int)
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
         if dim is not None:
             raise BatchAxisError(
-                f"vmap of {name_of(fun)}: out_axes is None for a result that does depend on the mapped arguments; "
-                "give the position of its mapped axis"
+                f"vmap of {name_of(fun)}: out_axes is None for a result that depends on the mapped arguments; pass "
+                f"the position of its mapped axis"
             )
         return x
     rank = len(x.shape) + (dim is None)
     if not _is_axis(end):
-        raise BatchAxisError(f"vmap of {name_of(fun)}: out_axes must hold ints and None, got {end!r}")
+        raise BatchAxisError(f"vmap of {name_of(fun)}: out_axes must contain ints and None only, got {end!r}")
     if not -rank <= end < rank:
         shape = x.shape if dim is None else x.shape[:dim] + x.shape[dim + 1 :]
         raise BatchAxisError(
             f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end} of a result of shape {shape}, "
-            f"which has only {rank} positions for it"
+            f"which has only {rank} positions"
         )
     end %= rank
     if dim is None:

@@ -123,7 +123,7 @@ def checkpoint(
         static_argnames=static_argnames,
     )  # fmt: skip
     if flag("checkpoint", "concrete", concrete):
-        raise UnsupportedArgumentError("checkpoint: concrete=True is of the past; use static_argnums")
+        raise UnsupportedArgumentError("checkpoint: concrete=True is no longer supported; use static_argnums")
     if fun is None:
         return maker
     require_function("checkpoint", "fun", fun)
@@ -210,9 +210,9 @@ def _outs(
             raise
         if uses_refs or not (saves_nothing and state.trace.eager):
             better = type(error)(
-                f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, uses "
-                "references from outside, or has a policy, even if they have values outside of it; static_argnums "
-                "passes an argument without tracing it."
+                f"{error}\nThe arguments of a checkpointed function are traced if it is compiled or mapped, uses "
+                f"references from outside, or has a policy, even if their values are known outside; static_argnums "
+                f"passes an argument without tracing it."
             )
             better.trace = error.trace
             raise better from None
@@ -234,7 +234,6 @@ def _check_static(fun: Any, static: dict[Any, Any]) -> None:
         for x in tree.leaves(value):
             if isinstance(x, Tracer):
                 raise StaticArgumentError(
-                    f"checkpoint of {name_of(fun)}: the static argument {what!r} is passed on as it is, so it must be "
-                    f"a value, but it is traced: {x!r}. Do not declare it static, or give it a value that is not "
-                    f"traced. It comes from {x.origin()}"
+                    f"checkpoint of {name_of(fun)}: the static argument {what!r} must be a concrete value, but it "
+                    f"is traced: {x!r}. Do not declare it static, or pass a concrete value. It comes from {x.origin()}"
                 )

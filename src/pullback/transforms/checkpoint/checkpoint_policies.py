@@ -60,7 +60,7 @@ def checkpoint_name(x: T, name: str) -> T:
     0.5403023
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"checkpoint_name takes a name, a string, got {name!r} of type {type(name).__name__}")
+        raise ArgumentError(f"checkpoint_name takes a string as name, got {name!r} of type {type(name).__name__}")
     named: T = tree.tree_map(lambda leaf: name_p.bind(_array(leaf, name), name=name), x)
     return named
 
@@ -246,7 +246,7 @@ def _check_memories(who: str, *memories: str) -> None:
     """Raise unless each of ``memories`` is "device", "pinned_host" or "unpinned_host"; ``who`` is the caller's name."""
     for memory in memories:
         if not is_listed(memory, ("device", "pinned_host", "unpinned_host")):
-            raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
+            raise ArgumentError(f"{who}: a memory must be 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
 
 
 def check_policy(policy: Any, who: str) -> None:
@@ -255,7 +255,7 @@ def check_policy(policy: Any, who: str) -> None:
     ``who`` names the caller in errors.
     """
     if any(policy is maker for maker in _MAKERS):
-        raise ArgumentError(f"{who}: {policy.__name__} makes a policy: call it, as in {policy.__name__}(...)")
+        raise ArgumentError(f"{who}: {policy.__name__} returns a policy: call it, as in {policy.__name__}(...)")
     if not callable(policy):
         raise ArgumentError(
             f"{who} takes a policy, a function policy(primitive, *avals, **params) -> bool, such as "

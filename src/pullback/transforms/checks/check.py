@@ -160,7 +160,7 @@ class Error:
 
     def __bool__(self) -> NoReturn:
         raise ArgumentError(
-            "an Error of checkify has no truth value: err.get() returns the message of the failure, or None, and "
+            "an Error of checkify has no truth value: err.get() returns the message of the failure or None; "
             "err.throw() raises the failure"
         )
 
@@ -281,7 +281,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
             holds = None
     if type(holds) is not bool and (holds is None or holds.shape or not dtypes.is_bool(holds.dtype)):
         got = "something else" if holds is None else f"one of type {holds.aval}"
-        raise OperandError(f"check takes a boolean of no axes for the condition, got {got}")
+        raise OperandError(f"check takes a scalar boolean for the condition, got {got}")
     leaves, structure = tree.flatten((fmt_args, fmt_kwargs))
     values = []
     for x in leaves:
@@ -304,7 +304,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raise unless ``msg`` is a template for ``str.format`` whose arguments are all in ``args`` and ``kwargs``."""
     if not isinstance(msg, str):
-        raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
+        raise ArgumentError(f"check: msg must be a string, got {msg!r}")
     if "{" not in msg and "}" not in msg:
         return
     position = 0
@@ -318,13 +318,13 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
                     first, position = str(position), position + 1
                 if not (int(first) < len(args) if first.isdigit() else first in kwargs):
                     raise ArgumentError(
-                        f"check: the message {msg!r} refers to the argument {first}, but it was given {len(args)} by "
-                        f"position and {', '.join(kwargs) or 'none'} by name; braces in the text are doubled"
+                        f"check: the message {msg!r} refers to the argument {first}, but got {len(args)} by "
+                        f"position and {', '.join(kwargs) or 'none'} by name; write literal braces twice"
                     )
     except ArgumentError:
         raise
     except ValueError as error:
-        raise ArgumentError(f"check: {msg!r} is no template for str.format: {error}") from None
+        raise ArgumentError(f"check: {msg!r} is not a valid template for str.format: {error}") from None
 
 
 @api_boundary

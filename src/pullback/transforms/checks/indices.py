@@ -53,7 +53,7 @@ def _raise(failures: Failures) -> None:
     index, _, size = (int(np.asarray(host_value(x))) for x in values)
     text = str(check.error(values))
     if index < 0:  # the size was added to a negative index before the check
-        text += f"\nA position that counts from the end is shown from the start: {index - size} as it was written."
+        text += f"\nYour index {index - size} counts from the end; the message shows it counted from the start."
     raise OutOfBoundsError(text)
 
 

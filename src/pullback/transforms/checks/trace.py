@@ -311,9 +311,9 @@ def _refuse_hidden(primitive: Primitive, params: dict[str, Any]) -> None:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr) and has_checks(item):
                 raise MissingRuleError(
-                    f"the primitive {primitive.name!r} holds a program with a check, but has no feed rule and no "
-                    "checked_program rule, which checkify needs to return the failure. Remove the check from the "
-                    "function."
+                    f"the primitive {primitive.name!r} holds a program with a check, but has neither a feed rule "
+                    f"nor a checked_program rule; checkify needs one to return the failure. Remove the check from "
+                    f"the function."
                 )
 
 

@@ -117,8 +117,9 @@ class CustomCall(HoldsFunction):
         """
         if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
             raise ClosedOverError(
-                f"{name_of(self.function)} is differentiated with respect to a value that it closes over, for which "
-                "its rule has no derivative. Pass the value as an argument; pullback.closure_convert finds the values "
+                f"{name_of(self.function)} is differentiated with respect to a value that it closes over, but its "
+                f"rule has no derivative for this value. Pass the value as an argument; pullback.closure_convert "
+                f"finds the values "
                 "that a function closes over."
             )
         return self.own(primals), self.own(tangents)
@@ -318,13 +319,13 @@ class DerivativeCall(CustomCall):
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
                     f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): "
-                    "the result must be linear in the tangents that it receives"
+                    f"the result must be linear in the input tangents"
                 )
         for t in out_tangents:
             if is_on_host(t) and host_value(t).any():
                 raise NotLinearError(
-                    f"the jvp rule of {name_of(self.function)} returned the tangent {t!r}, which does not depend on "
-                    "the tangents that the rule received, and is not zero: it must be linear in them"
+                    f"the jvp rule of {name_of(self.function)} returned the tangent {t!r}, which is nonzero and "
+                    f"does not depend on the input tangents: it must be linear in them"
                 )
         return outs, out_tangents
 

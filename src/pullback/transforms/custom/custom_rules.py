@@ -57,8 +57,8 @@ class FunctionWithRules(OwnsPrograms):
     def _without_rule(self) -> MissingCustomRuleError:
         """Return the error for a call of a function whose rule is not set."""
         return MissingCustomRuleError(
-            f"{self.described} was called, but it is a {self._transformation} function without a rule; give it one "
-            f"with {self._setter}"
+            f"{self.described} was called, but it is a {self._transformation} function without a rule; set one with "
+            f"{self._setter}"
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -148,7 +148,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             if len(primals) != len(jvps):
                 raise CustomRuleError(
                     f"defjvps of {self.described} was given {len(jvps)} rules, but the function was called with "
-                    f"{len(primals)} arguments; give one for each, None where the derivative is zero"
+                    f"{len(primals)} arguments; pass one for each, and None for a derivative of zero"
                 )
             fun: Any = self
             out = fun(*primals)
@@ -312,10 +312,10 @@ class custom_jvp(CustomFunction[P, R]):
         for x in tree.leaves(value):
             if isinstance(x, Tracer) and x.differentiated() is not None:
                 raise ClosedOverError(
-                    f"argument {i} of {self.described} is one of nondiff_argnums, but the derivative with respect to "
-                    f"the value that it was given is being taken, and would be lost: {x!r}. Pass it as an ordinary "
-                    "argument, for whose tangent the rule may answer; lax.stop_gradient(x) is its value alone. The "
-                    f"value comes from {x.origin()}"
+                    f"argument {i} of {self.described} is one of nondiff_argnums, but its value is being "
+                    f"differentiated, and the derivative would be lost: {x!r}. Pass it as an ordinary argument, so "
+                    f"that the rule receives its tangent; or pass its value only, lax.stop_gradient(x). The value "
+                    f"comes from {x.origin()}"
                 )
         return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
@@ -359,10 +359,9 @@ class custom_vjp(CustomFunction[P, R]):
         for x in tree.leaves(value):
             if isinstance(x, Tracer):
                 raise ClosedOverError(
-                    f"argument {i} of {self.described} is one of nondiff_argnums, but the value that it was given is "
-                    f"traced: {x!r}. Pass an array that may be traced as an ordinary argument, for which the "
-                    "backward rule may return None; nondiff_argnums is for functions, strings and the like. The value "
-                    f"comes from {x.origin()}"
+                    f"argument {i} of {self.described} is one of nondiff_argnums, but its value is traced: {x!r}. "
+                    f"Pass arrays as ordinary arguments, for which the backward rule may return None; "
+                    f"nondiff_argnums is for functions, strings and the like. The value comes from {x.origin()}"
                 )
         return value
 
@@ -379,7 +378,7 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
         if kwargs:
             raise ArgumentError(
                 f"{name_of(fun)} was called with arguments by keyword ({', '.join(kwargs)}), but has no signature "
-                f"by which they could be brought to positions, as rules of {who} need it"
+                f"that defines their positions, which rules of {who} need"
             ) from None
         return args
     try:
@@ -390,8 +389,8 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
     by_keyword = [name for name in bound.kwargs if name in kwargs]
     if by_keyword:  # other keywords have their defaults, for example those of a ``partial``
         raise ArgumentError(
-            f"{name_of(fun)}: the arguments {', '.join(by_keyword)} can be given by keyword only, but the rules of a "
-            f"{who} function take all arguments by position; make them positional"
+            f"{name_of(fun)}: the arguments {', '.join(by_keyword)} are keyword-only, but the rules of a {who} "
+            f"function take all arguments by position; make them positional"
         )
     return bound.args
 
@@ -418,7 +417,7 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
         parameters = list(source.signature(fun).parameters)
         for name in names:
             if not is_listed(name, parameters):
-                raise ArgumentError(f"{who}: {name_of(fun)} has no argument {name!r}, which nondiff_argnames names")
+                raise ArgumentError(f"{who}: {name_of(fun)} has no argument {name!r}, which occurs in nondiff_argnames")
             found.append(parameters.index(name))
     return tuple(dict.fromkeys(found))
 

@@ -131,9 +131,9 @@ class LinearMap(HoldsFunction):
     def _not_linear(self, error: PullbackError) -> NotLinearError:
         """Return the error for a backward rule that cannot be transposed, because of ``error``."""
         return NotLinearError(
-            f"forward mode differentiates {name_of(self.function)} by transposing its backward rule, which must be "
-            "linear in the cotangent for that, and is not. Give the function a jvp rule as well, with "
-            f"{self.__name__}.defjvp(rule): then each mode uses its own rule.\nWhat is not linear: {error}"
+            f"forward mode of {name_of(self.function)} transposes its backward rule, which must be linear in the "
+            f"cotangent, but is not. Add a jvp rule with {self.__name__}.defjvp(rule): then each mode uses its own "
+            f"rule.\nThe nonlinear operation: {error}"
         )
 
 

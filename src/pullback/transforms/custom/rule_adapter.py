@@ -268,7 +268,7 @@ class RuleAdapter(FlatFunction):
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
         """Return the error for a jvp rule that cannot be transposed, because of ``error``."""
         return NotLinearError(
-            f"{self._named('jvp rule', rule)} must return a tangent that is linear in those that it is given, since "
+            f"{self._named('jvp rule', rule)} must return a tangent that is linear in its input tangents, because "
             f"reverse mode transposes it, but it does not: {error}"
         )
 
@@ -473,8 +473,8 @@ class UserLinearMap(LinearMap):
             except ValueError:  # other containers, for example a list for a tuple
                 pass
         raise CustomRuleError(
-            f"{who} must return cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
-            f"is zero, but it returned {_show(treedef)}{''.join(wrong)}"
+            f"{who} must return cotangents with the trees of the arguments, {_show(self.in_tree)}, and None for "
+            f"zeros, but it returned {_show(treedef)}{''.join(wrong)}"
         )
 
     def _argument(self, i: int) -> str:

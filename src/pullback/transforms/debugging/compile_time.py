@@ -122,8 +122,8 @@ def check() -> None:
     _remember()
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     raise UnexpectedTracerError(
-        f"Leaked tracer: a traced value of type {found[0].aval}{others} is still kept, through a global, a closure, an "
-        f"attribute or a list, although its transformation has ended. It comes from {found[0].origin()}\n"
+        f"Leaked tracer: a traced value of type {found[0].aval}{others} is still referenced by a global, a closure, "
+        f"an attribute or a list, although its transformation has ended. It comes from {found[0].origin()}\n"
         "Return the value from the transformed function (has_aux=True returns extra values) instead of storing it."
     )
 

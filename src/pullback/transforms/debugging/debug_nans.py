@@ -144,15 +144,17 @@ def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: 
         with override("disable_jit", True), without_effects():  # effects happened in the first run
             eval_jaxpr(closed.jaxpr, closed.consts, *args)
     except NonFiniteError as error:
-        return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again eager.")
+        return NonFiniteError(
+            f"{error}\nThis is an operation of the compiled function {name}, which ran again eagerly."
+        )
     except NotRepeatable:
         return NonFiniteError(
-            f"{returned}. It calls io_callback, so that it cannot be run again to find the operation: call it within "
-            "disable_jit() to find it."
+            f"{returned}. It calls io_callback, so it cannot run again to find the operation: call it under "
+            f"disable_jit() to find it."
         )
     finally:
         state.trace = trace
     return NonFiniteError(
-        f"{returned}, but none of its operations does when they are run one by one, eager, on the same inputs: the "
-        "compiler rounds otherwise. debug.print shows values within the compiled function."
+        f"{returned}, but none of its operations does when they run one by one, eagerly, on the same inputs: the "
+        f"compiler rounds differently. debug.print shows values inside the compiled function."
     )

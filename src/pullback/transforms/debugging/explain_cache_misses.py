@@ -28,7 +28,7 @@ def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
         return
     reasons = min((_differences(key, other, call) for other in known), key=len)
     _logger.warning(
-        "jit traces %s again, called here:\n%s\nof %d kinds of arguments that are known the nearest differs in:\n%s",
+        "jit traces %s again, called here:\n%s\nthe nearest of %d known kinds of arguments differs in:\n%s",
         name, where, len(known), "\n".join(f"  * {r}" for r in reasons),
     )  # fmt: skip
 

@@ -37,7 +37,7 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     True
     """
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"named_scope takes a name, a string that is not empty, got {name!r}")
+        raise ArgumentError(f"named_scope takes a non-empty string as name, got {name!r}")
     return _scope(name)
 
 

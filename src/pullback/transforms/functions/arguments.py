@@ -82,8 +82,8 @@ def positions(argnums: int | tuple[int, ...], count: int, transformation: str, f
             least = i + 1 if i >= 0 else -i
             raise ArgumentError(
                 f"{transformation} with respect to argnums={argnums} needs at least {least} positional "
-                f"argument{'s' * (least > 1)}, but {name_of(fun)} was called with {count}. "
-                "Arguments given by keyword are not differentiated."
+                f"argument{'s' * (least > 1)}, but {name_of(fun)} was called with {count}. Keyword arguments are "
+                f"not differentiated."
             )
     resolved = tuple(i % count for i in nums)
     if len(set(resolved)) != len(resolved):
@@ -194,10 +194,10 @@ def check_differentiable(
         if transformation != "linear_transpose":
             instead += ", or leave it out of argnums"
         if transformation in ("grad", "value_and_grad", "jacrev"):
-            instead += "; allow_int=True gives it a gradient of type float0"
+            instead += "; allow_int=True returns a gradient of type float0 for it"
         raise NotDifferentiableError(
             f"{transformation} needs real or complex inputs, but {describe()} of {name_of(fun)} is {aval}. "
-            f"Give it floats (2. instead of 2){instead}."
+            f"Pass floats (2. instead of 2){instead}."
         )
 
 
@@ -207,8 +207,8 @@ def out_leaf(x: Any, fun: Any) -> Any:
         return x
     if isinstance(x, RefCell):
         raise RefError(
-            f"{name_of(fun)} returned {x.described()}. A transformed function cannot return a reference: return what "
-            "it holds, ref[...]; or make the reference outside, and pass it as an argument."
+            f"{name_of(fun)} returned {x.described()}. A transformed function cannot return a reference: return its "
+            f"content, ref[...]; or make the reference outside and pass it as an argument."
         )
     try:
         return as_array(x)
@@ -290,7 +290,7 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]
     if t.shape == aval.shape and t.dtype == expected:
         return t if isinstance(t, Array) else ZERO
     if expected == dtypes.float0:
-        hint = f"; np.zeros({aval.shape}, pullback.float0) is one"
+        hint = f"; pass np.zeros({aval.shape}, pullback.float0)"
     elif t.shape == aval.shape:
         hint = "; convert it, with astype for example"
     else:

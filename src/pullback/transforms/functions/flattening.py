@@ -226,7 +226,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
     try:
         return tree.broadcast_prefix(prefix, indices, is_leaf=lambda x: x is None)
     except ValueError as error:
-        hint = " It belongs in a tuple, with one entry for each argument." if tupled_args else ""
+        hint = " Put it into a tuple, with one entry for each argument." if tupled_args else ""
         raise ArgumentError(f"{name}={axis_tree!r} must be a prefix of the tree of the values: {error}{hint}") from None
 
 

@@ -42,7 +42,7 @@ class Store:
           StoreException: the store has a value already.
         """
         if self:
-            raise StoreException("this Store holds a value already: a function with auxiliary results runs only once")
+            raise StoreException("this Store already has a value: a function with auxiliary results runs only once")
         self._val = val
 
     def reset(self) -> None:
@@ -251,7 +251,7 @@ class _EqualStore(Store):
 
     def store(self, val: Any) -> None:
         if self and self.val != val:
-            raise StoreException(f"this Store holds {self.val!r}, and was to hold {val!r} too")
+            raise StoreException(f"this Store already has {self.val!r} and cannot store {val!r}")
         self._val = val
 
 

@@ -187,9 +187,9 @@ class JitFunction(_Function, Generic[P, R]):
             return entry.run(leaves, list(call.refs.values())) if call.refs else entry.run(leaves)
         if self._options.compiler_options and not outermost:
             raise ArgumentError(
-                f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
-                "function that is compiled separately, but it was called within a transformation "
-                f"({state.trace.describe()}). Give them to the outermost jit."
+                f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} apply to a "
+                f"function that is compiled separately, but it was called inside a transformation "
+                f"({state.trace.describe()}). Pass them to the outermost jit."
             )
         traced = self._trace(call, list(map(typeof, leaves)))
         if self._options.in_placements is not None:
@@ -237,8 +237,8 @@ class JitFunction(_Function, Generic[P, R]):
             return found
         if config.no_tracing:
             raise TracingForbiddenError(
-                f"jit of {name_of(self._fun)} would be traced for arguments of these types, which no_tracing forbids; "
-                "call it before with arguments of the same shapes and dtypes"
+                f"jit of {name_of(self._fun)} would be traced for arguments of these types, which no_tracing "
+                f"forbids; call it first, outside, with arguments of the same shapes and dtypes"
             )
         if config.explain_cache_misses:
             from pullback.transforms.debugging.explain_cache_misses import explain
@@ -264,7 +264,7 @@ class JitFunction(_Function, Generic[P, R]):
             traced = self._trace(call, call.avals())
             if traced.captured:
                 raise ArgumentError(
-                    f"jit of {name_of(self._fun)}: it captured a value that another transformation traces, "
+                    f"jit of {name_of(self._fun)}: it captured a value traced by another transformation, "
                     f"{traced.captured[0]!r}, so it cannot be compiled separately. Pass the value as an argument."
                 )
             return Traced(traced.jaxpr, traced.out_tree, [], call, traced.refs)
@@ -531,7 +531,7 @@ def _options(
         raise ArgumentError(f"jit of {name_of(fun)}: arguments cannot be both static and donated: {shown}")
 
     if device is not None and backend is not None:
-        raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
+        raise ArgumentError(f"jit of {name_of(fun)}: pass either device or backend; got {device!r} and {backend!r}")
     placements = [
         None if shardings is None else PlacementTree(shardings, f"jit of {name_of(fun)}, {what}")
         for shardings, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))

@@ -115,8 +115,8 @@ class Call:
             except TypeError:
                 shown = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
                 raise StaticArgumentError(
-                    f"jit of {name_of(self.fun)}: the static {shown} must be hashable, as programs are cached by its "
-                    f"value, but got {value!r} of type {type(value).__name__}. Pass a tuple instead of a list, "
+                    f"jit of {name_of(self.fun)}: the static {shown} must be hashable, because programs are cached "
+                    f"by its value, but got {value!r} of type {type(value).__name__}. Pass a tuple instead of a list, "
                     "or do not declare the argument static."
                 ) from None
         self.args = tuple(x for i, x in enumerate(self.args) if i not in self.static)
@@ -165,8 +165,8 @@ class Call:
         It adds to the message of ``error`` the name of the leaf, and the advice to declare the argument static.
         """
         return type(error)(
-            f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} An argument that is no array must be declared "
-            "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
+            f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} Declare an argument that is not an array "
+            f"static: jit(f, static_argnums=...) or static_argnames=...; jit compiles a program for each of its values."
         )
 
     @property

@@ -59,8 +59,8 @@ class PlacementTree:
             found = tree.broadcast_prefix(prefix, full, is_leaf=is_placement)
         except (TypeError, ValueError) as error:
             raise ShardingError(
-                f"{who}: {prefix!r} is no prefix of the tree of {what}: {error}. Give one sharding for all, or a tree "
-                "with one for each."
+                f"{who}: {prefix!r} is not a prefix of the tree of {what}: {error}. Pass one sharding for all, or a "
+                f"tree with one for each."
             ) from None
         return [placement_of(placement, who) for placement in found]
 

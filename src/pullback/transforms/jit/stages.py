@@ -186,8 +186,8 @@ class Traced:
         platform = lowered.program.device.platform
         if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
             raise UnsupportedArgumentError(
-                f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so that "
-                f"lowering_platforms can be [{platform!r}] alone, got {lowering_platforms!r}. export(f, platforms=...) "
+                f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so "
+                f"lowering_platforms can only be [{platform!r}], got {lowering_platforms!r}. export(f, platforms=...) "
                 "lowers for others."
             )
         return lowered
@@ -462,11 +462,13 @@ class Compiled:
             self._check(name, arrays, treedef)
             expected = [isinstance(x, RefCell) for x in self.lowered.traced.call.leaves]
             if expected != [isinstance(x, RefCell) for x in leaves]:
-                raise ArgumentError(f"the compiled {name} takes references where it was traced with references only")
+                raise ArgumentError(
+                    f"the compiled {name} takes references only for arguments that were references when it was traced"
+                )
             if any(isinstance(x, Tracer) for x in arrays):
                 raise ArgumentError(
                     f"the compiled {name} was called within a transformation ({state.trace.describe()}), but a "
-                    "compiled program cannot be transformed any more: use jit(f) itself"
+                    f"compiled program cannot be transformed: use jit(f) itself"
                 )
             return self.run(arrays, own)
         except Exception as error:
@@ -551,7 +553,7 @@ def check_donated_twice(arrays: Sequence[Any]) -> None:
       ArgumentError: an array occurs twice (a ValueError and TypeError).
     """
     if len(set(map(id, arrays))) < len(arrays):
-        raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
+        raise ArgumentError("an array was donated twice in one call: its memory can be used for one result only")
 
 
 def _formats(shardings: Any, types: Sequence[Any]) -> Any:
@@ -615,7 +617,7 @@ def in_placements(call: Call, traced: Traced) -> list[Any]:
         return []
     who = f"jit of {name_of(call.fun)}, in_shardings"
     if call.kwargs:
-        raise ArgumentError(f"{who}: they are for positional arguments, but got by keyword: {', '.join(call.kwargs)}")
+        raise ArgumentError(f"{who}: they apply to positional arguments, but got by keyword: {', '.join(call.kwargs)}")
     placements: list[Any] = requested.of(call.args, who, "the positional arguments")
     for i, (placement, aval) in enumerate(zip(placements, traced.in_avals, strict=False)):
         check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
@@ -772,7 +774,7 @@ def _aliases(
         source.warn(
             # It begins like JAX's warning, which programs filter by these words.
             f"Some donated buffers were not usable: of jit of {name_of(call.fun)} these arguments were donated, but no "
-            f"result has their type, so that their memory cannot be used again, and they stay valid: "
+            f"result has their type, so their memory cannot be reused, and they stay valid: "
             f"{'; '.join(unusable)}",
             DonationWarning,
         )

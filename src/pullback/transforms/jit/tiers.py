@@ -58,7 +58,7 @@ def _log(lowered: Lowered) -> None:
     program = lowered.program
     call, wait = expected_seconds(program.closed.jaxpr), compile_times.expected(program.compile_time)
     logging.getLogger("pullback").warning(
-        "calls of %s are answered eagerly while it compiles: about %.2g s each, and %.2g s for the compiler",
+        "calls of %s run uncompiled while it compiles: about %.2g s each, and %.2g s for the compiler",
         program.name.removeprefix("jit_"), call, wait,
     )  # fmt: skip
 

@@ -75,8 +75,8 @@ def check_choice(what: str, preaccumulate: Any) -> None:
     """Raise unless the option ``preaccumulate`` of the transformation ``what`` is None or ``"auto"``."""
     if preaccumulate is not None and not (isinstance(preaccumulate, str) and preaccumulate == "auto"):
         raise ArgumentError(
-            f'{what}: preaccumulate must be "auto", or None, got {preaccumulate!r}. For one function there is '
-            "pullback.derivatives.preaccumulate."
+            f'{what}: preaccumulate must be "auto" or None, got {preaccumulate!r}. '
+            "For a single function use pullback.derivatives.preaccumulate."
         )
 
 

@@ -412,7 +412,7 @@ def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
             eqn = made.get(a)
             what = "an argument" if eqn is None else f"the result of {eqn.primitive} at {source.describe(eqn.made_at)}"
             raise PreaccumulationError(
-                f"preaccumulate of {name}: local Jacobians are of real numbers, but {what} is {a.aval}. Separate real "
+                f"preaccumulate of {name}: local Jacobians must be real, but {what} is {a.aval}. Separate real "
                 "and imaginary parts, or leave preaccumulate out."
             )
 
@@ -425,8 +425,8 @@ def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: in
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
     if columns * rows > most:
         raise PreaccumulationError(
-            f"preaccumulate of {name}: the local Jacobian would have {rows:,} rows and {columns:,} columns, more than "
-            f"{most:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} is not elementwise. "
+            f"preaccumulate of {name}: the local Jacobian would have {rows:,} rows and {columns:,} columns, more "
+            f"than {most:,} entries, because {eqn.primitive} at {source.describe(eqn.made_at)} is not elementwise. "
             "Preaccumulate a function of few inputs or few results, map the function over its points with vmap, or "
             "leave preaccumulate out."
         )

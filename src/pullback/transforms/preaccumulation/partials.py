@@ -107,7 +107,7 @@ def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 # By operation -------------------------------------------------------------------------------------------------------
 
 Edges = list[tuple[LinearVar, Any]]
-edges = RuleKind("edges", "the operation is called for its derivative")
+edges = RuleKind("edges", "the jvp rule is called")
 """``rule(*args, **params) -> edges``, of a linear elementwise operation: pairs of a linear operand and its factor, a
 number, an array, :class:`Divided` or :class:`Selected`. None if it is not elementwise with these parameters."""
 

@@ -49,7 +49,7 @@ def debug_breakpoint(
     >>> compiled = jit(f).lower(1.0).compile()  # each call of it stops in the debugger, which knows x and y
     """
     if not is_listed(backend, (None, "cli")):
-        raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")
+        raise UnsupportedArgumentError(f"debug.breakpoint: backend must be 'cli', Python's debugger; got {backend!r}")
     frame = sys._getframe(1)
     while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):
         frame = frame.f_back

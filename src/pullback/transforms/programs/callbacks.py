@@ -87,8 +87,8 @@ class HostFunction:
         array = as_array(x)
         if array.shape != aval.shape or array.dtype != aval.dtype:
             raise CallbackError(
-                f"{self.who} of {name_of(self.function)}: result {i} is {aval} by result_shape_dtypes, but the "
-                f"function returned {array.aval}. Convert it there, or declare what it is."
+                f"{self.who} of {name_of(self.function)}: result {i} is declared as {aval} in result_shape_dtypes, "
+                f"but the function returned {array.aval}. Convert it in the function, or declare the right type."
             )
         return np.asarray(host_value(array))
 
@@ -327,9 +327,9 @@ for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, required_ca
 def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: Any, **params: Any) -> Any:
     """The jvp rule of callbacks that have results: raise an error, as their derivative is unknown."""
     raise CallbackError(
-        f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
-        "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
-        "operands out of the differentiated function."
+        f"{primitive.name} of {call.__name__} was differentiated, but a Python function has no derivative. Wrap the "
+        f"call in a function with a derivative rule (custom_jvp, custom_vjp), or compute its operands outside of "
+        f"the differentiated function."
     )
 
 
@@ -372,7 +372,7 @@ def _pure_batch(
     """The batching rule of ``pure_callback``, for each choice of ``vmap_method``."""
     if vmap_method is None:
         raise CallbackError(
-            f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
+            f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method is missing. It must be one of "
             f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
         )
     if vmap_method.startswith("sequential"):
@@ -413,8 +413,8 @@ def _call_for_results(
         operands = [as_array(x) for x in leaves]
     except OperandError as error:
         raise type(error)(
-            f"{who} of {name_of(function)}: {error} What is no array must be bound to the function beforehand, with "
-            "functools.partial for example."
+            f"{who} of {name_of(function)}: {error} Bind arguments that are not arrays to the function first, with "
+            f"functools.partial for example."
         ) from None
     declared, out_tree = tree.flatten(result_shape_dtypes)
     avals = [abstractify(x).update(weak_type=False, varying=frozenset()) for x in declared]
@@ -481,7 +481,7 @@ def pure_callback(
     require_function("pure_callback", "callback", callback)
     if len(getattr(sharding, "device_set", "1")) != 1:
         raise UnsupportedArgumentError(
-            f"pure_callback: a function runs in one process, but the sharding is of several devices: {sharding!r}"
+            f"pure_callback: the function runs in one process, but the sharding has several devices: {sharding!r}"
         )
     if vmap_method is not None and not is_listed(vmap_method, VMAP_METHODS):
         raise ArgumentError(
@@ -604,7 +604,7 @@ def debug_callback(
 def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
     """Raise if both ``ordered`` and ``partitioned`` are set; ``who`` is the function, for the message."""
     if flag(who, "ordered", ordered) and flag(who, "partitioned", partitioned):
-        raise ArgumentError(f"{who}: ordered and partitioned exclude each other: shards of arrays have no order")
+        raise ArgumentError(f"{who}: ordered=True contradicts partitioned=True: shards of arrays have no order")
 
 
 @overload
@@ -675,7 +675,7 @@ def debug_print(
             _use_logging=_use_logging,
         )  # fmt: skip
     if not isinstance(fmt, str):
-        raise ArgumentError(f"debug.print takes a text in the style of str.format, got {fmt!r} of {type(fmt).__name__}")
+        raise ArgumentError(f"debug.print takes a format string, got {fmt!r} of {type(fmt).__name__}")
     if not skip_format_check:
         _check_format(fmt, len(args), kwargs)
 
@@ -735,7 +735,7 @@ def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
     try:
         used = set(_fields(fmt, iter(range(sys.maxsize))))
     except ValueError as error:
-        raise ArgumentError(f"debug.print: {fmt!r} is not in the style of str.format: {error}") from None
+        raise ArgumentError(f"debug.print: {fmt!r} is not a valid format string: {error}") from None
     available = {*range(count), *kwargs}
     for missing in sorted(used - available, key=str):
         what = f"argument {missing}" if isinstance(missing, int) else f"an argument {missing!r}"

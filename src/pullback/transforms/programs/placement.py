@@ -204,7 +204,9 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
         try:
             placements = tree.broadcast_prefix(shardings, x, is_leaf=is_placement)
         except (TypeError, ValueError) as error:
-            raise ShardingError(f"{who}: the tree of shardings is no prefix of the tree of arrays: {error}") from None
+            raise ShardingError(
+                f"{who}: the tree of shardings is not a prefix of the tree of arrays: {error}"
+            ) from None
     sharded: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
     return sharded
 

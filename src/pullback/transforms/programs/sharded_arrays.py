@@ -96,7 +96,7 @@ def _shape(value: Any, who: str) -> tuple[int, ...]:
             return shape
     except (TypeError, ValueError):
         pass
-    raise ShapeError(f"{who}: the shape must be a sequence of integers that are not negative, got {quoted(value)}")
+    raise ShapeError(f"{who}: the shape must be a sequence of non-negative integers, got {quoted(value)}")
 
 
 def _shard(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Device) -> ArrayImpl:
@@ -165,7 +165,7 @@ def make_array_from_single_device_arrays(
     local = placement.assignment.local
     if len(values) != len(local):
         raise ShardingError(
-            f"{who}: the sharding has {len(local)} devices of this process, so that as many arrays are needed, but got "
+            f"{who}: the sharding has {len(local)} devices of this process, so it needs as many arrays, but got "
             f"{len(values)}"
         )
     by_device = {}
@@ -176,7 +176,8 @@ def make_array_from_single_device_arrays(
     missing = [d for d in local if d not in by_device]
     if missing:
         raise ShardingError(
-            f"{who}: no array is on {missing[0]}: each device of the sharding needs its shard; device_put puts it there"
+            f"{who}: no array is on {missing[0]}: each device of the sharding needs its shard; move it there with "
+            f"device_put"
         )
     local_shards: list[ArrayImpl] = []
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
@@ -231,7 +232,7 @@ def make_array_from_callback(
                 wanted = known[key].dtype
             local_shards.append(known[key])
     if wanted is None:
-        raise ArgumentError(f"{who}: this process has no shard of the array, so that dtype is needed")
+        raise ArgumentError(f"{who}: this process has no shard of the array, so pass dtype")
     return _from_local(global_shape, placement, local_shards, wanted)
 
 
@@ -264,7 +265,7 @@ def make_array_from_process_local_data(
     placement = _placement(sharding, who)
     data = as_array(np.asarray(local_data) if isinstance(local_data, (list, tuple)) else local_data)
     if not isinstance(data, ArrayImpl):
-        raise ArgumentError(f"{who}: the data are traced, {data!r}: they must be a concrete array")
+        raise ArgumentError(f"{who}: data must be a concrete array, but it is traced: {data!r}")
     if isinstance(placement, Device):
         return device_put(data, placement)
     if global_shape is None:
@@ -273,7 +274,7 @@ def make_array_from_process_local_data(
     else:
         full_shape = _shape(global_shape, who)
     if len(full_shape) != data.ndim:
-        raise ShapeError(f"{who}: the data have the shape {data.shape}, of another number of axes than {full_shape}")
+        raise ShapeError(f"{who}: the data have the shape {data.shape}, with another number of axes than {full_shape}")
     placement.shard_shape(full_shape)  # raises if the sharding does not fit
     values = np.asarray(data._value)
     devices = placement.assignment.devices
@@ -283,7 +284,7 @@ def make_array_from_process_local_data(
         if n not in (size, total):
             raise ShapeError(
                 f"{who}: axis {axis} of the data has the size {n}, but the devices of this process hold {size} of the "
-                f"{total} positions: give the block of shape {tuple(sizes)}, or the full array of shape {full_shape}"
+                f"{total} positions: pass the block of shape {tuple(sizes)}, or the full array of shape {full_shape}"
             )
     local_shards = []
     for index in indices:

@@ -78,7 +78,7 @@ def visualize_sharding(
         raise ShardingError(f"visualize_sharding: expected a sharding, got {quoted(sharding)}")
     sizes = tuple(shape)
     if len(sizes) not in (1, 2):
-        raise ShardingError(f"visualize_sharding: pictures are of arrays of 1 or 2 axes, got one of shape {sizes}")
+        raise ShardingError(f"visualize_sharding: only arrays with 1 or 2 axes can be drawn, got shape {sizes}")
     cells: dict[tuple[int, ...], list[Device]] = {}
     for device, index in sharding.devices_indices_map(sizes).items():
         start = tuple(i.indices(n)[0] for i, n in zip(index, sizes, strict=True))

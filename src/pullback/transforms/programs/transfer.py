@@ -115,7 +115,7 @@ def device_put(
     )
     donated, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
     if any(map(operator.and_, map(bool, donated), map(bool, aliases))):
-        raise ArgumentError("device_put: may_alias and donate cannot both be True: a donated array is not shared")
+        raise ArgumentError("device_put: may_alias and donate cannot both be True: a donated array cannot be shared")
     destinations = map(_destination, placements)
     return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, donated, aliases)))
 

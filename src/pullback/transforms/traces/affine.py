@@ -110,8 +110,8 @@ def refused_if_affine(
     for x, end in zip(outs, program.outputs, strict=True):
         if end is ZERO and x is not ZERO and _is_nonzero(out_leaf(x, trace.function)):
             raise NotLinearError(
-                f"{name_of(trace.function)} is not linear: it returned {x}, which does not depend on its arguments, "
-                "and is not zero"
+                f"{name_of(trace.function)} is not linear: it returned {x}, which is nonzero and does not depend on "
+                f"its arguments"
             )
     return outs, program
 
@@ -120,7 +120,7 @@ def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> 
     """Raise if the recorded operation ``node`` adds a constant; otherwise set the user's source line of ``tracers``."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
-        raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")
+        raise trace.not_linear(node.primitive, "with a nonzero constant is affine, not linear")
     made_at = source.here()
     for tracer in tracers:
         tracer.made_at = made_at

@@ -108,7 +108,7 @@ def param_key(value: Any) -> Any:
         # each level at which a program is used twice.
         return deduplicated(value)
     if getattr(kind, "equal_by_key", False) and value.key is None:
-        raise TypeError("a call of which nothing is known")
+        raise TypeError("an unknown call")
     if kind.__hash__ is object.__hash__ and value is not None and kind is not type:
         # A function: each call may pass a new one, and the cache would keep its closure alive.
         raise TypeError("a parameter without a value")

@@ -188,8 +188,8 @@ def _constant(tangent: Any, primitive: Primitive) -> Any:
     """Return ``ZERO`` for a tangent that is constant; raise if it is nonzero. Error messages name ``primitive``."""
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
-            f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "
-            "that the rule received, and is not zero: a tangent must be linear in them"
+            f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which is nonzero and does not "
+            f"depend on the input tangents: a tangent must be linear in them"
         )
     return ZERO
 

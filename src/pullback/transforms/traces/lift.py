@@ -28,7 +28,7 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.forward import Direction
 from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr
 
-feed = RuleKind("feed", "it holds no program that transformations look into")
+feed = RuleKind("feed", "transformations look into no program of the operation")
 """``rule(**params) -> Feed``: how the operands of an operation become inputs of the programs that it holds."""
 
 

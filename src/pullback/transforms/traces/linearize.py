@@ -26,13 +26,13 @@ def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
             primitive,
             "transpose",
             "reverse-mode differentiation (linearize, vjp or grad)",
-            '; derivatives.vjp_from_jvp(f, "basis") differentiates a function in reverse without it',
+            '; derivatives.vjp_from_jvp(f, "basis") differentiates a function in reverse mode without it',
         )
     else:
         error = NotLinearError(
             f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
-            f"{source.describe_function(tape.function)}, at {source.describe(source.here())}; a tangent must be linear "
-            "in the tangents that the rule receives"
+            f"{source.describe_function(tape.function)}, at {source.describe(source.here())}; a tangent must be "
+            f"linear in the input tangents"
         )
     error.trace = tape
     return error

@@ -54,7 +54,7 @@ class Ref(RefCell):
     __array_ufunc__ = None
 
     def __init__(self, *args: Any) -> None:
-        raise TypeError("a Ref is made by pullback.new_ref(value)")
+        raise TypeError("make a Ref with pullback.new_ref(value)")
 
     @property
     def aval(self) -> AbstractRef:
@@ -129,7 +129,7 @@ class Ref(RefCell):
 
     def __len__(self) -> int:
         if not self.inner.shape:
-            raise TypeError("a reference without axes has no length")
+            raise TypeError("a scalar reference has no length")
         return self.inner.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -233,7 +233,7 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
     Return None if there is no such program. Raise if the reference cannot be used under ``trace``.
     """
     if ref.ended:
-        raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
+        raise RefError(f"{ref.described()} cannot be used anymore: {ref.ended}")
     found = None
     while trace is not ref.home:
         if trace.runs_again:  # a second run would read and write it again
@@ -246,9 +246,9 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
             when = "outside of" if ref.home.live else "after the end of"
             error = UnexpectedTracerError(
                 f"{ref.described()} was used {when} the transformation under which it was made, "
-                f"{ref.home.describe()}: it leaked, through a global, a closure, an attribute or a list, or it is used "
-                "in a derivative rule, which runs outside. Make it outside, and pass it as an argument; or return its "
-                "content, ref[...]."
+                f"{ref.home.describe()}: it leaked through a global, a closure, an attribute or a list, or it is "
+                f"used in a derivative rule, which runs outside. Make it outside and pass it as an argument, or "
+                f"return its content, ref[...]."
             )
             error.trace = ref.home
             raise error
@@ -354,7 +354,7 @@ def _entered(ref: Any, program: StageTrace) -> Touched:
     if type(program.outside) is not Scope:
         raise RefError(
             f"{ref.described()} is used in {program.describe()}, which cannot read or write references from outside. "
-            "Pass ref[...] as an argument, and return the new content; or make the reference within the function."
+            "Pass ref[...] as an argument and return the new content, or make the reference inside the function."
         )
     return program.outside.enter(ref, program)
 
@@ -391,8 +391,8 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
     else:
         raise leaked(x)
     error = RefError(
-        f"{what} was written to {ref.described()} which is outside of the transformed function and holds no such "
-        f"value: {x!r}, made by {x.origin()}\nMake the reference within the function, or {cure}."
+        f"{what} was written to {ref.described()} which is outside of the transformed function and cannot store "
+        f"such a value: {x!r}, made by {x.origin()}\nMake the reference inside the function, or {cure}."
     )
     error.trace = x._trace
     raise error
@@ -404,7 +404,7 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
 def check_ref(ref: Any, what: str) -> None:
     """Raise unless ``ref`` is a reference; ``what`` is the operation, for the message."""
     if not isinstance(ref, Ref):
-        raise RefError(f"{what} takes a reference, as new_ref makes it, but got {ref!r} of type {type(ref).__name__}")
+        raise RefError(f"{what} takes a reference made by new_ref, but got {ref!r} of type {type(ref).__name__}")
 
 
 def _selects_all(idx: Any) -> bool:
@@ -415,7 +415,7 @@ def _selects_all(idx: Any) -> bool:
 def _at(ref: Ref, content: Array, idx: Any) -> Array:
     """Read the elements at an index of ``content``, the content of a reference; raise if the index is invalid."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
-        raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
+        raise OperandError(f"a reference is not an index; ref[...] reads its content: {idx!r}")
     _check_range(ref, idx if isinstance(idx, tuple) else (idx,))
     try:
         return content[idx]
@@ -563,7 +563,8 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
     if x.shape != shape:
         raise RefError(
             f"{what}: the value must have the shape {shape} of the elements that the index selects, but it is "
-            f"{typeof(x)}: it does not broadcast (jnp.full and jnp.broadcast_to do). It is written to {ref.described()}"
+            f"{typeof(x)}: references do not broadcast values (use jnp.full or jnp.broadcast_to). It is written to "
+            f"{ref.described()}"
         )
     if x.dtype != ref.dtype and not (
         x.weak_type and dtypes.result_type(x, ref.inner.update(weak_type=False)) == ref.dtype
@@ -633,7 +634,7 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
     check_ref(ref, what)
     program = _enclosing_program(ref, state.trace)
     if program is not None or ref.is_argument:
-        raise RefError(f"{what}: {ref.described()} belongs to the caller, and can be ended only there")
+        raise RefError(f"{what}: {ref.described()} belongs to the caller, and only the caller can freeze it")
     content: Array = ref.content
     ref.ended = why
     ref.content = None

@@ -83,15 +83,15 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: sparse.cg(A[:1], B), ShapeError, "square matrix, got shape"),
     (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "b must be a vector of 2 elements"),
     (lambda: sparse.cg("A", B), OperandError, "a matrix, or a function"),
-    (lambda: sparse.cg(A, {"b": B}), OperandError, "b must be an array where A is a matrix"),
-    (lambda: sparse.cg(A, B, x0=jnp.ones(3)), ShapeError, "x0 must be of the tree and shapes of b"),
-    (lambda: sparse.cg(lambda x: x[:1], B), ShapeError, "A must map a tree like b to another one"),
+    (lambda: sparse.cg(A, {"b": B}), OperandError, "b must be an array if A is a matrix"),
+    (lambda: sparse.cg(A, B, x0=jnp.ones(3)), ShapeError, "x0 must have the tree and shapes of b"),
+    (lambda: sparse.cg(lambda x: x[:1], B), ShapeError, "A must map a tree like b"),
     (lambda: sparse.cg(A, B, M=lambda x: x[:1]), ShapeError, "M must map a tree like b"),
     (lambda: sparse.cg(A, B, maxiter=1.5), ArgumentError, "maxiter must be an integer"),
-    (lambda: sparse.gmres(A, B, restart=0), ArgumentError, "restart must be at least one, got 0"),
+    (lambda: sparse.gmres(A, B, restart=0), ArgumentError, "restart must be at least 1, got 0"),
     (lambda: sparse.gmres(A, B, solve_method="x"), ArgumentError, "'batched' or 'incremental', got 'x'"),
-    (lambda: sparse.lsqr(lambda x: x, B), ArgumentError, "x0 shows its operand"),
-    (lambda: sparse.lsqr(A, jnp.ones(3)), ShapeError, "b must be of shape"),
+    (lambda: sparse.lsqr(lambda x: x, B), ArgumentError, "pass x0, which shows"),
+    (lambda: sparse.lsqr(A, jnp.ones(3)), ShapeError, "b must have shape"),
 ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ class State:
         return _config.override(self._name, new_val)
 
     def __bool__(self) -> bool:
-        raise TypeError(f"the switch {self._name} has no truth value; .value is its value")
+        raise TypeError(f"the switch {self._name} has no truth value; use .value")
 
     def __repr__(self) -> str:
         return f"State({self._name!r})"

@@ -33,7 +33,7 @@ class EArray(ArrayImpl):
         """
         if not dtypes.is_key(aval.dtype):
             raise UnsupportedArgumentError(
-                f"EArray: only arrays of random keys are made of other arrays, got the type {aval}. Dtypes of users' "
-                "own (ExtendedDType) are not supported; keep the array of numbers beside what it stands for."
+                f"EArray: only random keys can be arrays of arrays, got the type {aval}. Custom dtypes "
+                f"(ExtendedDType) are not supported; store the array of numbers separately."
             )
         return random_wrap(data, aval.dtype)  # type: ignore[no-any-return]

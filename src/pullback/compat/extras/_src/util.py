@@ -110,7 +110,7 @@ def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> lis
     """
     if (len(l0), len(l1)) != (len(bs) - sum(bs), sum(bs)):
         raise ArgumentError(
-            f"merge_lists: {len(bs)} flags, of which {sum(bs)} are set, do not fit lists of {len(l0)} and {len(l1)}"
+            f"merge_lists: {len(bs)} flags with {sum(bs)} set do not fit lists of {len(l0)} and {len(l1)}"
         )
     return _merged(bs, l0, l1)
 

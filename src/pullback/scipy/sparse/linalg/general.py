@@ -158,7 +158,7 @@ def gmres(
         raise ArgumentError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
     restart = known_int("gmres", "restart", restart)
     if restart < 1:
-        raise ArgumentError(f"gmres: restart must be at least one, got {restart}")
+        raise ArgumentError(f"gmres: restart must be at least 1, got {restart}")
     system = System("gmres", A, b, x0, M)
     size = min(restart, max(system.vectors.size, 1))
 

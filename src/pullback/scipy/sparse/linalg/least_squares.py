@@ -134,13 +134,13 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
     x0 = None if x0 is None else tree.tree_map(lambda x: stop_gradient(inexact_operand("lsqr", x)), x0)
     if matrix is not None:
         if not hasattr(b, "shape"):
-            raise OperandError(f"lsqr: b must be an array where A is a matrix, got {tree.structure(b)}")
+            raise OperandError(f"lsqr: b must be an array if A is a matrix, got {tree.structure(b)}")
         if x0 is not None and not hasattr(x0, "shape"):
-            raise OperandError(f"lsqr: x0 must be an array where A is a matrix, got {tree.structure(x0)}")
+            raise OperandError(f"lsqr: x0 must be an array if A is a matrix, got {tree.structure(x0)}")
         m, n = matrix.shape
         if b.shape != (m,) or (x0 is not None and x0.shape != (n,)):
             raise ShapeError(
-                f"lsqr: for a matrix of shape {matrix.shape} b must be of shape {(m,)} and x0 of shape {(n,)}, got "
+                f"lsqr: for a matrix of shape {matrix.shape}, b must have shape {(m,)} and x0 shape {(n,)}, got "
                 f"{b.shape} and {None if x0 is None else x0.shape}"
             )
         dtype = dtypes.result_type(matrix.dtype, b.dtype)
@@ -148,7 +148,9 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
         start = creation.zeros(n, dtype) if x0 is None else ops.convert_element_type(x0, dtype)
         return multiply, b, start
     if x0 is None:
-        raise ArgumentError("lsqr: where A is a function, x0 shows its operand; pass zeros of that tree and shapes")
+        raise ArgumentError(
+            "lsqr: if A is a function, pass x0, which shows the tree and the shapes of its operand; zeros will do"
+        )
     out = eval_shape(multiply, x0)
     shapes = [[y.shape for y in tree.leaves(x)] for x in (out, b)]
     if tree.structure(out) != tree.structure(b) or shapes[0] != shapes[1]:

@@ -56,7 +56,9 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     is_array = isinstance(getattr(a, "shape", None), tuple)
     if not is_array or not hasattr(a, "indices"):  # sparse arrays are not made dense
         if not is_array:
-            raise OperandError(f"{name}: {what} must be a matrix, or a function that multiplies by it, got {typed(a)}")
+            raise OperandError(
+                f"{name}: {what} must be a matrix, or a function that multiplies by a matrix, got {typed(a)}"
+            )
         a = inexact_operand(name, a)
     if len(a.shape) != 2:
         raise ShapeError(f"{name}: {what} must be a matrix, got shape {a.shape}")
@@ -80,7 +82,7 @@ class System:
         self.matvec, matrix = operator(name, "A", a)
         b = tree.tree_map(lambda x: inexact_operand(name, x), b)
         if not tree.leaves(b):
-            raise ArgumentError(f"{name}: b must hold at least one array, got {b!r}")
+            raise ArgumentError(f"{name}: b must contain at least one array, got {b!r}")
         if matrix is not None:
             b = self._promoted(matrix, b)
         b = self._of_products(b)
@@ -94,9 +96,11 @@ class System:
         if m != n:
             raise ShapeError(f"{self.name}: A must be a square matrix, got shape {matrix.shape}")
         if len(tree.leaves(b)) != 1 or not hasattr(b, "shape"):
-            raise OperandError(f"{self.name}: b must be an array where A is a matrix, got {tree.structure(b)}")
+            raise OperandError(f"{self.name}: b must be an array if A is a matrix, got {tree.structure(b)}")
         if b.shape != (n,):
-            raise ShapeError(f"{self.name}: b must be a vector of {n} elements, as A has rows, got shape {b.shape}")
+            raise ShapeError(
+                f"{self.name}: b must be a vector of {n} elements, the number of rows of A, got shape {b.shape}"
+            )
         return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
 
     def _of_products(self, b: Any) -> Any:
@@ -107,7 +111,8 @@ class System:
             found, other = tree.flatten(out)
             if treedef != other or any(x.shape != y.shape for x, y in zip(leaves, found, strict=False)):
                 raise ShapeError(
-                    f"{self.name}: A must map a tree like b to another one, {_outline(b)}, but returned {_outline(out)}"
+                    f"{self.name}: A must map a tree like b, {_outline(b)}, to another one, but returned "
+                    f"{_outline(out)}"
                 )
             wider = [dtypes.result_type(x.dtype, y.dtype) for x, y in zip(leaves, found, strict=True)]
             if all(x.dtype == d for x, d in zip(leaves, wider, strict=True)):
@@ -116,7 +121,7 @@ class System:
                 treedef, [ops.convert_element_type(x, d) for x, d in zip(leaves, wider, strict=True)]
             )  # fmt: skip
         else:
-            raise DtypeError(f"{self.name}: A widens the dtype of b each time it is applied, to {_outline(out)}")
+            raise DtypeError(f"{self.name}: A widens the dtype of b with each application, to {_outline(out)}")
         return b
 
     def _start(self, x0: Any) -> Any:
@@ -124,7 +129,7 @@ class System:
         expected, other = tree.flatten(self.b)
         if treedef != other or any(x.shape != y.shape for x, y in zip(leaves, expected, strict=True)):
             raise ShapeError(
-                f"{self.name}: x0 must be of the tree and shapes of b, {_outline(self.b)}, got {_outline(x0)}"
+                f"{self.name}: x0 must have the tree and shapes of b, {_outline(self.b)}, got {_outline(x0)}"
             )
         arrays = [ops.convert_element_type(x, y.dtype) for x, y in zip(leaves, expected, strict=True)]
         return tree.unflatten(treedef, arrays)
@@ -135,7 +140,7 @@ class System:
         same = tree.structure(out) == tree.structure(self.b)
         if not same or [x.shape for x in tree.leaves(out)] != [x.shape for x in tree.leaves(self.b)]:
             raise ShapeError(
-                f"{self.name}: M must map a tree like b to another one, {_outline(self.b)}, but returned "
+                f"{self.name}: M must map a tree like b, {_outline(self.b)}, to another one, but returned "
                 f"{_outline(out)}"
             )
         return function

@@ -49,8 +49,8 @@ def colocated_cpu_devices(devices: Any) -> Any:
             raise ArgumentError(f"colocated_cpu_devices: {device} belongs to process {device.process_index}")
         if device.platform != "cpu" and i >= len(processors):
             raise ArgumentError(
-                f"colocated_cpu_devices: {len(devices)} devices have {len(processors)} colocated CPU devices; more "
-                "are made by the option jax_num_cpu_devices"
+                f"colocated_cpu_devices: {len(devices)} devices have {len(processors)} colocated CPU devices; the "
+                f"option jax_num_cpu_devices makes more of them"
             )
         found.append(device if device.platform == "cpu" else processors[i])
     return found
