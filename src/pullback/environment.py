@@ -68,6 +68,9 @@ def array_garbage_collection_guard(new_val: str | None) -> AbstractContextManage
     Args:
       new_val: ``"allow"``, ``"log"``, ``"fatal"`` or None.
 
+    Returns:
+      A context manager.
+
     Raises:
       ArgumentError: another value (a ValueError).
 

@@ -11,42 +11,10 @@ from docs.generate.names import Name, names_of, public_modules
 from pullback.core.errors import ShapeError
 from tests.public.docstring_sections import lacking, missing, raises
 
-COMPLETE = (
-    "pullback",
-    "pullback.api_util",
-    "pullback.debug",
-    "pullback.dlpack",
-    "pullback.dtypes",
-    "pullback.extend",
-    "pullback.extend.core",
-    "pullback.extend.linear_util",
-    "pullback.extend.source_info_util",
-    "pullback.image",
-    "pullback.lax",
-    "pullback.lax.linalg",
-    "pullback.nn",
-    "pullback.nn.initializers",
-    "pullback.numpy",
-    "pullback.numpy.fft",
-    "pullback.numpy.linalg",
-    "pullback.ops",
-    "pullback.profiler",
-    "pullback.stages",
-    "pullback.tree",
-    "pullback.tree_util",
-    "pullback.typing",
-)
-"""The modules whose names lack nothing: one a line, in alphabetical order."""
 
-
-@pytest.mark.parametrize("module", COMPLETE)
+@pytest.mark.parametrize("module", public_modules())
 def test_docstrings_lack_nothing(module: str) -> None:
     assert lacking(module) == {}
-
-
-def test_the_modules_are_public() -> None:
-    assert list(COMPLETE) == sorted(set(COMPLETE))
-    assert set(COMPLETE) <= set(public_modules())
 
 
 # What is looked at --------------------------------------------------------------------------------------------------

@@ -21,7 +21,12 @@ face(globals())
 
 
 class ExecutionStage(enum.Enum):
-    """The stage of a program in which a function is called: here always ``EXECUTE``."""
+    """The stage of a program in which a function is called: here always ``EXECUTE``.
+
+    >>> from pullback.experimental.buffer_callback import ExecutionContext, ExecutionStage
+    >>> ExecutionContext().stage is ExecutionStage.EXECUTE
+    True
+    """
 
     INSTANTIATE = 0
     PREPARE = 1
@@ -34,6 +39,10 @@ class ExecutionContext:
 
     Attributes:
       stage: the stage of the program.
+
+    >>> from pullback.experimental.buffer_callback import ExecutionContext
+    >>> ExecutionContext().stage.name
+    'EXECUTE'
     """
 
     stage = ExecutionStage.EXECUTE
@@ -50,6 +59,9 @@ class ExecutionContext:
 
 class Buffer:
     """Elements of an operand or result of a callback. NumPy's ``asarray`` and DLPack read and write them in place.
+
+    Args:
+      elements: the elements, as NumPy's array.
 
     >>> import numpy as np
     >>> from pullback.experimental.buffer_callback import Buffer

@@ -32,6 +32,9 @@ def compute_on(
       out_memory_spaces: without effect: a device has one memory.
       compiler_options: without effect.
 
+    Returns:
+      A function like ``f``; without ``f``, a decorator.
+
     Raises:
       ArgumentError: another ``compute_type`` (a TypeError and a ValueError).
 

@@ -49,6 +49,10 @@ class StatefulPRNG:
 
     A draw uses the key ``random.fold_in(key, counter)``. :func:`stateful_rng` makes generators.
 
+    Args:
+      _base_key: the key, or an array of keys under ``vmap``.
+      _counter: a reference to an int32 array of the same shape.
+
     >>> from pullback import jit
     >>> from pullback.experimental.random import stateful_rng
     >>> rng = stateful_rng(0)

@@ -36,6 +36,9 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
 def fuse_limit() -> AbstractContextManager[None]:
     """Return a context beyond which operations are not fused; without effect on CPUs.
 
+    Returns:
+      A context manager.
+
     >>> from pullback.experimental.xla_metadata import fuse_limit
     >>> with fuse_limit():
     ...     pass
@@ -48,6 +51,9 @@ def must_fuse_call(identifier: str) -> Callable[[F], F]:
 
     Args:
       identifier: the name of the group of operations, a string of digits.
+
+    Returns:
+      A decorator that returns the function.
 
     Raises:
       ArgumentError: ``identifier`` is no such string (a TypeError and a ValueError).

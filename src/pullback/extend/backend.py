@@ -26,6 +26,9 @@ __all__ = [
 def backends() -> dict[str, Any]:
     """Return the runtime's clients that are in use, by platform; the client of the default platform is among them.
 
+    Returns:
+      A dictionary from names of platforms to objects of ``jaxlib``.
+
     >>> from pullback.extend.backend import backends
     >>> "cpu" in backends()
     True
@@ -40,6 +43,9 @@ def get_backend(platform: Any = None) -> Any:
     Args:
       platform: its name, such as ``"cpu"``; by default the platform of the default device. A client is returned as it
         is.
+
+    Returns:
+      The client.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
@@ -57,6 +63,9 @@ def get_backend(platform: Any = None) -> Any:
 def get_default_device() -> Device:
     """Return the device that holds new arrays.
 
+    Returns:
+      One of ``devices()``.
+
     >>> from pullback.extend.backend import get_default_device
     >>> get_default_device()
     CpuDevice(id=0)
@@ -69,6 +78,9 @@ def backend_xla_version(platform: str | None = None) -> int | None:
 
     Args:
       platform: the name of the platform; by default that of the default device.
+
+    Returns:
+      The version, or None.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).

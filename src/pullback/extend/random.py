@@ -87,6 +87,9 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
       seeds: an integer without axes.
       impl: the generator: its name, or the dtype of its keys.
 
+    Returns:
+      A key.
+
     >>> from pullback.extend.random import random_seed, rbg_prng_impl
     >>> random_seed(0, rbg_prng_impl).dtype
     key<rbg>
@@ -100,6 +103,9 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     Args:
       impl: the generator: its name, or the dtype of its keys.
       seed: an integer without axes.
+
+    Returns:
+      A key.
 
     >>> from pullback.extend.random import seed_with_impl, threefry_prng_impl
     >>> seed_with_impl(threefry_prng_impl, 0).dtype

@@ -45,6 +45,16 @@ def register_hlo_module_transformation(
 
     Raises:
       BackendError: this ``jaxlib`` has no such passes (a RuntimeError).
+
+    >>> from pullback import config, jit
+    >>> from pullback.extend.xla import clear_hlo_module_transformation, register_hlo_module_transformation
+    >>> config.update("enable_compilation_cache", False)
+    >>> register_hlo_module_transformation(lambda program: print(type(program)), name="look")
+    >>> out = jit(lambda x: x * 5 - 1)(2.0)
+    <class 'bytes'>
+    >>> clear_hlo_module_transformation("look")
+    True
+    >>> config.update("enable_compilation_cache", True)
     """
     for platform in _chosen(platforms):
         if platform == "cpu":
@@ -68,6 +78,10 @@ def clear_hlo_module_transformation(
 
     Raises:
       BackendError: this ``jaxlib`` has no such passes (a RuntimeError).
+
+    >>> from pullback.extend.xla import clear_hlo_module_transformation
+    >>> clear_hlo_module_transformation("never registered")
+    False
     """
     removed = [
         _client.compiler_passes("clear_xla_transform")(name, stage.value)

@@ -22,7 +22,6 @@ from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
-from pullback.numpy.ufuncs import over
 from pullback.numpy.views import view
 from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
@@ -255,7 +254,7 @@ def log2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
     _check_accuracy("log2", accuracy)
     x = array_operand("log2", x)
     check_dtype("log2", INEXACT, x.dtype)
-    return over(ops.log_p.bind(x), math.log(2))
+    return ops.over(ops.log_p.bind(x), math.log(2))
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:

@@ -19,6 +19,10 @@ from pullback.lax.collectives import ppermute
 class Token:
     """A token: what :func:`psend` has sent, for :func:`precv`, with the permutation; or nothing.
 
+    Args:
+      sent: the arrays.
+      perm: the permutation.
+
     >>> from pullback import lax
     >>> lax.after_all(lax.create_token(), lax.create_token())
     Token()
@@ -68,6 +72,12 @@ class AbstractToken:
 def create_token(_: Any = None) -> Token:
     """Return a token that depends on nothing.
 
+    Args:
+      _: without effect.
+
+    Returns:
+      A token.
+
     >>> from pullback import lax
     >>> lax.create_token()
     Token()
@@ -80,6 +90,9 @@ def after_all(*operands: Token) -> Token:
 
     Args:
       operands: tokens.
+
+    Returns:
+      A token.
 
     Raises:
       ArgumentError: something else than tokens (a TypeError and ValueError).
@@ -136,6 +149,13 @@ def precv(token: Token, out_shape: PyTree, axis_name: AxisName, perm: Sequence[t
     Raises:
       ArgumentError: nothing was sent by this permutation (a TypeError and ValueError).
       ShapeError: something else was sent (a TypeError and ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import lax, vmap
+    >>> around = [(0, 1), (1, 0)]
+    >>> swap = lambda x: lax.precv(lax.psend(x, "i", around), x, "i", around)
+    >>> print(vmap(swap, axis_name="i")(jnp.array([5, 6])))
+    [6 5]
     """
     _require_token("precv", token)
     leaves, structure = tree.flatten(out_shape)

@@ -41,6 +41,9 @@ def zeros(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
+    Returns:
+      An array of zeros of that shape and dtype.
+
     >>> from pullback import nn, random
     >>> print(nn.initializers.zeros(random.key(0), (2,)))
     [0. 0.]
@@ -56,6 +59,9 @@ def ones(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = None, out_sharding:
       shape: the shape of the result.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
       out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
+
+    Returns:
+      An array of ones of that shape and dtype.
 
     >>> from pullback import nn, random
     >>> print(nn.initializers.ones(random.key(0), (2,)))
@@ -113,6 +119,12 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
     Args:
       stddev: their standard deviation.
       dtype: the dtype of the weights if none is requested; None for the default float.
+
+    Returns:
+      An initializer: ``init(key, shape, dtype)`` returns an array.
+
+    Raises:
+      DtypeError: from the initializer, for a dtype of integers (a TypeError).
 
     >>> from pullback import nn, random
     >>> print(nn.initializers.normal(10.0)(random.key(0), (2,)))

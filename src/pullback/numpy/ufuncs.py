@@ -257,7 +257,7 @@ def log2(x: ArrayLike, /) -> Array:
     >>> print(jnp.log2(8.0))
     3.0
     """
-    return over(ops.log(strong(inexact_operand("log2", x))), math.log(2))
+    return ops.over(ops.log(strong(inexact_operand("log2", x))), math.log(2))
 
 
 def log10(x: ArrayLike, /) -> Array:
@@ -276,14 +276,7 @@ def log10(x: ArrayLike, /) -> Array:
     >>> print(jnp.log10(100.0))
     2.0
     """
-    return over(ops.log(strong(inexact_operand("log10", x))), math.log(10))
-
-
-def over(x: Any, divisor: float) -> Any:
-    """Divide an array of floats or complex numbers by a Python number."""
-    if dtypes.is_complex(x.dtype):  # componentwise, for -inf / (divisor + 0j) is NaN
-        return ops.complex(ops.div(ops.real(x), divisor), ops.div(ops.imag(x), divisor))
-    return ops.div(x, divisor)
+    return ops.over(ops.log(strong(inexact_operand("log10", x))), math.log(10))
 
 
 # Division with remainder -------------------------------------------------------------------------------------------

@@ -231,6 +231,13 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
     return sum_to(div_p.bind(ct, y), x), None
 
 
+def over(x: Any, divisor: float) -> Any:
+    """Divide an array of floats or complex numbers by a Python number."""
+    if dtypes.is_complex(x.dtype):  # componentwise, for -inf / (divisor + 0j) is NaN
+        return complex(div(real(x), divisor), div(imag(x), divisor))
+    return div(x, divisor)
+
+
 # Roots, powers, exponentials, logarithms ---------------------------------------------------------------------------
 
 

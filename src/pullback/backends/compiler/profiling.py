@@ -335,6 +335,14 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
     Raises:
       ProfilerError: a server is running (a RuntimeError).
+
+    >>> import socket
+    >>> from pullback import profiler
+    >>> with socket.socket() as listener:
+    ...     listener.bind(("localhost", 0))
+    ...     port = listener.getsockname()[1]
+    >>> server = profiler.start_server(port)
+    >>> profiler.stop_server()
     """
     global _server
     with _lock:
@@ -351,6 +359,12 @@ def stop_server() -> None:
 
     Raises:
       ProfilerError: no server is running (a RuntimeError).
+
+    >>> from pullback import profiler
+    >>> profiler.stop_server()
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.ProfilerError: no profiler server is running
     """
     global _server
     with _lock:
@@ -371,6 +385,13 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
     Raises:
       ProfilerError: it is this process, or it is registered already (a RuntimeError).
+
+    >>> import os
+    >>> from pullback import profiler
+    >>> profiler.register_subprocess(os.getpid(), 12345)
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.ProfilerError: register_subprocess: ...
     """
     try:
         return client.profiler().register_subprocess(pid, port)  # type: ignore[no-any-return]

@@ -710,6 +710,9 @@ def debug_log(fmt: str | None = None, *args: PyTree, **kwargs: PyTree) -> Any:
     Args:
       fmt, args, kwargs: as in :func:`debug_print`.
 
+    Returns:
+      None; without ``fmt``, a function like this one with these options.
+
     Raises:
       ArgumentError: as :func:`debug_print` does (a ValueError).
 
