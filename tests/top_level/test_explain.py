@@ -143,10 +143,18 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert "```" not in shown
     assert commands.main(["explain", "ShapError"]) == 2
     assert capsys.readouterr().err.endswith(": there is no error 'ShapError'. Did you mean ShapeError?\n")
+    assert commands.main(["explain", "keyerror"]) == 2
+    assert capsys.readouterr().err.endswith(" explain: KeyError is an error of Python.\n")
+    assert commands.main(["explain", "AttributeError"]) == 2
+    of_this_kind = "Errors of Pullback that are of this kind: MissingCustomRuleError, MissingMethodError.\n"
+    assert capsys.readouterr().err.endswith(f": AttributeError is an error of Python. {of_this_kind}")
     assert commands.main(["explain", "zzz"]) == 2
     assert capsys.readouterr().err.endswith("Without a name, this command lists them.\n")
     assert commands.main(["explain"]) == 0
-    assert "├── ShapeError (TypeError, ValueError)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "├── ShapeError (TypeError, ValueError)" in shown
+    assert shown.count("ShapeError, this command explains it") == 1
+    assert "``" not in shown
 
 
 @pytest.mark.parametrize("name", errors.__all__)
