@@ -20,7 +20,7 @@ def set_up() -> None:
     observe("check_custom_rules", _check_custom_rules)
     observe("check_tracer_leaks", _check_tracer_leaks)
     atexit.register(_leave)
-    hide_when_uncaught()
+    hide_when_uncaught(_advice)
     hooks.install()
 
 
@@ -36,6 +36,14 @@ def _check_tracer_leaks(everywhere: bool) -> None:
         from pullback.transforms.debugging.compile_time import switch_on
 
         switch_on()
+
+
+def _advice(error: Exception) -> str:
+    if not isinstance(error, AttributeError):
+        return ""
+    from pullback.core.missing_attributes import advice
+
+    return advice(error)
 
 
 def not_there(name: str) -> NoReturn:

@@ -207,6 +207,26 @@ def test_errors_that_nothing_catches_name_their_explanation(monkeypatch: pytest.
         assert "explain" not in shown.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("program", "advice"),
+    [
+        ("x.detach()", "Arrays of Pullback do not have detach: pullback.lax.stop_gradient(x) has no derivative, and "),
+        ("jit(lambda x: x.numpy())(x)", "Arrays of Pullback do not have numpy: np.asarray(x) is a NumPy array."),
+        (
+            "x.fill(3)",
+            "Arrays of Pullback do not have fill: arrays do not change: jnp.full_like(x, value) is a new one.",
+        ),
+        ("x.exp()", "pullback.numpy.exp is a function: write exp(x)."),
+        ("grad(lambda x: x.relu().sum())(x)", "pullback.nn.relu is a function: write relu(x)."),
+        ("x.no_such_name", "AttributeError: 'ArrayImpl' object has no attribute 'no_such_name'"),
+        ("().exp", "AttributeError: 'tuple' object has no attribute 'exp'"),
+    ],
+)
+def test_attributes_that_arrays_lack(program: str, advice: str) -> None:
+    said = by_itself(f"from pullback import grad, jit, numpy as jnp\nx = jnp.ones(3)\n{program}\n").splitlines()
+    assert said[-1].startswith(advice)
+
+
 def test_the_address_of_the_site_is_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "SITE", "https://example.org/")
     assert core.where_explained(errors.AxisError("1")) == (
