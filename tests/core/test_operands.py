@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import dataclasses
 import mmap
 import sys
 from collections.abc import Callable
@@ -344,3 +345,15 @@ def test_errors_of_writing() -> None:
     with pytest.raises(ImmutableArrayError, match=r"np\.add cannot write into a Pullback array"):
         np.add(x, x, out=x)  # type: ignore[call-overload]
     assert issubclass(ImmutableArrayError, PullbackError)
+
+
+@dataclasses.dataclass
+class Parameters:
+    weights: Any
+
+
+def test_dataclasses_that_are_not_trees() -> None:
+    message = r"of type Parameters\. pullback\.tree_util\.register_dataclass\(Parameters\) makes these objects trees"
+    for call in (grad(lambda p: p.weights.sum()), jit(lambda p: p.weights), jnp.sin):
+        with pytest.raises(OperandError, match=message):
+            call(Parameters(jnp.ones(2)))

@@ -160,6 +160,13 @@ def test_ranges(bounds: tuple[Any, ...]) -> None:
     assert pnp.arange(*bounds, dtype="bfloat16").dtype == pnp.bfloat16
 
 
+def test_a_shape_in_several_arguments() -> None:
+    with pytest.raises(
+        DtypeError, match=r"unknown dtype 4 \(a shape is one argument, such as \(2, 3\)\); the dtypes are"
+    ):
+        pnp.zeros(3, 4)
+
+
 def test_bad_ranges() -> None:
     for bounds in ((3,), (0, 3), (0.0, 3.0)):
         with pytest.raises(ConcretizationTypeError, match="the length of arange needs a concrete value") as caught:

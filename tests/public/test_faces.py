@@ -100,6 +100,8 @@ def test_the_error_says_names_near_it() -> None:
         ("pullback.numpy", "grad", "; pullback has it"),
         ("pullback", "sin", "; pullback.numpy and pullback.lax have it"),
         ("pullback.random", "inv", "; pullback.numpy.linalg and pullback.scipy.linalg have it"),
+        ("pullback.random", "shuffle", "; write random.permutation(key, x)"),
+        ("pullback.numpy", "shuffle", ""),
         ("pullback", "tree_mapp", ""),
         ("pullback", "tree_map", "; use pullback.tree.map"),
         ("pullback.numpy", "_sin", ""),

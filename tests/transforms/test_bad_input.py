@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -523,10 +524,12 @@ def to_numpy(x: Any) -> Any:
 _bool, _concrete = errors.TracerBoolConversionError, errors.ConcretizationTypeError
 _index, _array = errors.TracerIntegerConversionError, errors.TracerArrayConversionError
 CONVERSIONS: list[tuple[Any, Any, type[Exception], str]] = [
-    (branch, 1.0, _bool, "jnp.where"),
+    (branch, 1.0, _bool, "jnp.where, lax.cond or lax.while_loop"),
     (to_float, 1.0, _concrete, "float()"),
+    (lambda x: math.exp(x), 1.0, _concrete, "jnp.exp(x) instead of math.exp(x)"),
     (to_int, 1.0, _concrete, "int()"),
     (to_range, 1, _index, "range()"),
+    (to_range, 1, _index, "declare the argument static (static_argnums), loop with lax.fori_loop"),
     (to_index, 1, _index, "index"),
     (to_numpy, 1.0, _array, "np.asarray()"),
 ]

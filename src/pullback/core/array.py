@@ -801,6 +801,8 @@ def as_array(x: Any) -> Array:
         return as_array(operand_types[type(x)](x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
     hint = " ref[...] reads the content of a reference." if isinstance(x, RefCell) else hint
+    if hasattr(type(x), "__dataclass_fields__"):
+        hint = f" pullback.tree_util.register_dataclass({type(x).__name__}) makes these objects trees of arrays."
     refusal = NoneOperandError if x is None else OperandError
     raise refusal(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 

@@ -350,7 +350,8 @@ def _parse(dtype: Any) -> DType:
     try:
         parsed: DType = np.dtype(dtype)
     except (TypeError, ValueError):
-        raise DtypeError(f"unknown dtype {dtype!r}; {_VOCABULARY}") from None
+        tuple_ = " (a shape is one argument, such as (2, 3))" if isinstance(dtype, int) else ""
+        raise DtypeError(f"unknown dtype {dtype!r}{tuple_}; {_VOCABULARY}") from None
     return parsed
 
 

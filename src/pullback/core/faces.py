@@ -45,18 +45,27 @@ def _hint(module: str, name: str) -> str:
     having = [other for other, theirs in names.items() if name in theirs]
     if having:
         return f"; {' and '.join(having[:2])} {'has' if len(having) == 1 else 'have'} it"
-    if difflib.get_close_matches(name, dir(sys.modules.get(module)), 1, _ALIKE):
+    if module == "pullback.random" and name in _OF_NUMPY_RANDOM:
+        return f"; write {_OF_NUMPY_RANDOM[name]}"
+    if difflib.get_close_matches(name, dir(sys.modules.get(module)), 1, 0.8):
         return ""  # Python says which
-    near = [(other, like) for other, theirs in names.items() for like in _nearest(name, theirs)]
-    return "; {} has {}".format(*near[0]) if near else ""
+    for other, theirs in names.items():
+        near = difflib.get_close_matches(name, (like for like in theirs if like[0] == name[0]), 1, 0.85)
+        if near:
+            return f"; {other} has {near[0]}"
+    return ""
 
 
-_ALIKE = 0.8
-"""The ratio of equal letters from which two names are alike."""
-
-
-def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    return difflib.get_close_matches(name, names, 1, _ALIKE)
+_OF_NUMPY_RANDOM = {
+    "default_rng": "random.key(seed)",
+    "integers": "random.randint(key, shape, minval, maxval)",
+    "rand": "random.uniform(key, shape)",
+    "randn": "random.normal(key, shape)",
+    "seed": "random.key(seed), and pass the key to each function",
+    "shuffle": "random.permutation(key, x)",
+    "standard_normal": "random.normal(key, shape)",
+}
+"""What to write instead of functions of NumPy's module for random numbers, which ``pullback.random`` does not have."""
 
 
 def not_there(module: str, name: str) -> AttributeError:

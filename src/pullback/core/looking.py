@@ -23,9 +23,13 @@ _FORMAT = (
     'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; formatting without a format '
     "specification shows the type."
 )
-_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
+_BRANCH = (
+    "Use jnp.where, lax.cond or lax.while_loop (& | ~ for and, or, not; jnp.maximum for max), or compute the condition "
+    "from values that are not traced."
+)
 _CONVERT = (
-    "Keep it as an array (x.astype(...) changes its dtype), or return it from the transformed function with has_aux."
+    "Keep it as an array (x.astype(...) changes its dtype; jnp.exp(x) instead of math.exp(x)), or return it from the "
+    "transformed function with has_aux."
 )
 _ARRAY = "Use the function of pullback.numpy, or return the value from the transformed function with has_aux."
 _INDEX = (

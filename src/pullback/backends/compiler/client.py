@@ -385,11 +385,10 @@ def _plugin_client(name: str) -> Any:
     variable = f"PULLBACK_{name.upper()}_PLUGIN"
     path = os.environ.get(variable) or _installed_plugin(name)
     if path is None:
-        known = ", ".join(["cpu", *PLUGINS])
+        known = "".join(f", and {key} once its plug-in is installed (pip install 'pullback[{key}]')" for key in PLUGINS)
         raise BackendError(
-            f"there is no platform {name!r} here. There are {known}; the plug-in for cuda is installed with "
-            "`pip install pullback[cuda]`, and the library of any other PJRT plug-in is named by the environment "
-            f"variable {variable}."
+            f"there is no platform {name!r} here. Platforms are cpu{known}; the library of any other PJRT plug-in is "
+            f"named by the environment variable {variable}."
         )
     try:
         if not lib.xla_client.pjrt_plugin_loaded(name):
