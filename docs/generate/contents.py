@@ -20,6 +20,8 @@ GENERATED = ("programs", "reference")
 """The folders that the build writes."""
 HIDDEN = (*GENERATED, "_static", "_templates", "internals")
 """Folders in which the build writes, or which have no pages."""
+OF_INTERNALS = ("internals/index", "internals/first_day")
+"""The pages of ``internals`` that the build does not write."""
 ROOT_PAGES = {
     "ARCHITECTURE.md": "internals/architecture",
     "CONTRIBUTING.md": "internals/contributing",
@@ -37,7 +39,7 @@ PLACES = {
     "how_to/index": ("how_to/*", "primitives", "export", "switches"),
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
-        *ROOT_PAGES.values(), "testing", "benchmarking", "decisions/README", "rules", "accuracy", "names", "ecosystem",
+        *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy", "names", "ecosystem",
         "array_api",
     ),
     "decisions/README": ("decisions/*",),
@@ -53,7 +55,7 @@ def written() -> list[str]:
     found = [path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")]
     hidden = [name for name in found if name.partition("/")[0] in HIDDEN]
     copied = [name for file, name in ROOT_PAGES.items() if (ROOT / file).exists()]
-    return sorted({*found} - {*hidden} | {*copied, "internals/index"})
+    return sorted({*found} - {*hidden} | {*copied, *OF_INTERNALS})
 
 
 # Tables of contents --------------------------------------------------------------------------------------------------
