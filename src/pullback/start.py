@@ -39,7 +39,7 @@ def _check_tracer_leaks(everywhere: bool) -> None:
 
 
 def _advice(error: Exception) -> str:
-    if not isinstance(error, AttributeError):
+    if not isinstance(error, AttributeError | ImportError):
         return ""
     from pullback.core.missing_attributes import advice
 

@@ -18,6 +18,7 @@ from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
     DtypeError,
+    ImmutableArrayError,
     NonConcreteBooleanIndexError,
     ShapeError,
     TracerIntegerConversionError,
@@ -564,3 +565,15 @@ def test_positions_of_narrow_dtypes_in_long_arrays_from_the_end(dtype: Any) -> N
     want = np.zeros(size)
     want[[-1, -3, 5]] = [1, 2, 3]
     assert_elements(gradient, want)
+
+
+def test_assignments_to_at_say_what_to_write() -> None:
+    x: Any = pnp.zeros((3, 2))
+    with pytest.raises(
+        ImmutableArrayError, match=r"write x = x\.at\[0, :2\]\.set\(\.\.\.\), which returns a new array"
+    ):
+        x.at[0, :2] = 1.0
+    for operation, name in (("+=", "add"), ("-=", "subtract"), ("*=", "multiply"), ("/=", "divide")):
+        with pytest.raises(ImmutableArrayError, match=rf"write x = x\.at\[0\]\.{name}\("):
+            exec(f"x.at[0] {operation} 2.0", {"x": x})
+        assert hasattr(x.at[0], name)

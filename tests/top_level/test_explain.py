@@ -219,6 +219,12 @@ def test_errors_that_nothing_catches_name_their_explanation(monkeypatch: pytest.
         ("x.exp()", "pullback.numpy.exp is a function: write exp(x)."),
         ("grad(lambda x: x.relu().sum())(x)", "pullback.nn.relu is a function: write relu(x)."),
         ("x.no_such_name", "AttributeError: 'ArrayImpl' object has no attribute 'no_such_name'"),
+        ("from pullback.numpy import relu", "relu; pullback.nn has it."),
+        (
+            "from pullback.numpy import no_such_name",
+            "ImportError: cannot import name 'no_such_name' from 'pullback.numpy'",
+        ),
+        ("from math import softmax", "ImportError: cannot import name 'softmax' from 'math'"),
         ("().exp", "AttributeError: 'tuple' object has no attribute 'exp'"),
     ],
 )

@@ -33,10 +33,10 @@ class _Missing(str):
     name: str
 
     def __str__(self) -> str:
-        return f"{self[:]}{_hint(self.module, self.name)}"
+        return f"{self[:]}{hint(self.module, self.name)}"
 
 
-def _hint(module: str, name: str) -> str:
+def hint(module: str, name: str) -> str:
     """Return the end of the message about a name that a module lacks: which modules have it, or one like it."""
     if name[:1] == "_" or module.partition(".")[0] != "pullback":
         return ""

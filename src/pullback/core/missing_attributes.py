@@ -1,14 +1,17 @@
-"""Advice for attributes that arrays lack: methods of PyTorch's tensors, of NumPy's mutable arrays, and functions.
+"""Advice for attributes that arrays lack, such as methods of PyTorch's tensors, and for names that modules lack.
 
-Arrays have no ``__getattr__`` that could say this, for it would slow down every attribute that is asked for in vain.
-The hook that prints uncaught errors asks here.
+Arrays have no ``__getattr__`` that could say this, for it would slow down every attribute that is asked for in vain; and
+Python replaces a module's own message by another when ``from pullback.numpy import relu`` fails. The hook that prints
+uncaught errors asks here.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 
 from pullback.core.array import Array
+from pullback.core.faces import hint
 
 _INSTEAD = {
     "backward": "pullback.grad(loss)(params) returns the gradient",
@@ -31,7 +34,7 @@ _INSTEAD = {
 
 
 def advice(error: BaseException) -> str:
-    """Return a line that says what to write instead of an attribute that an array lacks; empty for other errors.
+    """Return a line that says what to write instead of an attribute or a name; empty if there is nothing to say.
 
     >>> import pullback.numpy as jnp
     >>> from pullback.core.missing_attributes import advice
@@ -41,6 +44,10 @@ def advice(error: BaseException) -> str:
     ...     print(advice(error))
     pullback.numpy.exp is a function: write exp(x).
     """
+    missing = re.match(r"cannot import name '(\w+)' from '(pullback[\w.]*)'", str(error))
+    if isinstance(error, ImportError) and missing:
+        found = hint(missing[2], missing[1])
+        return f"{missing[1]}{found}." if found else ""
     if not isinstance(error, AttributeError) or not isinstance(error.obj, Array) or not isinstance(error.name, str):
         return ""
     if error.name in _INSTEAD:

@@ -333,9 +333,8 @@ def _is_all_internal(tb: TracebackType | None) -> bool:
 def hide_when_uncaught(advice: Callable[[Exception], str] = lambda error: "") -> None:
     """Install an exception hook that prints uncaught errors without Pullback's own frames, and what explains them.
 
-    ``advice`` returns a line to print below an error that no explanation of Pullback's is about, or an empty one.
-
     A transformation removes these frames when an error passes through it; eager operations do not, for speed.
+    ``advice`` returns a line to print below an error that is not of a class of Pullback's, or an empty one.
     """
     show = sys.excepthook
 

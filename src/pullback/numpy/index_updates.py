@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, is_on_default_device
 from pullback.core.docs import describe, with_example
+from pullback.core.errors import ImmutableArrayError
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import lowered, quote, read, write
 from pullback.numpy.promotion import fits, inexact_operand, operand
@@ -63,6 +64,11 @@ class IndexUpdateHelper:
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise ImmutableArrayError(
+            f"arrays are immutable: write x = x.at[{quote(index)}].set(...), which returns a new array"
+        )
+
     def __repr__(self) -> str:
         return f"{self.array!r}.at"
 
@@ -89,6 +95,23 @@ class IndexUpdateRef:
 
     def __repr__(self) -> str:
         return f"{self.array!r}.at[{quote(self.index)}]"
+
+    def __iadd__(self, other: Any) -> NoReturn:
+        self._refuse("add")
+
+    def __isub__(self, other: Any) -> NoReturn:
+        self._refuse("subtract")
+
+    def __imul__(self, other: Any) -> NoReturn:
+        self._refuse("multiply")
+
+    def __itruediv__(self, other: Any) -> NoReturn:
+        self._refuse("divide")
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise ImmutableArrayError(
+            f"arrays are immutable: write x = x.at[{quote(self.index)}].{name}(...), which returns a new array"
+        )
 
     def get(
         self,
