@@ -39,8 +39,8 @@ PLACES = {
     "how_to/index": ("how_to/*", "primitives", "export", "switches"),
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
-        *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy", "names", "ecosystem",
-        "array_api",
+        *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",
+        "names", "ecosystem", "array_api",
     ),
     "decisions/README": ("decisions/*",),
 }  # fmt: skip

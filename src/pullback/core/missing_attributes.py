@@ -1,8 +1,8 @@
 """Advice for attributes that arrays lack, such as methods of PyTorch's tensors, and for names that modules lack.
 
-Arrays have no ``__getattr__`` that could say this, for it would slow down every attribute that is asked for in vain; and
-Python replaces a module's own message by another when ``from pullback.numpy import relu`` fails. The hook that prints
-uncaught errors asks here.
+Arrays have no ``__getattr__`` that could say this, for it would slow down every attribute that is asked for in vain.
+And where ``from pullback.numpy import relu`` fails, Python replaces a module's own message by another. The hook that
+prints uncaught errors asks here.
 """
 
 from __future__ import annotations
