@@ -140,7 +140,7 @@ class Tolerance:
 
 
 _WITH_ACCURACY = frozenset(
-    ("cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
+    ("cbrt", "cos", "erfc", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
 )
 
 
