@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
@@ -153,7 +153,7 @@ def custom_gradient(
 
     with_rule: Any = custom_vjp(only_value)
     with_rule.defvjp(forward, backward)
-    return cast("Callable[P, R]", with_rule)
+    return with_rule
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
