@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
 import sys
@@ -182,6 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     own, program = _divided(sys.argv[1:] if argv is None else argv)
     parser = _parser(command_name())
+    _check_command(parser, own[:1])
     options = parser.parse_args(own)
     try:
         if options.command == "launch":
@@ -200,6 +202,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{command_name()} {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _check_command(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
+    """Leave with a message if the command ``given``, a list of one word or of none, is a misspelt one."""
+    known = [name for action in parser._actions for name in action.choices or ()]
+    near = [like for word in given if word not in known for like in difflib.get_close_matches(word, known, 1)]
+    if near:
+        parser.error(f"there is no command {given[0]!r}. Did you mean {near[0]}?")
 
 
 def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:

@@ -6,6 +6,7 @@ prints them, and the site has a page for each.
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import re
 import textwrap
@@ -78,10 +79,15 @@ def of_command_line(name: str | None) -> str:
     """
     known = {cls.lower(): cls for cls in vars(errors)["__all__"]} | {"jaxprtypeerror": "JaxprError"}
     if name is None:
-        tree = (core.__doc__ or "").partition("\n\n")[2]
-        return f"{tree}\nWith the name of an error, this command explains it."
+        tree = (core.__doc__ or "").partition("\n\n")[2].rpartition("\n\n")[0]
+        return f"{tree}\n\nWith the name of an error, such as ShapeError, this command explains it."
     asked = name.rpartition(".")[2].lower()
     if asked not in known:
+        kind = next((value for key, value in vars(builtins).items() if key.lower() == asked), None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            ours = [cls for cls in known.values() if issubclass(getattr(errors, cls), kind) and cls != "PullbackError"]
+            advice = f"Errors of Pullback that are of this kind: {', '.join(ours)}." if ours else ""
+            raise ArgumentError(f"{kind.__name__} is an error of Python. {advice}".strip())
         near = difflib.get_close_matches(asked, known, 1)
         advice = f"Did you mean {known[near[0]]}?" if near else "Without a name, this command lists them."
         raise ArgumentError(f"there is no error {name!r}. {advice}")

@@ -7,6 +7,7 @@ import importlib
 import sys
 from typing import NoReturn
 
+from pullback.core import faces
 from pullback.core.config import config, observe
 from pullback.core.source import hide_when_uncaught
 from pullback.display import hooks
@@ -19,7 +20,7 @@ def set_up() -> None:
     observe("check_custom_rules", _check_custom_rules)
     observe("check_tracer_leaks", _check_tracer_leaks)
     atexit.register(_leave)
-    hide_when_uncaught()
+    hide_when_uncaught(_advice)
     hooks.install()
 
 
@@ -37,11 +38,20 @@ def _check_tracer_leaks(everywhere: bool) -> None:
         switch_on()
 
 
+def _advice(error: Exception) -> str:
+    if not isinstance(error, AttributeError):
+        return ""
+    from pullback.core.missing_attributes import advice
+
+    return advice(error)
+
+
 def not_there(name: str) -> NoReturn:
-    """Raise the AttributeError for a name that ``pullback`` lacks, with a hint if ``pullback.tree`` has it."""
+    """Raise the AttributeError for a name that ``pullback`` lacks, with a hint if another module has it."""
     known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
-    hint = f"; use pullback.tree.{name[5:]}" if known else ""
-    raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
+    if known:
+        raise AttributeError(f"module 'pullback' has no attribute {name!r}; use pullback.tree.{name[5:]}", name=name)
+    raise faces.not_there("pullback", name)
 
 
 def _leave() -> None:

@@ -15,6 +15,7 @@ from pullback.core.errors import (
     ConcretizationTypeError,
     DtypeError,
     DtypeTruncationWarning,
+    IntegerRangeError,
     OperandError,
     ShapeError,
 )
@@ -82,7 +83,7 @@ BAD = [
     ([np.ones(2), 1.0], ShapeError, r"one shape, got \(\), \(2,\)"),
     (np.array(["a"]), OperandError, "is not supported"),
     (2**40, OverflowError, "too large for int32"),
-    ([2**40], OverflowError, "out of bounds for int32"),
+    ([2**40], IntegerRangeError, r"array: .* out of bounds for int32. Enable 64-bit types \(`with"),
     ([2**70], OverflowError, "does not fit in 64 bits"),
 ]
 
@@ -160,8 +161,10 @@ def test_ranges(bounds: tuple[Any, ...]) -> None:
 
 
 def test_bad_ranges() -> None:
-    with pytest.raises(ConcretizationTypeError, match="traced"):
-        make_jaxpr(pnp.arange)(3)
+    for bounds in ((3,), (0, 3), (0.0, 3.0)):
+        with pytest.raises(ConcretizationTypeError, match="the length of arange needs a concrete value") as caught:
+            make_jaxpr(pnp.arange)(*bounds)
+        assert str(caught.value).endswith("a range of fixed length and a mask: jnp.arange(length) < n.")
     for bounds, error, message in (
         ((0, 3, 0), ShapeError, "must not be zero"),
         ((np.ones(2),), ShapeError, "scalars"),

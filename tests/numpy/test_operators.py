@@ -26,6 +26,7 @@ from pullback.core.errors import (
     DtypeError,
     ImmutableArrayError,
     OperandError,
+    ScalarError,
     ShapeError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -394,3 +395,11 @@ def test_asking_is_what_imports_the_functions() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith("False True (axis: ")
+
+
+def test_the_format_of_an_array_that_is_not_a_scalar() -> None:
+    x = pnp.ones((2, 3))
+    assert f"{x}" == str(x)
+    assert f"{pnp.float32(0.5):.2f}" == f"{pnp.bfloat16(0.5):.2f}" == "0.50"
+    with pytest.raises(ScalarError, match=r"the format '.2f' takes one number, got an array of shape \(2, 3\): format"):
+        f"{x:.2f}"

@@ -443,6 +443,26 @@ def test_shapes_that_do_not_broadcast() -> None:
         pnp.add(pnp.ones(2), pnp.ones(3))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "index"),
+    [
+        ((4, 3), (4,), "x[:, None]"),
+        ((4,), (4, 3), "x[:, None]"),
+        ((2, 3, 4), (2, 3), "x[:, :, None]"),
+        ((2, 3, 4), (2,), "x[:, None, None]"),
+        ((4, 3), (5,), None),
+        ((4, 3), (2, 3), None),
+    ],
+)
+def test_the_error_says_which_axes_are_missing(one: Any, other: Any, index: str | None) -> None:
+    for compile_ in (lambda f: f, pullback.jit):
+        with pytest.raises(ShapeError) as caught:
+            compile_(pnp.multiply)(pnp.ones(one), pnp.ones(other))
+        said = str(caught.value).partition("for broadcasting: ")[2]
+        advice = f" Shapes are aligned at the last axis: {index} adds what the operand of shape "
+        assert said == f"{one}, {other}." + (f"{advice}{min(one, other, key=len)} lacks." if index else "")
+
+
 @pytest.mark.parametrize("compile_", [lambda f: f, pullback.jit], ids=["eager", "compiled"])
 def test_spacing_of_every_float16(compile_: Any) -> None:
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)

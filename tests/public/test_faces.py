@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,45 @@ def test_the_error_says_names_near_it() -> None:
     program = "import pullback.numpy as jnp; jnp.linspcae"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "Did you mean: 'linspace'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        ("pullback.numpy", "relu", "; pullback.nn has it"),
+        ("pullback.numpy", "sigmiod", "; pullback.nn has sigmoid"),
+        ("pullback.nn", "no_such_name", ""),
+        ("pullback.nn", "sigmiod", ""),
+        ("pullback.numpy", "grad", "; pullback has it"),
+        ("pullback", "sin", "; pullback.numpy and pullback.lax have it"),
+        ("pullback.random", "inv", "; pullback.numpy.linalg and pullback.scipy.linalg have it"),
+        ("pullback", "tree_mapp", ""),
+        ("pullback", "tree_map", "; use pullback.tree.map"),
+        ("pullback.numpy", "_sin", ""),
+    ],
+)
+def test_the_error_says_which_module_has_the_name(module: str, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(importlib.import_module(module), name)
+    assert str(caught.value) == f"module {module!r} has no attribute {name!r}{hint}"
+    assert caught.value.name == name
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_name_of_another_module_is_found_without_its_contents() -> None:
+    program = """
+import sys
+import pullback.numpy as jnp
+before = {*sys.modules}
+assert not hasattr(jnp, "relu")
+assert before == {*sys.modules}
+try:
+    jnp.relu
+except AttributeError as error:
+    assert "pullback.nn has it" in str(error)
+assert not {"scipy", "jaxlib", "pullback.nn.activations"} & {*sys.modules}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def made(**names: Any) -> dict[str, Any]:

@@ -99,6 +99,16 @@ def test_the_name_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         assert command_name() == name
 
 
+def test_a_misspelt_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for given, end in (
+        ("expalin", "there is no command 'expalin'. Did you mean explain?\n"),
+        ("zzz", "'completion')\n"),
+    ):
+        with pytest.raises(SystemExit):
+            commands.main([given])
+        assert capsys.readouterr().err.endswith(end)
+
+
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     out, err = capsys.readouterr()

@@ -143,10 +143,18 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert "```" not in shown
     assert commands.main(["explain", "ShapError"]) == 2
     assert capsys.readouterr().err.endswith(": there is no error 'ShapError'. Did you mean ShapeError?\n")
+    assert commands.main(["explain", "keyerror"]) == 2
+    assert capsys.readouterr().err.endswith(" explain: KeyError is an error of Python.\n")
+    assert commands.main(["explain", "AttributeError"]) == 2
+    of_this_kind = "Errors of Pullback that are of this kind: MissingCustomRuleError, MissingMethodError.\n"
+    assert capsys.readouterr().err.endswith(f": AttributeError is an error of Python. {of_this_kind}")
     assert commands.main(["explain", "zzz"]) == 2
     assert capsys.readouterr().err.endswith("Without a name, this command lists them.\n")
     assert commands.main(["explain"]) == 0
-    assert "├── ShapeError (TypeError, ValueError)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "├── ShapeError (TypeError, ValueError)" in shown
+    assert shown.count("ShapeError, this command explains it") == 1
+    assert "``" not in shown
 
 
 @pytest.mark.parametrize("name", errors.__all__)
@@ -197,6 +205,26 @@ def test_errors_that_nothing_catches_name_their_explanation(monkeypatch: pytest.
         shown = io.StringIO()
         sys.excepthook(type(other), other, None)
         assert "explain" not in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("program", "advice"),
+    [
+        ("x.detach()", "Arrays of Pullback do not have detach: pullback.lax.stop_gradient(x) has no derivative, and "),
+        ("jit(lambda x: x.numpy())(x)", "Arrays of Pullback do not have numpy: np.asarray(x) is a NumPy array."),
+        (
+            "x.fill(3)",
+            "Arrays of Pullback do not have fill: arrays do not change: jnp.full_like(x, value) is a new one.",
+        ),
+        ("x.exp()", "pullback.numpy.exp is a function: write exp(x)."),
+        ("grad(lambda x: x.relu().sum())(x)", "pullback.nn.relu is a function: write relu(x)."),
+        ("x.no_such_name", "AttributeError: 'ArrayImpl' object has no attribute 'no_such_name'"),
+        ("().exp", "AttributeError: 'tuple' object has no attribute 'exp'"),
+    ],
+)
+def test_attributes_that_arrays_lack(program: str, advice: str) -> None:
+    said = by_itself(f"from pullback import grad, jit, numpy as jnp\nx = jnp.ones(3)\n{program}\n").splitlines()
+    assert said[-1].startswith(advice)
 
 
 def test_the_address_of_the_site_is_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:

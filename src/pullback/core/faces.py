@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,67 @@ from typing import Any
 _NONE: Mapping[str, Any] = {}
 _TOOLS = frozenset(("Any", "TYPE_CHECKING", "annotations"))
 """Names that modules import for their own use and never offer."""
+
+
+_OFTEN_MEANT = [
+    "pullback", "pullback.numpy", "pullback.nn", "pullback.lax", "pullback.random", "pullback.tree",
+    "pullback.numpy.linalg", "pullback.numpy.fft", "pullback.scipy.special", "pullback.scipy.linalg",
+    "pullback.nn.initializers", "pullback.derivatives", "pullback.debug", "pullback.sharding",
+]  # fmt: skip
+"""The modules in which a name is looked for that another module lacks. Their names are known without their contents."""
+
+
+class _Missing(str):
+    """The message about a name that a module lacks, whose end is looked up when the message is shown.
+
+    Python asks modules for names that are not there as it imports their submodules, and programs do by ``hasattr``.
+    """
+
+    __slots__ = ("module", "name")
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self[:]}{_hint(self.module, self.name)}"
+
+
+def _hint(module: str, name: str) -> str:
+    """Return the end of the message about a name that a module lacks: which modules have it, or one like it."""
+    if name[:1] == "_" or module.partition(".")[0] != "pullback":
+        return ""
+    names = {other: importlib.import_module(other).__dict__.get("__all__", ()) for other in _OFTEN_MEANT}
+    names.pop(module, None)
+    having = [other for other, theirs in names.items() if name in theirs]
+    if having:
+        return f"; {' and '.join(having[:2])} {'has' if len(having) == 1 else 'have'} it"
+    if difflib.get_close_matches(name, dir(sys.modules.get(module)), 1, _ALIKE):
+        return ""  # Python says which
+    near = [(other, like) for other, theirs in names.items() for like in _nearest(name, theirs)]
+    return "; {} has {}".format(*near[0]) if near else ""
+
+
+_ALIKE = 0.8
+"""The ratio of equal letters from which two names are alike."""
+
+
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(name, names, 1, _ALIKE)
+
+
+def not_there(module: str, name: str) -> AttributeError:
+    """Return the error for a name that a module lacks; it says which other modules have the name, or one like it.
+
+    Args:
+      module: the full name of the module.
+      name: the name.
+
+    >>> from pullback.core.faces import not_there
+    >>> print(not_there("pullback.numpy", "relu"))
+    module 'pullback.numpy' has no attribute 'relu'; pullback.nn has it
+    """
+    message = _Missing(f"module {module!r} has no attribute {name!r}")
+    message.module, message.name = module, name
+    return AttributeError(message, name=name, obj=sys.modules.get(module))
 
 
 class Face:
@@ -64,7 +126,7 @@ class Face:
                     return getattr(other, name)
             if self.otherwise is not None and name[:2] != "__":
                 return self.otherwise(name)
-            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
+            raise not_there(module, name)
         self.namespace[name] = value
         return value
 

@@ -28,7 +28,10 @@ _CONVERT = (
     "Keep it as an array (x.astype(...) changes its dtype), or return it from the transformed function with has_aux."
 )
 _ARRAY = "Use the function of pullback.numpy, or return the value from the transformed function with has_aux."
-_INDEX = "Shapes, ranges and list indices must be static: use x.shape, or index an array with jnp.take."
+_INDEX = (
+    "Shapes, ranges and list indices must be static: use x.shape, declare the argument static (static_argnums), loop "
+    "with lax.fori_loop, or index an array with jnp.take."
+)
 
 
 class LookedAt(Array):

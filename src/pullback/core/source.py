@@ -330,8 +330,10 @@ def _is_all_internal(tb: TracebackType | None) -> bool:
     return True
 
 
-def hide_when_uncaught() -> None:
+def hide_when_uncaught(advice: Callable[[Exception], str] = lambda error: "") -> None:
     """Install an exception hook that prints uncaught errors without Pullback's own frames, and what explains them.
+
+    ``advice`` returns a line to print below an error that no explanation of Pullback's is about, or an empty one.
 
     A transformation removes these frames when an error passes through it; eager operations do not, for speed.
     """
@@ -343,7 +345,7 @@ def hide_when_uncaught() -> None:
             with contextlib.suppress(Exception):  # a failure here must not hide the error
                 hide_internal_frames(error)
                 tb = error.__traceback__
-                note = where_explained(error)
+                note = where_explained(error) or advice(error)
                 if note and note not in getattr(error, "__notes__", ()):  # a prompt may show an error twice
                     error.add_note(note)
         show(kind, error, tb)

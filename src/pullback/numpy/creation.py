@@ -45,7 +45,7 @@ from pullback.core.errors import (
 )
 from pullback.core.naming import quoted
 from pullback.core.source import warn
-from pullback.core.trace import state
+from pullback.core.trace import Tracer, state
 from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
     another,
@@ -248,8 +248,15 @@ def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
     if kind == "c" and dtype.kind not in "cb":
         raise DtypeError(f"array: complex numbers cannot be converted to {dtype}; take their real part first")
     if kind in "iu" and dtype.kind in "iu":
-        return np.array(x, dtype)  # which raises OverflowError for numbers that do not fit
+        try:
+            return np.array(x, dtype)
+        except OverflowError as error:
+            wider = "" if wanted is not None or dtype.itemsize == 8 else f". {_WIDER}"
+            raise IntegerRangeError(f"array: {error}{wider}") from None
     return np.asarray(_silently_converted(natural, dtype))
+
+
+_WIDER = "Enable 64-bit types (`with pullback.enable_x64():`), or pass a dtype, as in jnp.array(..., dtype='float32')"
 
 
 def _refuse_object(x: Any) -> None:
@@ -1037,11 +1044,18 @@ def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any
     return convert_element_type(out, dtype)
 
 
+_FIXED = (
+    "Declare the argument static (static_argnums), or take a range of fixed length and a mask: jnp.arange(length) < n."
+)
+
+
 def _number(x: Any) -> Any:
     """Convert a concrete scalar array to a Python number; None stays None."""
     if x is None or type(x) in SCALARS:
         return x
     kind = x.dtype.kind if isinstance(x, (np.ndarray, np.generic)) else operand("arange", x).dtype.kind
+    if isinstance(x, Tracer) and x.concrete() is None:
+        x.concrete_value("the length of arange", _FIXED)  # which raises
     return int(x) if kind in "iub" else float(x)
 
 

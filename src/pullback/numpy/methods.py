@@ -440,7 +440,14 @@ class ConcreteMethods:
         value = self._value
         if value.shape == () and value.dtype.kind != "V":
             return format(value[()], spec)
-        return format(str(self), spec) if not spec else format(self._value, spec)
+        if not spec:
+            return str(self)
+        if value.shape == ():
+            return format(value, spec)
+        raise ScalarError(
+            f"the format {spec!r} takes one number, got an array of shape {value.shape}: format an element, or print "
+            "jnp.round(x, 3) or np.array2string(x, precision=3)"
+        )
 
     def __str__(self) -> str:
         if isinstance(self, CommittedArray) and not _is_readable(self):

@@ -127,9 +127,21 @@ def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
             shown = ", ".join(map(str, shapes_))
-            raise ShapeError(f"{called() or name} got incompatible shapes for broadcasting: {shown}.")
+            text = f"{called() or name} got incompatible shapes for broadcasting: {shown}."
+            raise ShapeError(f"{text}{_by_a_last_axis(shapes_)}")
         out.append(wide.pop() if wide else 1)
     return tuple(out)
+
+
+def _by_a_last_axis(shapes_: Sequence[tuple[int, ...]]) -> str:
+    """Return the advice for two shapes that broadcast once the shorter one has further last axes; else nothing."""
+    short, long = sorted(shapes_, key=len)[:: len(shapes_) - 1 or 1]
+    more = len(long) - len(short)
+    fits = short and all(m in (1, n) or n == 1 for m, n in zip(short, long, strict=False))
+    if len(shapes_) != 2 or not more or not fits:
+        return ""
+    index = ", ".join([":"] * len(short) + ["None"] * more)
+    return f" Shapes are aligned at the last axis: x[{index}] adds what the operand of shape {short} lacks."
 
 
 def known_int(name: str, what: str, value: Any) -> int:

@@ -132,6 +132,11 @@ def test_the_backward_pass_un_compiled() -> None:
     assert "in the backward pass (transposition), at" in text
     assert "y = jnp.sqrt(x)  # the line of the root" in text
     assert "Already its operand" in text
+    assert "zero times infinity is NaN: keep the operand of that function away from the point" in text
+    with debug_nans():
+        forward = message(lambda: jnp.asarray([np.float32(np.inf)]) * 0.0)
+    assert "Already its operand 0 had an infinity" in forward
+    assert "safe_where" not in forward
 
 
 @pytest.mark.parametrize("transform", [lambda f: jit(grad(f)), lambda f: grad(jit(f)), lambda f: jit(grad(jit(f)))])

@@ -131,6 +131,8 @@ def test_static_arguments_by_position_name_and_default() -> None:
     assert g.count == 3
     times = jit(lambda x, n: x * n, static_argnums=1)
     assert [times(jnp.arange(2), n).dtype for n in (1, 1.0, True, 1j)] == ["int32", "float32", "int32", "complex64"]
+    with pytest.raises(errors.StaticArgumentError, match="Pass an int instead, or do not declare"):
+        compiled(2.0, jnp.array(3))
     with pytest.raises(errors.StaticArgumentError, match=r"static argument 1 must be hashable.*\[3\] of type list"):
         compiled(2.0, [3])
     with pytest.raises(errors.ArgumentError, match="not the name of an argument"):

@@ -66,6 +66,11 @@ def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: st
     shown = source.format_location(state.source_loc or source.here())
     causes = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
     operands = f"Already its {', '.join(causes)}." if causes else "Its operands were finite."
+    if name == "NaN" and phase != _PASSES[source.FORWARD] and any("infinity" in cause for cause in causes):
+        operands += (
+            "\nA derivative is infinite, and zero times infinity is NaN: keep the operand of that function away from "
+            "the point, as pullback.custom_derivatives.safe_where does."
+        )
     what = f"{primitive.name} returned {name} in {which} of type {aval}{elements} {phase}"
     return NonFiniteError(f"{what}, at\n{shown}\n{operands}")
 

@@ -114,10 +114,13 @@ class Call:
                 hash(value)
             except TypeError:
                 shown = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
+                cure = (
+                    "Pass an int instead" if isinstance(value, Array | np.ndarray) else "Pass a tuple instead of a list"
+                )
                 raise StaticArgumentError(
                     f"jit of {name_of(self.fun)}: the static {shown} must be hashable, because programs are cached "
-                    f"by its value, but got {value!r} of type {type(value).__name__}. Pass a tuple instead of a list, "
-                    "or do not declare the argument static."
+                    f"by its value, but got {value!r} of type {type(value).__name__}. {cure}, or do not declare the "
+                    "argument static."
                 ) from None
         self.args = tuple(x for i, x in enumerate(self.args) if i not in self.static)
         self.kwargs = {k: x for k, x in self.kwargs.items() if k not in self.static}
