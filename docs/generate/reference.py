@@ -27,8 +27,8 @@ GROUPS = (
                                "pullback.ffi")),
     ("Debugging and measuring", ("pullback.debug", "pullback.errors", "pullback.profiler", "pullback.monitoring")),
     ("Experimental", ("pullback.experimental", "pullback.example_libraries")),
-    ("Types and extension", ("pullback.typing", "pullback.extend", "pullback.interpreters", "pullback.api_util",
-                             "pullback.compat")),
+    ("Types and extension", ("pullback.memory", "pullback.typing", "pullback.extend", "pullback.interpreters",
+                             "pullback.api_util", "pullback.compat")),
 )  # fmt: skip
 """The headings of the first page, and the modules below each, with all modules within these."""
 PARTS = (("Functions", "function"), ("Classes", "class"), ("Exceptions", "exception"))

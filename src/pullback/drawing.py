@@ -112,7 +112,7 @@ class Drawing:
         >>> from pullback import visualize
         >>> visualize(lambda x: x + 1.0)(2.0).save("program.txt")
         Traceback (most recent call last):
-        pullback.core.errors.ArgumentError: a drawing is saved as .dot, .gv, .pdf, .png or .svg, got 'program.txt'
+        pullback.core.errors.ArgumentError: a drawing can be saved as .dot, .gv, .pdf, .png or .svg, got 'program.txt'
         """
         kind = os.path.splitext(path)[1].removeprefix(".").lower()
         if kind not in ("dot", "gv", *_FORMATS):

@@ -79,6 +79,7 @@ def test_what_pullback_cannot_do_is_compared_with_nothing() -> None:
 def test_workloads_are_chosen_by_the_beginnings_of_their_names() -> None:
     assert measure.chosen([]) == list(measure.TITLES)
     assert measure.chosen(["hvp", "st"]) == ["hvp", "start"]
+    assert measure.chosen(["e"]) == ["examples"]
     with pytest.raises(ValueError, match="there is no workload 'nothing'; there are add, chain, grad, "):
         measure.chosen(["hvp", "nothing"])
 

@@ -216,7 +216,7 @@ def test_a_rule_of_mlir_that_calls_a_routine() -> None:
     out, info = jit(lambda a: potrf_p.bind(a, uplo=np.uint8(ord("U"))))(A)
     np.testing.assert_allclose(np.tril(out), [[2, 0], [1, 2]], rtol=1e-6)
     assert info == 0
-    with pytest.raises(TypeError, match="no argument colour"):
+    with pytest.raises(TypeError, match="unknown argument colour"):
         ffi.build_ffi_lowering_function("x", colour=1)
 
 

@@ -337,7 +337,7 @@ def test_results_do_not_depend_on_the_slices_of_an_eager_loop(
         assert (y.dtype, int(count)) == (x.dtype, steps)
         found.append(np.asarray(y).tobytes())
 
-    def whole(consts: Any, carry: Any, params: Any) -> Any:
+    def whole(consts: Any, carry: Any, params: Any, counter: Any) -> Any:
         return one_operation.evaluate(while_primitive.while_p, [*consts, *carry], params)
 
     monkeypatch.setattr(while_primitive, "_evaluate_in_slices", whole)

@@ -125,9 +125,9 @@ class TestChecking:
 
     def test_inputs_bound_twice(self) -> None:
         a = Var(F32)
-        with pytest.raises(JaxprError, match="list of inputs binds a variable that is bound already"):
+        with pytest.raises(JaxprError, match="list of inputs binds a variable twice"):
             check_jaxpr(Jaxpr([], [a, a], [], []))
-        with pytest.raises(JaxprError, match="list of inputs binds a variable that is bound already"):
+        with pytest.raises(JaxprError, match="list of inputs binds a variable twice"):
             check_jaxpr(Jaxpr([a], [a], [], []))
 
     def test_result_bound_twice(self) -> None:

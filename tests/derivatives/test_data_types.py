@@ -138,7 +138,7 @@ def test_declarations_are_checked() -> None:
     functions: dict[str, Any] = {"zero": jnp.sin, "move": jnp.sin, "difference": jnp.sin}
     with pytest.raises(errors.ArgumentError, match="register_data_type takes a class, got 3"):
         register_data_type(3, **functions)  # type: ignore[arg-type]
-    with pytest.raises(errors.ArgumentError, match="Angle is declared already"):
+    with pytest.raises(errors.ArgumentError, match="Angle is already registered"):
         register_data_type(Angle, **functions)
     with pytest.raises(errors.ArgumentError, match="register_data_type: move must be a function, got None"):
         register_data_type(list, **{**functions, "move": None})

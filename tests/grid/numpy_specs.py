@@ -678,8 +678,8 @@ _WITHOUT_ROWS = """
     from_dlpack fromfunction fromiter full generic identity iinfo indices inexact inf int16 int32 int64 int8 int_
     integer isdtype isscalar issubdtype iterable nan ndarray ndim newaxis number ones pi promote_types result_type shape
     signedinteger single size tri uint uint16 uint32 uint64 uint8 unsignedinteger zeros bfloat16 float4_e2m1fn
-    float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
-    int2 int4 uint2 uint4 iscomplexobj isrealobj fft linalg einsum_path ComplexWarning
+    float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2
+    float8_e5m2fnuz float8_e8m0fnu int2 int4 uint2 uint4 iscomplexobj isrealobj fft linalg einsum_path ComplexWarning
     tril_indices triu_indices tril_indices_from triu_indices_from diag_indices diag_indices_from mask_indices
     IndexUpdateHelper IndexUpdateRef iterate place argwhere flatnonzero nonzero histogram_bin_edges trim_zeros
     __array_api_version__ __array_namespace_info__ array_repr array_str bartlett blackman fromfile frompyfunc fromstring

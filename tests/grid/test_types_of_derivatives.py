@@ -56,7 +56,7 @@ OF_FUNCTIONS = [spec for spec in ALL if PROMOTE.match(str(spec)) and "f" in spec
 """The rows of functions; operations themselves, and ``lax``'s functions, want one dtype."""
 
 
-@pytest.mark.filterwarnings("ignore:x.at.* are converted, with a loss:FutureWarning")
+@pytest.mark.filterwarnings("ignore:x.at.* lose precision when they are converted:FutureWarning")
 @pytest.mark.parametrize("spec", OF_FUNCTIONS, ids=map(str, OF_FUNCTIONS))
 def test_operands_of_several_dtypes(spec: Spec) -> None:
     """What the function takes eagerly it takes while a program is staged, and derivatives have the types they should.

@@ -223,7 +223,7 @@ def test_sets_of_a_given_size() -> None:
     same(values, [1, 5, 5])
     same(first, [1, 4, 4])
     same(second, [0, 2, 2])
-    with pytest.raises(ConcretizationTypeError, match="setdiff1d: how many elements"):
+    with pytest.raises(ConcretizationTypeError, match="setdiff1d: the number of elements"):
         pullback.make_jaxpr(sorting.setdiff1d)(f, g)
     with pytest.raises(ArgumentError, match="isin: method must be"):
         sorting.isin(f, g, method="magic")

@@ -86,9 +86,9 @@ SENTENCES = {
 """Phrases that have to be read twice, and what to say; none is looked for in code."""
 PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "decisions" not in page.parts),
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if not {"decisions", "internals", "programs"} & {*p.parts}),
 ]
-"""The pages; decisions are dated, and stay as they were written."""
+"""The pages. Decisions are dated, and stay as they were written; ``internals`` and ``programs`` are copies."""
 
 
 def prose(page: str) -> str:

@@ -92,3 +92,76 @@ def test_two_passes_as_two_functions(jitted: bool) -> None:
         np.testing.assert_allclose([of_y, of_x["a"]], cotangent * np.array([np.sin(2), 3 * np.cos(2)]), rtol=1e-6)
     forward, backward = pullback.fwd_and_bwd(lambda x, y: x * y, -1, jitted=jitted)
     np.testing.assert_array_equal(backward(forward(X, X + 1)[1], jnp.ones((3, 2))), X)
+
+
+# Options of JAX 0.12 -------------------------------------------------------------------------------------------------
+
+
+def product(x: Any, y: Any) -> Any:
+    return jnp.sin(x["a"]) * x["b"] * y
+
+
+@pytest.mark.parametrize(
+    ("in_nzs", "expected"),
+    [
+        (None, ({"a": 6.0, "b": 0.0}, 0.0)),
+        ((True, False), ({"a": 6.0, "b": 0.0}, 0.0)),
+        (({"a": False, "b": True}, True), ({"a": 0.0, "b": 0.0}, 0.0)),
+        (False, ({"a": 0.0, "b": 0.0}, 0.0)),
+    ],
+)
+@pytest.mark.parametrize("transform", [lambda f: f, pullback.jit])
+def test_derivatives_by_some_arguments(in_nzs: Any, expected: Any, transform: Any) -> None:
+    point = ({"a": 0.0, "b": 2.0}, 3.0)
+
+    def pulled(x: Any, y: Any) -> Any:
+        return pullback.vjp(product, x, y, in_nzs=in_nzs, saveable_args=(False, True))[1](1.0)
+
+    assert pullback.tree.map(float, transform(pulled)(*point)) == expected
+    _, pushed = pullback.linearize(product, *point, in_nzs=in_nzs)
+    assert float(pushed({"a": 1.0, "b": 1.0}, 1.0)) == expected[0]["a"]
+
+
+def test_what_in_nzs_refuses() -> None:
+    for wrong in ((True, True), 3):
+        with pytest.raises(ValueError, match="vjp: in_nzs must be booleans in the tree of the arguments"):
+            pullback.vjp(jnp.sin, 1.0, in_nzs=wrong)
+
+
+def test_custom_gradient_as_a_decorator_with_options() -> None:
+    @pullback.custom_gradient(with_logs=False)
+    def f(x: Any) -> Any:
+        return x**2, lambda ct: (ct * x,)
+
+    assert pullback.grad(f)(3.0) == 3
+    for option in ({"with_logs": True}, {"remat": True}, {"with_accums": (1,)}):
+        with pytest.raises(NotImplementedError, match=f"custom_gradient: {next(iter(option))}="):
+            pullback.custom_gradient(f, **option)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "beta", "chisquare", "poisson"])
+def test_methods_of_random_numbers(name: str) -> None:
+    draw, key = getattr(pullback.random, name), pullback.random.key(0)
+    parameters = (2.0, 3.0) if name == "beta" else (2.0,)
+    expected = draw(key, *parameters, (3,))
+    np.testing.assert_array_equal(draw(key, *parameters, (3,), method="approximate"), expected)
+    with pytest.raises(ValueError, match=f"{name}: method must be 'exact' or 'approximate', got 'fast'"):
+        draw(key, *parameters, method="fast")
+
+
+def test_options_of_arrays() -> None:
+    mesh = pullback.make_mesh(axis_sizes=(1,), axis_names=("i",))
+    assert mesh == pullback.make_mesh((1,), ("i",)) == pullback.make_mesh(axis_shapes=(1,), axis_names=("i",))
+    with pytest.raises(TypeError, match="make_mesh takes axis_sizes, or axis_shapes"):
+        pullback.make_mesh(axis_names=("i",))
+    spread = pullback.NamedSharding(mesh, pullback.P("i"))
+    assert lax.reduce_max(X, (1,), out_sharding=spread).tolist() == [1, 3, 5]
+    assert pullback.nn.one_hot(np.array([1]), 2, out_sharding=spread).tolist() == [[0, 1]]
+    assert jnp.histogram(X, 2, out_sharding=spread)[0].tolist() == [3, 3]
+    assert jnp.lexsort((X[:, 0],), batch_size=1).tolist() == [0, 1, 2]
+    assert lax.top_k(X[:, 0], 1, is_stable=False)[1].tolist() == [2]
+    assert lax.erfc(0.0, accuracy=lax.Tolerance(ulps=2)) == 1
+    assert pullback.new_ref(1.0, pin=True)[...] == 1
+    for sets in ({"unreduced": {"i"}}, {"reduced": {"i"}}, {"unreduced_kind": "sum"}):
+        with pytest.raises(NotImplementedError, match="still to be summed over axes of a mesh are not supported"):
+            pullback.P("i", **sets)  # type: ignore[arg-type]

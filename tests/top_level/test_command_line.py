@@ -162,7 +162,7 @@ def test_a_function_of_a_file(
     assert main(["show", f"{path}:los", "--args", "f32[3]"]) == 2
     assert capsys.readouterr().err.endswith("is it 'loss'?\n")
     assert main(["show", f"{tmp_path / 'nothing.py'}:loss"]) == 2
-    assert "show: there is no file " in capsys.readouterr().err
+    assert "show: the file " in capsys.readouterr().err
     path.write_text("x = 1\ny = x / 0\n")
     assert main(["show", f"{path}:loss"]) == 2
     assert capsys.readouterr().err.endswith(f"ZeroDivisionError: division by zero (line 2 of {path})\n")

@@ -255,7 +255,7 @@ class TestRulesByHand:
             check_jvp(sin, short, (THOUSAND[:3],))
 
     def test_cotangents_of_another_tree(self) -> None:
-        with pytest.raises(AssertionError, match="cotangents of the arguments must be of the tree"):
+        with pytest.raises(AssertionError, match="cotangents of the arguments must have the tree"):
             check_vjp(sin, lambda x: (sin(x), lambda ct: (ct, ct)), (THOUSAND[:3],))
 
     def test_the_transformations_themselves(self) -> None:

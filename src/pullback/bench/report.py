@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
 import shutil
 import time
@@ -14,6 +13,7 @@ from typing import Any, TextIO, TypeVar
 import pullback
 from pullback.bench.measure import DIFFERS, MODES, OURS, TITLES, Row
 from pullback.bench.workloads import LIBRARIES
+from pullback.core import systems
 
 T = TypeVar("T")
 SILENT_SECONDS = 2.0
@@ -69,7 +69,7 @@ def table(rows: Mapping[str, Row], libraries: Sequence[str], versions: Mapping[s
         for line in lines
     ]
     about = ", ".join(f"{LIBRARIES[name]} {versions[name]}" for name in libraries)
-    notes = [f"{about}; Python {platform.python_version()}; {_cores()} cores"]
+    notes = [f"{about}; Python {platform.python_version()}; {systems.cores()} cores"]
     if len(libraries) > 1:
         notes.append("x: how many times as long as Pullback, eager beside eager, compiled beside compiled")
     absent = [title for name, title in LIBRARIES.items() if name not in libraries]
@@ -94,7 +94,7 @@ def has_failed(rows: Mapping[str, Row]) -> bool:
 
 def as_json(rows: Mapping[str, Row], versions: Mapping[str, str]) -> str:
     """Return versions, seconds and ratios in JSON."""
-    machine = {"python": platform.python_version(), "system": platform.platform(), "cores": _cores()}
+    machine = {"python": platform.python_version(), "system": platform.platform(), "cores": systems.cores()}
     found: dict[str, Any] = {}
     for name, row in rows.items():
         found[name] = [
@@ -103,10 +103,6 @@ def as_json(rows: Mapping[str, Row], versions: Mapping[str, str]) -> str:
             for (library, mode), made in row.items()
         ]
     return json.dumps({"pullback": pullback.__version__, "machine": machine, "versions": versions, "workloads": found})
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shown(items: Iterable[tuple[str, T]], total: int, file: TextIO | None) -> Iterator[tuple[str, T]]:

@@ -764,7 +764,7 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     ...     a, b = random.normal(key), random.uniform(key)
     Traceback (most recent call last):
         ...
-    pullback.core.errors.KeyReuseError: random.uniform takes a key that was used before, by random.normal, at
+    pullback.core.errors.KeyReuseError: random.uniform takes a key that random.normal has already used, at
     ...
     """
     return _switched("debug_key_reuse", "new_val", new_val)

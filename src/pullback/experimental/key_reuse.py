@@ -28,7 +28,7 @@ each of the keys that it takes.
 ...     random.normal(first)
 Traceback (most recent call last):
     ...
-pullback.core.errors.KeyReuseError: random.normal takes a key that was used before, by random.normal, at
+pullback.core.errors.KeyReuseError: random.normal takes a key that random.normal has already used, at
 ...
 """
 

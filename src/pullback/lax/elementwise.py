@@ -22,6 +22,7 @@ from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
+from pullback.numpy.promotion import sequence
 from pullback.numpy.views import view
 from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
@@ -140,7 +141,7 @@ class Tolerance:
 
 
 _WITH_ACCURACY = frozenset(
-    ("cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
+    ("cbrt", "cos", "erfc", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
 )
 
 
@@ -270,6 +271,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
       An array of the dtype of ``x``, of the common shape; zeros if there are no coefficients.
 
     Raises:
+      OperandError: ``x`` or a coefficient is neither an array nor a number, or ``coeffs`` is not a sequence (a
+        TypeError).
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
     >>> from pullback import lax
@@ -277,7 +280,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
     34.0
     """
     x = array_operand("polynomial", x)
-    terms = [ops.convert_element_type(array_operand("polynomial", c), x.dtype) for c in coeffs]
+    terms = [ops.convert_element_type(array_operand("polynomial", c), x.dtype) for c in sequence("polynomial", coeffs)]
     same_rank("polynomial", [typeof(a).shape for a in (x, *terms)])
     out = shapes.zeros_like(x)
     for term in reversed(terms):

@@ -30,7 +30,7 @@ from pullback.transforms.programs.placement import constrained
 class Reduction(Protocol):
     """The signature of the checked reductions."""
 
-    def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
+    def __call__(self, operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Array: ...
 
 
 class Position(Protocol):
@@ -53,6 +53,7 @@ _OF_REDUCTION = """The {what} of the elements along some axes, in their dtype.
 Args:
   operand: an array of {of}.
   axes: the axes, which the result lacks.
+  out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
 Returns:
   An array of the dtype of ``operand`` without these axes.
@@ -112,8 +113,9 @@ Raises:
 def _reduction(primitive: Primitive, what: str, of: str, result: str) -> Reduction:
     name = primitive.name
 
-    def function(operand: Any, axes: Sequence[int]) -> Any:
-        return bind(primitive, array_operand(name, operand), axes=ints(axes))
+    def function(operand: Any, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Any:
+        out = bind(primitive, array_operand(name, operand), axes=ints(axes))
+        return constrained(out, out_sharding, f"lax.{name}")
 
     return describe(function, name, _OF_REDUCTION.format(name=name, what=what, of=of, result=result))
 
@@ -260,13 +262,14 @@ def sort_key_val(
     return ordered, carried
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """The ``k`` largest elements along an axis, in descending order, and their positions.
 
     Args:
       operand: an array of real numbers.
       k: the number of elements, at most the size of the axis.
       axis: the axis.
+      is_stable: without effect: of equal elements the first come first in any case.
 
     Returns:
       The elements, of the dtype of ``operand``, and their positions, of integers.
@@ -284,6 +287,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     [3 2] [1 2]
     """
     x = array_operand("top_k", operand)
+    flag("lax.top_k", "is_stable", is_stable)
     axis = axis_position("top_k", axis, len(x.shape))
     size = x.shape[axis]
     if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a constant: sort all, and slice

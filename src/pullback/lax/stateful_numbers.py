@@ -1,4 +1,4 @@
-"""Random numbers without a key: ``lax.rng_uniform``."""
+"""Random numbers without a key: ``rng_uniform``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError
 from pullback.core.locks import lock
 from pullback.numpy.promotion import shape_tuple
+from pullback.primitives.operands import array_operand
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.programs.callbacks import io_callback
 
@@ -43,12 +44,12 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     >>> bool(jnp.all((x >= 2) & (x < 3)))
     True
     """
-    a, b = jnp.asarray(a), jnp.asarray(b)
+    a, b = array_operand("rng_uniform", a), array_operand("rng_uniform", b)
     is_integer = dtypes.is_integer(a.dtype)
     if a.dtype != b.dtype or a.ndim or b.ndim or not (is_integer or dtypes.is_float(a.dtype)):
         kinds = f"{dtypes.short_name(a.dtype)} of shape {a.shape} and {dtypes.short_name(b.dtype)} of shape {b.shape}"
-        raise DtypeError(f"lax.rng_uniform takes two floats or integers of one dtype without axes, got {kinds}")
-    sizes = shape_tuple(shape, "lax.rng_uniform")
+        raise DtypeError(f"rng_uniform takes two scalars of one dtype, floats or integers, got {kinds}")
+    sizes = shape_tuple(shape, "rng_uniform")
     drawn = io_callback(lambda: _draw(sizes), ShapeDtypeStruct(sizes, np.dtype(np.float32)))
     spread = a.astype(float) + drawn * (b - a).astype(float)
     return jnp.floor(spread).astype(a.dtype) if is_integer else jnp.minimum(spread.astype(a.dtype), jnp.nextafter(b, a))

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.host import native
 from pullback.backends.host import reductions as host_reductions
 from pullback.core import dtypes
@@ -29,6 +30,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import host_fused
+from pullback.transforms.programs.placement import constrained
 
 Positions = tuple[int, ...]
 
@@ -350,7 +352,14 @@ def standardize(
 
 
 @named
-def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
+def one_hot(
+    x: ArrayLike | Sequence[Any],
+    num_classes: int,
+    *,
+    dtype: DTypeLike = None,
+    axis: int = -1,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Vectors of zeros with a one at each index; only zeros for an index out of range.
 
     Args:
@@ -358,6 +367,7 @@ def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike 
       num_classes: the size of the vectors.
       dtype: the dtype of the result; by default the default float.
       axis: the axis of the result along which the vectors are.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
       An array with one axis more than ``x``.
@@ -381,7 +391,7 @@ def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike 
     shape = tuple(count if i == position else 1 for i in range(len(indices.shape) + 1))
     hit = ops.eq(shapes.expand_dims(indices, (position,)), slicing.iota(indices.dtype, shape, position))
     wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
-    return ops.convert_element_type(hit, wanted)
+    return constrained(ops.convert_element_type(hit, wanted), out_sharding, "nn.one_hot")
 
 
 def _class_count(num_classes: Any) -> int:

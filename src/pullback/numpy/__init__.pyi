@@ -391,7 +391,6 @@ from pullback.numpy.ufuncs import modf as modf
 from pullback.numpy.ufuncs import multiply as multiply
 from pullback.numpy.ufuncs import negative as negative
 from pullback.numpy.ufuncs import nextafter as nextafter
-from pullback.numpy.ufuncs import over as over
 from pullback.numpy.ufuncs import positive as positive
 from pullback.numpy.ufuncs import pow as pow
 from pullback.numpy.ufuncs import power as power
@@ -455,7 +454,7 @@ __all__ = [
     "mgrid", "min", "minimum", "minmax", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax",
     "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
     "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter",
-    "nonzero", "not_equal", "number", "object_", "ogrid", "ones", "ones_like", "outer", "over", "packbits", "pad",
+    "nonzero", "not_equal", "number", "object_", "ogrid", "ones", "ones_like", "outer", "packbits", "pad",
     "partition", "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder",
     "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions",
     "prod", "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel",

@@ -38,7 +38,7 @@ def c_array(x: Array, requested_schema: Any = None) -> tuple[Any, Any]:
             "first, as in x.astype('float32')"
         )
     if x.ndim == 0:
-        raise ShapeError("an array without axes is no column: x[None] has one element")
+        raise ShapeError("a scalar cannot be a column: x[None] has one element")
     values = np.asarray(x)
     try:
         import pyarrow as pa

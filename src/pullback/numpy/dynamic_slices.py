@@ -69,7 +69,7 @@ def ds(start: int | ArrayLike | None, size: int = _LEFT_OUT, stride: int | None 
             raise IndexKindError(f"ds: start must be an int or an array of integers, got {start!r}") from None
     elif start.shape or not dtypes.is_integer(start.dtype):
         kind = f"{dtypes.short_name(start.dtype)} of shape {start.shape}"
-        raise IndexKindError(f"ds: start must be an integer without axes, got {kind}")
+        raise IndexKindError(f"ds: start must be a scalar integer, got {kind}")
     return Slice(start, _integer("size", size, 0), 1 if stride is None else _integer("stride", stride, 1))
 
 

@@ -87,6 +87,7 @@ def histogram(
     range: Sequence[ArrayLike] | Array | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
+    out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
     """The numbers of elements in the bins of a histogram.
 
@@ -96,6 +97,7 @@ def histogram(
       range: the first and the last edge; by default the smallest and the largest element.
       weights: of the elements, of the shape of ``a``; 1 by default.
       density: whether to divide by the total and by the widths of the bins.
+      out_sharding: how the counts are spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
       The counts, as floats, and the edges. A bin holds its left edge, and the last one its right edge, too.
@@ -121,7 +123,7 @@ def histogram(
     counts = _added_up(_bin_of(flat, edges, n), shapes.reshape(w, (w.size,)), n)
     if density:
         counts = ops.div(ops.div(counts, diff(edges)), sum(counts))
-    return counts, edges
+    return constrained(counts, out_sharding, "histogram"), edges
 
 
 def histogram2d(

@@ -301,7 +301,10 @@ def minmax(
     if len(pair) != 2:
         raise ArgumentError(f"minmax: initial must be a number or a pair of numbers, got {len(pair)} of them")
     low, high = pair
-    return min(a, axis, out, keepdims, low, where), max(a, axis, out, keepdims, high, where)
+    return (
+        _extreme("minmax", prims.reduce_min_p, ops.min_p, True, a, axis, out, keepdims, low, where),
+        _extreme("minmax", prims.reduce_max_p, ops.max_p, False, a, axis, out, keepdims, high, where),
+    )
 
 
 def _extreme(

@@ -128,12 +128,13 @@ def argsort(
     return rev(ops.sub(x.shape[axis] - 1, backwards), (axis,))
 
 
-def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16) -> Array:
     """The positions of elements in increasing order of several keys; the last key is the most significant.
 
     Args:
       keys: a sequence of arrays of one shape, or an array with a key in each row.
       axis: the axis of the keys.
+      batch_size: without effect: all keys are compared in one sort.
 
     Returns:
       Integers of the shape of one key.

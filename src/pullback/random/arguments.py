@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.arguments import is_listed
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
@@ -67,3 +68,13 @@ def sample_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
         shown = ", ".join(f"{what} of shape {s}" for what, s in parameters.items())
         raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {target or 'not given'}")
     return target
+
+
+def check_method(name: str, method: Any) -> None:
+    """Raise unless ``method`` names a way in which JAX draws numbers; here both are the exact one.
+
+    Raises:
+      ArgumentError: another value (a ValueError).
+    """
+    if not is_listed(method, ("exact", "approximate")):
+        raise ArgumentError(f"{name}: method must be 'exact' or 'approximate', got {method!r}")

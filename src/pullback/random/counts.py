@@ -19,7 +19,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.random.bits import Words, key_from, random_split
 from pullback.primitives.random.rejection import random_binomial, random_poisson
 from pullback.primitives.reductions import cumsum
-from pullback.random.arguments import float_dtype, integer_dtype, parameter, sample_shape
+from pullback.random.arguments import check_method, float_dtype, integer_dtype, parameter, sample_shape
 from pullback.random.continuous import unit
 from pullback.random.keys import generator_of, scalar_words, words_of
 from pullback.transforms.programs.placement import constrained
@@ -42,6 +42,7 @@ def poisson(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the Poisson distribution.
@@ -55,6 +56,7 @@ def poisson(
         infinite or nan.
       shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: an integer dtype; the default one if it is None.
+      method: ``"exact"``, or ``"approximate"``, which draws the same numbers.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -69,6 +71,7 @@ def poisson(
     >>> print(random.poisson(random.key(0), 3.0, (4,)))
     [2 2 3 4]
     """
+    check_method("poisson", method)
     words, found = words_of("poisson", key), integer_dtype("poisson", dtype)
     lam = parameter("poisson", "lam", lam, _single)
     size = sample_shape("poisson", shape, lam=lam.shape)

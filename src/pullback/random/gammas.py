@@ -21,7 +21,7 @@ from pullback.primitives.random.bits import Words, lane_keys, subkeys
 from pullback.primitives.random.rejection import random_gamma
 from pullback.primitives.reductions import reduce_max
 from pullback.primitives.sums import reduce_sum
-from pullback.random.arguments import float_dtype, parameter, sample_shape, size_of
+from pullback.random.arguments import check_method, float_dtype, parameter, sample_shape, size_of
 from pullback.random.continuous import exponential_of, normal_of_key, signs, unit
 from pullback.random.keys import generator_of, words_of
 from pullback.transforms.programs.placement import constrained
@@ -44,6 +44,7 @@ def gamma(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the gamma distribution of scale 1.
@@ -57,6 +58,7 @@ def gamma(
         where it is 0.
       shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
+      method: ``"exact"``, or ``"approximate"``, which draws the same numbers.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -71,6 +73,7 @@ def gamma(
     >>> print(random.gamma(random.key(0), 2.0, (2,)).round(3))
     [2.544 2.419]
     """
+    check_method("gamma", method)
     words, found = words_of("gamma", key), float_dtype("gamma", dtype)
     a = parameter("gamma", "a", a, found)
     size = sample_shape("gamma", shape, a=a.shape)
@@ -83,6 +86,7 @@ def loggamma(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Logarithms of numbers of the gamma distribution of scale 1, which do not underflow.
@@ -92,6 +96,7 @@ def loggamma(
       a: the shape parameter, as for :func:`gamma`; the result is -inf where it is 0.
       shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
+      method: ``"exact"``, or ``"approximate"``, which draws the same numbers.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -106,6 +111,7 @@ def loggamma(
     >>> print(random.loggamma(random.key(0), 0.01, (2,)).round(3))
     [ -32.424 -229.235]
     """
+    check_method("loggamma", method)
     words, found = words_of("loggamma", key), float_dtype("loggamma", dtype)
     a = parameter("loggamma", "a", a, found)
     size = sample_shape("loggamma", shape, a=a.shape)
@@ -119,6 +125,7 @@ def beta(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the beta distribution, from 0 to 1.
@@ -128,6 +135,7 @@ def beta(
       a, b: the parameters, which broadcast to ``shape``; the result is nan where one is negative or both are 0.
       shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
+      method: ``"exact"``, or ``"approximate"``, which draws the same numbers.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -142,6 +150,7 @@ def beta(
     >>> print(random.beta(random.key(0), 2.0, 3.0, (2,)).round(3))
     [0.162 0.792]
     """
+    check_method("beta", method)
     words, found = words_of("beta", key), float_dtype("beta", dtype)
     a = parameter("beta", "a", a, found)
     b = parameter("beta", "b", b, found)
@@ -158,6 +167,7 @@ def chisquare(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Numbers of the chi-squared distribution.
@@ -167,6 +177,7 @@ def chisquare(
       df: the degrees of freedom, which broadcast to ``shape``; the result is nan where they are negative.
       shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
+      method: ``"exact"``, or ``"approximate"``, which draws the same numbers.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -181,6 +192,7 @@ def chisquare(
     >>> print(random.chisquare(random.key(0), 3.0, (2,)).round(3))
     [3.842 3.624]
     """
+    check_method("chisquare", method)
     words, found = words_of("chisquare", key), float_dtype("chisquare", dtype)
     df = parameter("chisquare", "df", df, found)
     size = sample_shape("chisquare", shape, df=df.shape)

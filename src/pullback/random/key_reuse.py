@@ -250,7 +250,7 @@ Returns:
 ...     noise_p.bind(key) + random.normal(key)
 Traceback (most recent call last):
     ...
-pullback.core.errors.KeyReuseError: random.normal takes a key that was used before, by random.noise, at
+pullback.core.errors.KeyReuseError: random.normal takes a key that random.noise has already used, at
 ...
 """
 __test__ = {"key_reuse": key_reuse.__doc__}

@@ -152,7 +152,7 @@ pullback.jit(lambda x: x)(1.0); pullback.jit(lambda x: x + 1)(1.0)
 try:
     pullback.config.update("num_cpu_devices", 2)
 except RuntimeError as error:
-    assert "the CPU is in use as 1 device" in str(error)
+    assert "the CPU is already in use as 1 device" in str(error)
 else:
     raise AssertionError
 assert len(pullback.devices()) == 1

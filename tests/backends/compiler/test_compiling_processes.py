@@ -249,14 +249,14 @@ def test_by_default_the_clock_decides_nothing(tmp_path: Path) -> None:
 
 def test_the_end_may_wait_for_the_compiler(tmp_path: Path) -> None:
     """Also for what nobody refers to any more; the next process finds it on disk."""
-    code = "compile_progress._is_interactive = lambda: True\nmain()"
+    code = "compile_progress.is_interactive = lambda: True\nmain()"
     waits = {"PULLBACK_TIERED": "on", "PULLBACK_COMPILE_AT_EXIT": "wait"}
     left = run_program(code, LARGE, tmp_path, PULLBACK_TIERED="on")
     assert (left.returncode, left.stdout, left.stderr) == (0, "Tiered\n", "")
     assert not list(tmp_path.iterdir())
     waited = run_program(code, LARGE, tmp_path, **waits)
     assert (waited.returncode, waited.stdout) == (0, "Tiered\n")
-    assert "pullback: the end of the process waits for the compiler (compile_at_exit)" in waited.stderr
+    assert "pullback: the process waits for the compiler before it ends (compile_at_exit)" in waited.stderr
     assert len(list(tmp_path.iterdir())) == 1
     code = "pb.config.update('log_compiles', True)\nlogging.basicConfig()\nmain()"
     again = run_program(code, LARGE, tmp_path, PULLBACK_TIERED="auto")

@@ -19,7 +19,7 @@ CROWD = """
     warnings.simplefilter("error")
     config.update("compilation_cache_max_size", 60_000)
     client.serialize = lambda loaded, device: loaded
-    client.deserialize = lambda data, device: data
+    client.deserialize = lambda data, device, callbacks: data
     client.version = lambda device: "none"
     client.count = lambda platform: 1
     client.options_as_bytes = lambda overrides: b""
@@ -80,8 +80,8 @@ KILLED = """
     client.library()
 
     asked, real = [], disk_cache.load_or_compile
-    def remember(text, device, overrides, compile):
-        loaded, word = real(text, device, overrides, compile)
+    def remember(text, device, overrides, compile, callbacks):
+        loaded, word = real(text, device, overrides, compile, callbacks)
         asked.append((text, device, overrides, loaded))
         return loaded, word
 
@@ -91,8 +91,8 @@ KILLED = """
         if loaded not in codes:
             codes[loaded] = serialize(loaded, device)
         return codes[loaded]
-    def read(data, device):
-        loaded = deserialize(data, device)
+    def read(data, device, callbacks):
+        loaded = deserialize(data, device, callbacks)
         codes[loaded] = data
         return loaded
     client.serialize, client.deserialize = written, read

@@ -369,6 +369,11 @@ BAD = [
         "coordinator_bind_address must be a host and a port",
     ),
     (("localhost:1", 2, 0, None, None, 1, 1, 1, None, 1), UnsupportedArgumentError, "slice_index is for TPUs"),
+    (
+        ("localhost:1", 2, 0, None, None, 1, 1, 1, None, None, None, "cert"),
+        UnsupportedArgumentError,
+        "mtls_cert_file is for encrypted connections",
+    ),
 ]
 
 

@@ -242,10 +242,10 @@ def test_colourings_are_saved_and_pickled(tmp_path: Path, method: str) -> None:
         np.savez(tmp_path / "earlier.npz", **{"places" if name == "positions" else name: found[name] for name in found})
     assert Colouring.load(tmp_path / "earlier.npz").counts == c.counts
     np.savez(tmp_path / "other.npz", x=1)
-    with pytest.raises(PatternError, match=r"other\.npz' holds no colouring"):
+    with pytest.raises(PatternError, match=r"other\.npz' does not contain a colouring"):
         Colouring.load(tmp_path / "other.npz")
     (tmp_path / "damaged.npz").write_bytes((tmp_path / "c.npz").read_bytes()[:-9])
-    with pytest.raises(PatternError, match=r"damaged\.npz' holds no colouring"):
+    with pytest.raises(PatternError, match=r"damaged\.npz' does not contain a colouring"):
         Colouring.load(tmp_path / "damaged.npz")
 
 

@@ -349,7 +349,7 @@ def test_diagonals_of_sums_and_of_padding():
     np.testing.assert_array_equal(jit(lambda x: x.diagonal(1))(x), [4.0, 0.0])
     of_data = grad(lambda data: (sparse.BCOO((data, x.indices), shape=(3, 3)).diagonal() ** 2).sum())
     np.testing.assert_array_equal(of_data(x.data), [6.0, 6.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="one matrix, without batch and dense axes"):
+    with pytest.raises(ValueError, match="a single sparse matrix, without batch and dense axes"):
         sparse.BCOO.fromdense(jnp.ones((2, 2, 2))).diagonal()
 
 

@@ -195,7 +195,7 @@ def test_a_compiled_function_is_run_again() -> None:
         text = message(lambda: jit(logarithm)(X))
     assert text.startswith("log returned NaN in its result of type f32[2], in 1 of 2 elements, in the forward pass, at")
     assert "y = jnp.log(x)  # the line of the logarithm" in text
-    assert text.endswith("This is an operation of the compiled function logarithm, run again eager.")
+    assert text.endswith("This is an operation of the compiled function logarithm, which ran again eagerly.")
 
 
 def test_nested_programs_are_taken_apart() -> None:
@@ -257,7 +257,7 @@ def test_what_does_not_happen_again_is_said() -> None:
 
     with debug_nans():
         text = message(lambda: jit(lambda x: odd_p.bind(x), inline=False)(X))
-    assert "returned NaN, but none of its operations does when they are run one by one" in text
+    assert "returned NaN, but none of its operations does when they run one by one" in text
 
 
 def test_effects_do_not_happen_again(capsys: pytest.CaptureFixture[str]) -> None:

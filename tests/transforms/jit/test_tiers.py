@@ -720,5 +720,5 @@ def test_the_log_says_the_phases_and_why_a_program_was_not_in_the_cache(
 def test_the_log_says_which_calls_are_answered_eagerly(held: Held, caplog: pytest.LogCaptureFixture) -> None:
     with pullback.log_compiles(), caplog.at_level(logging.WARNING, "pullback"):
         jit(lambda x: x * 0.125 + 20)(1.0)
-    said = "calls of <lambda> are answered eagerly while it compiles: about 1.6e-05 s each, and .* s for the compiler"
+    said = "calls of <lambda> run uncompiled while it compiles: about 1.6e-05 s each, and .* s for the compiler"
     assert re.search(said, caplog.text)

@@ -217,9 +217,9 @@ def test_results_are_checked(way: Way, call: Any) -> None:
     def returning(result: Any) -> Any:
         return way(lambda x: call(lambda x: result, SCALAR, x))
 
-    with pytest.raises(errors.CallbackError, match=r"result 0 is f32\[\] by.*returned f32\[3\]"):
+    with pytest.raises(errors.CallbackError, match=r"result 0 is declared as f32\[\].*returned f32\[3\]"):
         returning(np.ones(3, np.float32))(1.0)
-    with pytest.raises(errors.CallbackError, match=r"result 0 is f32\[\] by.*returned i32\[\]"):
+    with pytest.raises(errors.CallbackError, match=r"result 0 is declared as f32\[\].*returned i32\[\]"):
         returning(np.int32(1))(1.0)
     with pytest.raises(errors.CallbackError, match="has 1 arrays, but the function returned 2"):
         returning((1.0, 2.0))(1.0)
@@ -780,5 +780,5 @@ def test_options_of_debug_functions(capsys: Any, caplog: Any) -> None:
     debug.print(skip_format_check=True)("also shown", 5)
     assert capsys.readouterr().out == "shown\nalso shown\n"
     for call in (debug.callback, debug.print):
-        with pytest.raises(ValueError, match="ordered and partitioned contradicts"):
+        with pytest.raises(ValueError, match="ordered=True contradicts partitioned=True"):
             call(ordered=True, partitioned=True)

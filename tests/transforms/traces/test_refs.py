@@ -648,7 +648,7 @@ def test_references_outside_of_a_differentiated_function(wrap, run):
 def test_reading_a_reference_is_reading_a_constant():
     ref = ref_of(3)
     assert float(grad(lambda x: x * ref[...])(2.0)) == 3
-    with pytest.raises(OperandError, match="holds"):
+    with pytest.raises(OperandError, match=r"ref\[...\] reads the content"):
         grad(lambda r: r[...])(ref)
 
 

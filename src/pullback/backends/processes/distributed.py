@@ -148,6 +148,7 @@ def agree(name: str, digest: bytes, of: Sequence[int]) -> None:
         member.agreed.add(digest)
 
 
+# long: half of it is its documentation
 def initialize(
     coordinator_address: str | None = None,
     num_processes: int | None = None,
@@ -160,6 +161,11 @@ def initialize(
     coordinator_bind_address: str | None = None,
     slice_index: int | None = None,
     partition_index: int | None = None,
+    mtls_cert_file: str | None = None,
+    mtls_key_file: str | None = None,
+    mtls_ca_file: str | None = None,
+    mtls_peer_uri_prefix: str | None = None,
+    verify_secure_credentials: bool | None = None,
 ) -> None:
     """Join this process to a group that computes together.
 
@@ -182,6 +188,9 @@ def initialize(
       shutdown_timeout_seconds: seconds that process 0 waits for the others when it ends.
       coordinator_bind_address: the address at which process 0 listens, if it is another one.
       slice_index, partition_index: must be None.
+      mtls_cert_file, mtls_key_file, mtls_ca_file, mtls_peer_uri_prefix: must be None: processes know each other by the
+        token, and their connections are not encrypted.
+      verify_secure_credentials: must not be True, for the same reason.
 
     Raises:
       ArgumentError: an argument is missing or invalid (a ValueError).
@@ -198,7 +207,11 @@ def initialize(
     _check_first()
     where = address(_argument(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
     process, count = _position(process_id, num_processes)
-    _check_unsupported(cluster_detection_method, slice_index=slice_index, partition_index=partition_index)
+    _check_unsupported(
+        cluster_detection_method, slice_index=slice_index, partition_index=partition_index,
+        mtls_cert_file=mtls_cert_file, mtls_key_file=mtls_key_file, mtls_ca_file=mtls_ca_file,
+        mtls_peer_uri_prefix=mtls_peer_uri_prefix, verify_secure_credentials=verify_secure_credentials or None,
+    )  # fmt: skip
     timeout = _seconds(initialization_timeout, "initialization_timeout")
     heartbeat = _seconds(heartbeat_timeout_seconds, "heartbeat_timeout_seconds")
     patience = _seconds(shutdown_timeout_seconds, "shutdown_timeout_seconds")
@@ -279,7 +292,8 @@ def _check_unused() -> None:
 def _check_unsupported(method: str | None, **indices: Any) -> None:
     for name, value in indices.items():
         if value is not None:
-            raise UnsupportedArgumentError(f"{name} is for TPUs, and must be None here, got {value!r}")
+            why = "is for TPUs" if name.endswith("index") else "is for encrypted connections, which there are not"
+            raise UnsupportedArgumentError(f"{name} {why}, and must be None here, got {value!r}")
     if method not in (None, "deactivate"):
         raise UnsupportedArgumentError(
             f"clusters are not detected, got cluster_detection_method={method!r}: pass coordinator_address, "

@@ -36,8 +36,8 @@ EVERYWHERE = {
 """The same for a density that is positive everywhere."""
 DISCRETE = {
     **CONTINUOUS,
-    "pmf": "It is 0 where ``k`` is no integer of the support, and ",
-    "logpmf": "It is -inf where ``k`` is no integer of the support, and ",
+    "pmf": "It is 0 where ``k`` is not an integer of the support, and ",
+    "logpmf": "It is -inf where ``k`` is not an integer of the support, and ",
     "ppf": "It is a whole number: at 0 the one below the least count, at 1 the largest count, and ",
     "isf": "It is a whole number: at 0 the largest count, at 1 the one below the least count, and ",
     "entropy": "It is independent of ``loc``, and ",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
-from pullback.core import dtypes, tree
+from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
@@ -21,6 +21,7 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
+from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
@@ -546,6 +547,8 @@ def vjp(
     *primals: PyTree,
     has_aux: Literal[False] = False,
     reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
     preaccumulate: str | None = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
@@ -554,6 +557,8 @@ def vjp(
     *primals: PyTree,
     has_aux: Literal[True],
     reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
     preaccumulate: str | None = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
 @overload
@@ -562,6 +567,8 @@ def vjp(
     *primals: PyTree,
     has_aux: bool,
     reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
     preaccumulate: str | None = None,
 ) -> Any: ...
 @api_boundary
@@ -570,6 +577,8 @@ def vjp(
     *primals: PyTree,
     has_aux: bool = False,
     reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
     preaccumulate: str | None = None,
 ) -> Any:
     """Return the value of a function, and a function from cotangents of its output to cotangents of its inputs.
@@ -580,6 +589,9 @@ def vjp(
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
         over it; along other axes each index has its own cotangent.
+      saveable_args: without effect: arguments that the derivative needs are kept.
+      in_nzs: which arguments are differentiated: booleans, as a prefix of the tree of arguments; None for all. The
+        others count as constants, and have zero cotangents.
       preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
 
     Returns:
@@ -598,27 +610,29 @@ def vjp(
     >>> print(pull(jnp.ones(()))[0])
     1.0
     """
+    fun = _of_some_arguments(fun, primals, in_nzs, "vjp")
     return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, preaccumulate)
 
 
 @overload
 def linearize(
-    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, in_nzs: PyTree = None
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], in_nzs: PyTree = None
 ) -> tuple[R, Callable[..., R], S]: ...
 @overload
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> Any: ...
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool, in_nzs: PyTree = None) -> Any: ...
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, in_nzs: PyTree = None) -> Any:
     """Return the value of a function at a point, and its derivative there as a function of tangents.
 
     Args:
       fun: takes and returns trees of arrays.
       primals: the point: a tree for each argument.
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
+      in_nzs: which arguments are differentiated, as for :func:`vjp`; the tangents of the others have no effect.
 
     Returns:
       ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and returns the
@@ -633,7 +647,39 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
+    fun = _of_some_arguments(fun, primals, in_nzs, "linearize")
     return _linearize(fun, primals, has_aux, "linearize", LinearFunction)
+
+
+def _of_some_arguments(fun: Any, primals: tuple[Any, ...], in_nzs: Any, transformation: str) -> Any:
+    """Return a function like ``fun`` that is constant in some arguments.
+
+    Args:
+      fun: the function.
+      primals: the arguments.
+      in_nzs: a prefix of the arguments' tree, with False for the constant ones; None returns ``fun`` itself.
+      transformation: the name of the public function that was called, for error messages.
+
+    Raises:
+      ArgumentError: ``in_nzs`` is no such prefix (a TypeError and ValueError).
+    """
+    if in_nzs is None:
+        return fun
+    require_function(transformation, "fun", fun)
+    try:
+        wanted = [flag(transformation, "in_nzs", x) for x in tree.broadcast_prefix(in_nzs, primals)]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{transformation}: in_nzs must be booleans in the tree of the arguments, or a prefix of it: {error}"
+        ) from None
+
+    @source.named_as(fun)
+    def of_some(*args: Any) -> Any:
+        leaves, treedef = tree.flatten(args)
+        kept = [x if is_wanted else stop_gradient(x) for x, is_wanted in zip(leaves, wanted, strict=True)]
+        return fun(*tree.unflatten(treedef, kept))
+
+    return of_some
 
 
 @api_boundary

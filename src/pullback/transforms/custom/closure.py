@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, typeof
 from pullback.core.dtypes import is_inexact
-from pullback.core.errors import ArgumentError, CustomRuleError
+from pullback.core.errors import ArgumentError, CustomRuleError, UnsupportedArgumentError
 from pullback.core.jaxpr import Jaxpr, eval_jaxpr
 from pullback.core.lists import partition_list, select
 from pullback.core.trace import state
@@ -75,17 +75,36 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
     return converted, hoisted
 
 
-def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
+@overload
+def custom_gradient(
+    fun: Callable[P, tuple[R, Callable[..., Any]]],
+    *,
+    with_logs: bool = False,
+    remat: bool = False,
+    with_accums: None = None,
+) -> Callable[P, R]: ...
+@overload
+def custom_gradient(
+    fun: None = None, *, with_logs: bool = False, remat: bool = False, with_accums: None = None
+) -> Callable[[Callable[P, tuple[R, Callable[..., Any]]]], Callable[P, R]]: ...
+# long: half of it is its documentation
+def custom_gradient(
+    fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False, with_accums: None = None
+) -> Any:
     """Make a differentiable function from a function that returns its result and its backward function.
 
     Args:
       fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` returns a tuple of one cotangent for each
         argument, or for a single argument its cotangent alone. ``vjp_function`` may close over intermediate values.
+        Without ``fun``, a decorator is returned.
+      with_logs, remat: must be False: the backward function logs nothing, and is not a rule for ``checkpoint``.
+      with_accums: must be None: the backward function returns cotangents.
 
     Returns:
       A function of the same arguments that returns ``out``.
 
     Raises:
+      UnsupportedArgumentError: another value of these (a NotImplementedError).
       CustomRuleError: the result of ``fun`` or of its backward function has another form (a TypeError).
 
     Source: the interface of TensorFlow's ``tf.custom_gradient``.
@@ -97,6 +116,13 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
     >>> print(f(3.0), grad(f)(3.0))
     9.0 3.0
     """
+    for name, value in {"with_logs": with_logs, "remat": remat, "with_accums": with_accums}.items():
+        if value:
+            raise UnsupportedArgumentError(
+                f"custom_gradient: {name}={value!r} is not supported: a backward function takes and returns cotangents"
+            )
+    if fun is None:
+        return custom_gradient
     require_function("custom_gradient", "fun", fun)
     function: Callable[..., Any] = fun
 
@@ -127,7 +153,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
     with_rule: Any = custom_vjp(only_value)
     with_rule.defvjp(forward, backward)
-    return cast("Callable[P, R]", with_rule)
+    return with_rule
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:

@@ -166,13 +166,14 @@ def _made(content: Any) -> Ref:
     return ref
 
 
-def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None, pin: bool = False) -> Ref:
     """Make a mutable array reference.
 
     Args:
       init_val: the initial content: an array, which does not change itself, or a number.
       memory_space: must be None: the array stays in its memory.
       kind: ``"no_grad_no_remat"`` is accepted, without effect: no program holds a reference.
+      pin: without effect.
 
     Returns:
       A :class:`Ref`, with the shape and dtype of ``init_val``. It may be passed to functions under ``jit`` and
