@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,6 +39,8 @@ def hint(module: str, name: str) -> str:
     """Return the end of the message about a name that a module lacks: which modules have it, or one like it."""
     if name[:1] == "_" or module.partition(".")[0] != "pullback":
         return ""
+    import difflib  # which takes a millisecond, and is needed for errors only
+
     names = {other: importlib.import_module(other).__dict__.get("__all__", ()) for other in _OFTEN_MEANT}
     names.pop(module, None)
     having = [other for other, theirs in names.items() if name in theirs]
