@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
+
+import pullback.compat
 
 INSTALL = "import pullback.compat\npullback.compat.install()\n"
 
@@ -107,3 +110,10 @@ pullback.compat.uninstall()
 print("undone")
 """
     assert output(INSTALL + code) == "undone"
+
+
+def test_the_example_of_install_runs_in_a_process_of_its_own() -> None:
+    """Where the tests run, the real JAX may be imported already, so that the example is left out there."""
+    example = (inspect.getdoc(pullback.compat.install) or "").replace("  # doctest: +SKIP", "")
+    code = f"import doctest\ncase = doctest.DocTestParser().get_doctest({example!r}, {{}}, 'install', None, 0)\n"
+    assert output(code + "print(doctest.DocTestRunner().run(case))") == "TestResults(failed=0, attempted=4)"

@@ -137,7 +137,7 @@ def test_numbers_without_a_key_differ_from_call_to_call() -> None:
 
 
 def test_bounds_that_are_not_alike_are_refused() -> None:
-    with pytest.raises(TypeError, match="rng_uniform takes two floats or integers of one dtype without axes, got f32"):
+    with pytest.raises(TypeError, match="rng_uniform takes two scalars of one dtype, floats or integers, got f32"):
         lax.rng_uniform(jnp.float32(0), jnp.int32(1), (2,))
     with pytest.raises(TypeError, match=r"of shape \(2,\)"):
         lax.rng_uniform(jnp.zeros(2), jnp.ones(2), (2,))
