@@ -6,7 +6,6 @@ the same. The line is a bar of ``tqdm`` where that is installed. It disappears w
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -118,6 +117,8 @@ def _watch(
 
 
 def _bar(start: float, what: str, unit: str, total: int | None) -> Any:
+    import shutil  # which imports all formats of archives
+
     try:
         from tqdm import std
     except ImportError:
