@@ -23,9 +23,14 @@ ALIASES = {"ArrayLike", "DTypeLike", "Index", "KeyEntry", "Placement", "PyTree"}
 INTERNAL = {
     "api_util": "how transformations see functions, for authors of transformations",
     "errors": "raised by the library, not made by users",
+    "extend.backend": "objects of jaxlib's, which has no annotations",
+    "extend.lowering": "see extend.backend",
+    "extend.mlir": "see extend.backend",
+    "extend.random": "random generators, for authors of generators",
     "extend.core": "programs, whose parameters and constants are of any type",
     "extend.linear_util": "how transformations see functions, for authors of transformations",
     "ffi": "capsules and attributes of foreign functions",
+    "experimental.serialize_executable": "trees of any structure",
     "stages": "results of jit's stages: trees, and objects of the compiler's",
 }
 """Modules whose names are for authors of transformations, with the reason."""
@@ -44,6 +49,7 @@ ANYTHING = {
     "example_libraries.optimizers.OptimizerState.packed_state": "a tree; so for the next two",
     "example_libraries.optimizers.OptimizerState.subtree_defs": "see packed_state",
     "example_libraries.optimizers.OptimizerState.tree_def": "see packed_state",
+    "profiler.start_server": "a server of jaxlib's, which has no annotations",
     "scipy.optimize.OptimizeResults": "the gradient and the inverse Hessian are None of methods that have none",
     "scipy.optimize.OptimizeResults.jac": "see OptimizeResults",
     "scipy.optimize.OptimizeResults.hess_inv": "see OptimizeResults",

@@ -172,7 +172,7 @@ def test_help_says_what_each_method_of_arrays_takes_and_does() -> None:
     signature = inspect.signature(x.sum)
     assert [*signature.parameters][:4] == ["axis", "dtype", "out", "keepdims"]
     text = pydoc.render_doc(x.sum, renderer=pydoc.plaintext)
-    assert "sum(axis: 'Axes' = None" in text
+    assert "sum(axis: 'Axes' = None" in " ".join(text.split()).replace("( ", "(")  # Python 3.13 breaks the line
     assert "The sum of the elements along some axes." in text
 
 

@@ -357,8 +357,12 @@ REFUSED = [
         r"device_put: P\('x',\) names axes of a mesh, but no mesh is set",
     ),
     (lambda: pullback.make_array_from_callback((8,), ROWS, lambda i: np.ones(3)), ValueError, r"the shape \(2,\), got"),
-    (lambda: pullback.make_array_from_callback((7,), ROWS, lambda i: np.ones(2)), ValueError, "cannot be divided in 4"),
-    (lambda: pullback.make_array_from_callback((-1,), ROWS, lambda i: np.ones(2)), ValueError, "not negative"),
+    (
+        lambda: pullback.make_array_from_callback((7,), ROWS, lambda i: np.ones(2)),
+        ValueError,
+        "cannot be divided into 4",
+    ),
+    (lambda: pullback.make_array_from_callback((-1,), ROWS, lambda i: np.ones(2)), ValueError, "non-negative"),
     (lambda: pullback.make_array_from_callback((8,), DEVICES[0], lambda i: 1.0), ValueError, "expected a sharding"),
     (
         lambda: pullback.make_array_from_single_device_arrays((8,), ROWS, [jnp.ones(2)]),
@@ -387,7 +391,7 @@ REFUSED = [
     ),
     (lambda: lax.with_sharding_constraint(np.ones(8), P("x")), RuntimeError, "no mesh is set"),
     (lambda: lax.with_sharding_constraint(np.ones(8), "x"), ValueError, r"write P\('x'\)"),
-    (lambda: lax.with_sharding_constraint([1.0], [ROWS, ROWS]), ValueError, "no prefix"),
+    (lambda: lax.with_sharding_constraint([1.0], [ROWS, ROWS]), ValueError, "not a prefix"),
 ]
 
 

@@ -102,7 +102,7 @@ def test_another_number_of_devices_is_refused():
     with pytest.raises(ExportError, match="need a Mesh, got AbstractMesh"):
         found.in_shardings_jax(LOGICAL)
     flat = export.export(jit(f, in_shardings=NamedSharding(AbstractMesh((2, 2), ("p", "q")), P("p"))))(X)
-    with pytest.raises(ExportError, match="no specification divides them so over Mesh"):
+    with pytest.raises(ExportError, match="no specification divides them in this way over Mesh"):
         flat.in_shardings_jax(FOUR)
 
 

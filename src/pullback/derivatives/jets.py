@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import SCALARS, host_value, is_on_host, typeof
 from pullback.core.errors import ArgumentError
@@ -29,7 +30,9 @@ from pullback.transforms.traces.taylor import taylor_flat
 
 
 @api_boundary
-def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bool = True) -> tuple[Any, Any]:
+def jet(
+    fun: Callable[..., Any], primals: Sequence[PyTree], series: Sequence[Any], factorial_scaled: bool = True
+) -> tuple[PyTree, PyTree]:
     """Return the value of a function at the start of a curve, and its derivatives along the curve.
 
     The curve h(t) starts at the primals, h(0). It is defined by its first n derivatives h', h'', ... at t = 0, for any

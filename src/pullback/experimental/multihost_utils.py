@@ -16,6 +16,7 @@ from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.backends.processes.distributed import exchange
 from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ProcessMismatchError
 from pullback.core.faces import face
@@ -38,7 +39,7 @@ __all__ = [
 face(globals())
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
     """Return the values of all processes, in each process.
 
     Args:
@@ -90,7 +91,7 @@ def _is_global(x: Any) -> bool:
     return isinstance(x, Array) and not x.is_fully_addressable
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> PyTree:
     """Return the values of one process, in each process.
 
     Args:
@@ -139,7 +140,7 @@ def sync_global_devices(name: str) -> None:
     exchange(f"sync_global_devices({name!r})", b"")
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
     """Check that all processes have the same values.
 
     Args:
@@ -170,7 +171,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
                 )
 
 
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree) -> PyTree:
     """Make arrays over the devices of all processes from the blocks that each process has.
 
     Args:
@@ -198,7 +199,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return tree.unflatten(treedef, made)
 
 
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def global_array_to_host_local_array(global_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree) -> PyTree:
     """Return this process's blocks of arrays over the devices of all processes.
 
     Args:

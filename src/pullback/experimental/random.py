@@ -68,12 +68,12 @@ class StatefulPRNG:
     def __repr__(self) -> str:
         return f"StatefulPRNG(_base_key={self._base_key!r}, _counter={self._counter!r})"
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], None]:
+    def tree_flatten(self) -> tuple[tuple[Array, Ref], None]:
         """Return the key and the counter, the children of this node of a tree."""
         return (self._base_key, self._counter), None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, children: Any) -> StatefulPRNG:
+    def tree_unflatten(cls, aux: None, children: Sequence[Any]) -> StatefulPRNG:
         """Make a generator from a key and a counter."""
         return cls(*children)
 

@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
 
 class LoweredFunction:
-    """A lowering rule made from a function of other operations; see :func:`lower_fun`."""
+    """A lowering rule made from a function of other operations; see :func:`lower_fun`.
+
+    Args:
+      fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; returns a list of arrays, or one.
+      multiple_results: whether it returns a list.
+
+    >>> from pullback.interpreters.mlir import LoweredFunction
+    >>> LoweredFunction(lambda x: x + x, multiple_results=False).multiple_results
+    False
+    """
 
     __slots__ = ("__wrapped__", "multiple_results")
 

@@ -102,7 +102,7 @@ class custom_partitioning:
         infer_sharding_from_operands: Callable[..., Any] | None = None,
         propagate_user_sharding: Callable[..., Any] | None = None,
         decode_shardings: bool = True,
-        sharding_rule: Any = None,
+        sharding_rule: str | SdyShardingRule | Callable[..., Any] | None = None,
         *,
         reduction_factors: Sequence[str] = (),
         need_replication_factors: Sequence[str] = (),
@@ -132,8 +132,9 @@ class custom_partitioning:
             "reduction_factors": reduction_factors, "need_replication_factors": need_replication_factors,
             "permutation_factors": permutation_factors, **factor_sizes,
         }  # fmt: skip
-        known = sharding_rule is None or isinstance(sharding_rule, SdyShardingRule) or callable(sharding_rule)
-        self._rule = sharding_rule if known else parsed_rule(sharding_rule, **self._options)
+        rule: Any = sharding_rule
+        known = rule is None or isinstance(rule, SdyShardingRule) or callable(rule)
+        self._rule = rule if known else parsed_rule(rule, **self._options)
         self.partition = partition
 
     @api_boundary

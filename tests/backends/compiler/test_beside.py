@@ -166,7 +166,7 @@ for _ in range(2):
     try:
         total(x)
     except pullback.errors.ExecutionError as error:
-        print("begin a new process" in str(error))
+        print("start a new process" in str(error))
     print(float(jit(lambda x: x + 1)(1.0)))
 """
 

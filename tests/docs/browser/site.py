@@ -47,6 +47,8 @@ SEARCHED = (
     "reference/pullback.numpy.sin",
     "reference/pullback.lax.sin",
     "reference/pullback.lax",
+    "reference/pullback.errors.NotDifferentiableError",
+    "reference/pullback.errors.TracerIntegerConversionError",
 )
 """Pages that the search has to tell apart."""
 RUN_BY_THE_BUILD = ("programs/",)

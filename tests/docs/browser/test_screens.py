@@ -118,5 +118,6 @@ def test_one_sees_where_the_keyboard_is(page: Any, address: str, name: str) -> N
     for _ in range(12):
         page.keyboard.press("Tab")
         seen.append(page.evaluate(FOCUSED))
+    seen = [(element, visible) for element, visible in seen if not element.startswith("<body")]  # where it is nowhere
     assert len({element for element, _ in seen}) > 5
     assert [element for element, visible in seen if not visible] == []

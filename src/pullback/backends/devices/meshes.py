@@ -7,7 +7,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,12 @@ class AxisType(enum.Enum):
         return self.name
 
 
+Devices: TypeAlias = Device | Sequence[Any] | np.ndarray[Any, Any] | None
+"""Devices of a mesh: an array of them, or nested sequences."""
+AxisNames: TypeAlias = str | Sequence[Any]
+AxisTypes: TypeAlias = AxisType | Sequence[AxisType] | None
+
+
 class _AnyMesh:
     """The base class of ``Mesh`` and ``AbstractMesh``: the names, sizes and types of axes."""
 
@@ -68,7 +74,7 @@ class _AnyMesh:
         """Whether the mesh has no axes, like the result of ``get_mesh`` where no mesh is set."""
         return not self.axis_names
 
-    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Any:
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Self:
         """Return a copy of the mesh with other types of some axes.
 
         Args:
@@ -227,7 +233,7 @@ class Mesh(_AnyMesh):
 
     devices: np.ndarray[Any, Any]
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+    def __init__(self, devices: Devices, axis_names: AxisNames, axis_types: AxisTypes = None) -> None:
         grid = _grid(devices)
         self.axis_names = _names(axis_names, "Mesh")
         if grid.ndim != len(self.axis_names):
@@ -286,7 +292,9 @@ class Mesh(_AnyMesh):
             raise MeshError(f"the devices of process {here} do not form a grid in {self!r}")
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
-    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+    def update(
+        self, devices: Devices = None, axis_names: AxisNames | None = None, axis_types: AxisTypes = None
+    ) -> Mesh:
         """Return a copy of the mesh with other devices, names or types; None keeps what the mesh has.
 
         Args:

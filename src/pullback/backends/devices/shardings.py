@@ -95,7 +95,7 @@ class PartitionSpec:
     def __iter__(self) -> Any:
         return iter(self.partitions)
 
-    def index(self, entry: Any) -> int:
+    def index(self, entry: str | Sequence[Any] | None) -> int:
         """Return the index of the first entry that equals another.
 
         Args:
@@ -110,7 +110,7 @@ class PartitionSpec:
         """
         return self.partitions.index(_entry(entry))
 
-    def count(self, entry: Any) -> int:
+    def count(self, entry: str | Sequence[Any] | None) -> int:
         """Return the number of times that an entry occurs.
 
         Args:
@@ -428,7 +428,7 @@ class NamedSharding(Sharding):
     __slots__ = ("__dict__", "__weakref__", "bound", "mesh", "spec")
     is_host = False
 
-    def __init__(self, mesh: Any, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise ShardingError(f"NamedSharding: expected a Mesh, got {quoted(mesh)} of type {type(mesh).__name__}")
         if not isinstance(spec, PartitionSpec):
@@ -491,7 +491,7 @@ class NamedSharding(Sharding):
         used = set(itertools.chain.from_iterable(map(names_in, self.spec.partitions)))
         return frozenset(n for n in self.mesh.axis_names if n not in used)
 
-    def update(self, mesh: Any = None, spec: Any = None) -> NamedSharding:
+    def update(self, mesh: Mesh | AbstractMesh | None = None, spec: PartitionSpec | None = None) -> NamedSharding:
         """A copy of the sharding with another mesh or specification; None keeps that of this sharding."""
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 

@@ -8,8 +8,9 @@ from typing import Any
 from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Sharding, SingleDeviceSharding
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
-from pullback.core.array import as_array
+from pullback.core.array import ArrayLike, as_array
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive
@@ -22,7 +23,7 @@ LEAST_WIDTH = 8
 
 
 @api_boundary
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
     """Print a picture of the devices that have each shard of an array.
 
     Args:
@@ -52,7 +53,7 @@ def visualize_sharding(
     scale: float = 1.0,
     min_width: int = LEAST_WIDTH,
     max_width: int = 80,
-    color_map: Any = None,
+    color_map: Callable[..., Any] | str | None = None,
 ) -> None:
     """Print a picture of the devices that have each shard of arrays of a shape.
 
@@ -139,7 +140,7 @@ def _inspect_lowering(hlo: Any, x: Any, *, callback: Any) -> list[Any]:
 
 
 @api_boundary
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+def inspect_array_sharding(value: PyTree, *, callback: Callable[[Sharding], None]) -> None:
     """Call a function with the sharding of each array of a tree, also within compiled functions.
 
     In a compiled function the compiler chooses shardings, and calls the function at compile time.
