@@ -26,6 +26,7 @@ FACES = (
     "pullback.debug",
     "pullback.derivatives",
     "pullback.experimental.checkify",
+    "pullback.experimental.serialize_executable",
     "pullback.experimental.sparse",
     "pullback.export",
     "pullback.extend.core.primitives",

@@ -553,6 +553,23 @@ def test_output_has_prefixes_and_arguments_arrive(tmp_path):
     assert said == [[str(i), "x"] for i in range(4)]
 
 
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
+def test_the_end_of_a_forked_child_leaves_the_group_alone(tmp_path, end):
+    program = f"""
+        started()
+        utils.sync_global_devices("begin")
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks while there are threads
+        if os.fork() == 0:
+            {end}
+        os.wait()
+        utils.sync_global_devices("end")
+        pullback.distributed.shutdown()
+        print("fine")
+    """
+    status, said, _ = run(tmp_path, program, 2)
+    assert (status, said) == (0, [["fine"]] * 2)
+
+
 @pytest.mark.parametrize(
     ("death", "status", "described"),
     [

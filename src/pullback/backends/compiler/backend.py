@@ -77,6 +77,9 @@ class Service(Protocol):
     def stop(self, client_ended: bool) -> None:
         """Stop the service, or leave it to the end of the process if this process's client has not ended."""
 
+    def forget(self) -> None:
+        """Never free the service, in a forked child: its end would be told on the connections of the parent."""
+
 
 GRACE = 3.0
 """Seconds that a program over several processes may still take after one of them is known to be gone."""
@@ -105,6 +108,9 @@ class Store(Protocol):
         Returns:
           Whether the service confirmed that the connection is closed.
         """
+
+    def forget(self) -> None:
+        """Never free the connection, in a forked child, as with ``Service.forget``."""
 
 
 @dataclass(frozen=True)

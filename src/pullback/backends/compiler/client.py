@@ -626,6 +626,9 @@ class _Service:
         else:  # the service would wait for the calls of the client, which ends the process if they fail
             _leak(self.service)
 
+    def forget(self) -> None:
+        _leak(self.service)
+
 
 def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Select those ``arguments`` that a function of the installed ``jaxlib`` accepts, according to its docstring."""
@@ -672,6 +675,11 @@ class _Store:
         except library().jax.JaxRuntimeError:  # the service is gone
             return False
         return True
+
+    def forget(self) -> None:
+        global _joined
+        _joined = None
+        _leak(self.common)
 
 
 def _coordination_failure(error: Exception, what: str) -> Exception:

@@ -401,8 +401,11 @@ def _forget() -> None:
     member = here.left()
     if member is not None:
         member.link.forget()
+        member.store.forget()
         if member.coordinator is not None:
             member.coordinator.forget()
+        if member.service is not None:
+            member.service.forget()
 
 
 runtime.forked.append(_forget)
