@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import ShapeDtypeStruct, grad, jit, lax, vmap
+from pullback import ShapeDtypeStruct, enable_x64, grad, jit, lax, vmap
 
 AROUND = [(0, 1), (1, 2), (2, 0)]
 
@@ -141,3 +141,23 @@ def test_bounds_that_are_not_alike_are_refused() -> None:
         lax.rng_uniform(jnp.float32(0), jnp.int32(1), (2,))
     with pytest.raises(TypeError, match=r"of shape \(2,\)"):
         lax.rng_uniform(jnp.zeros(2), jnp.ones(2), (2,))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "uint64"])
+def test_shared_numbers_lie_between_bounds_at_the_edges_of_dtypes(dtype: str) -> None:
+    with enable_x64():
+        limits = (jnp.iinfo if "int" in dtype else jnp.finfo)(dtype)
+        whole = lax.rng_uniform(jnp.array(limits.min, dtype), jnp.array(limits.max, dtype), (200,))
+        assert whole.dtype == dtype
+        assert bool(jnp.isfinite(whole).all())
+        assert bool((whole < jnp.array(limits.max, dtype)).all())
+        assert len(set(np.asarray(whole).tolist())) > 50
+        low = jnp.array(3, dtype)
+        above = low + 1 if "int" in dtype else jnp.nextafter(low, jnp.array(4, dtype))
+        assert set(np.asarray(lax.rng_uniform(low, above, (20,))).tolist()) == {3}
+        assert set(np.asarray(lax.rng_uniform(low, low, (2,))).tolist()) == {3}
+
+
+def test_large_integers_are_drawn_without_rounding() -> None:
+    drawn = np.asarray(lax.rng_uniform(jnp.int32(2**30), jnp.int32(2**30 + 3), (100,)))
+    assert set(drawn.tolist()) == {2**30, 2**30 + 1, 2**30 + 2}

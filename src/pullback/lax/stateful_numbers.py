@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from pullback import numpy as jnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError
@@ -22,20 +22,20 @@ _bits = np.random.Generator(np.random.Philox(0))
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
-    """Draw numbers that are uniform from ``a`` to ``b``, ``b`` excluded, from a generator that the process shares.
+    """Draw numbers that are uniform from ``a`` to below ``b``, from a generator that the process shares.
 
-    Use ``random.uniform``, which takes a key: here each call returns other numbers, and which depends on all calls
-    before it. A new process begins with the same ones.
+    Use ``random.uniform``, which takes a key: here each call returns other numbers, which depend on all calls before
+    it. A new process begins with the same ones.
 
     Args:
-      a, b: the bounds, floats or integers of one dtype without axes.
+      a, b: the bounds, scalars of one dtype, floats or integers.
       shape: the shape of the result.
 
     Returns:
-      An array of the dtype of the bounds.
+      An array of the dtype of the bounds; ``a`` where ``b`` is not greater.
 
     Raises:
-      DtypeError: the bounds have different dtypes, or are no real numbers (a TypeError).
+      DtypeError: the bounds have different dtypes, or are not real numbers (a TypeError).
       ShapeError: an impossible shape (a TypeError and ValueError).
 
     >>> import pullback.numpy as jnp
@@ -50,11 +50,18 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
         kinds = f"{dtypes.short_name(a.dtype)} of shape {a.shape} and {dtypes.short_name(b.dtype)} of shape {b.shape}"
         raise DtypeError(f"rng_uniform takes two scalars of one dtype, floats or integers, got {kinds}")
     sizes = shape_tuple(shape, "rng_uniform")
-    drawn = io_callback(lambda: _draw(sizes), ShapeDtypeStruct(sizes, np.dtype(np.float32)))
-    spread = a.astype(float) + drawn * (b - a).astype(float)
-    return jnp.floor(spread).astype(a.dtype) if is_integer else jnp.minimum(spread.astype(a.dtype), jnp.nextafter(b, a))
+    return io_callback(partial(_draw, sizes), ShapeDtypeStruct(sizes, a.dtype), a, b)  # type: ignore[no-any-return]
 
 
-def _draw(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def _draw(shape: tuple[int, ...], low: Any, high: Any) -> np.ndarray[Any, Any]:
+    """Draw numbers of the dtype of the bounds; ``low`` alone if no number lies between them."""
+    low, high = np.asarray(low), np.asarray(high)
+    if not low < high:
+        return np.full(shape, low)
     with _drawing:
-        return _bits.random(math.prod(shape), dtype=np.float32).reshape(shape)
+        if dtypes.is_integer(low.dtype):
+            wide = np.uint64 if np.iinfo(np.int64).max < int(high) else np.int64
+            return _bits.integers(int(low), int(high), shape, wide).astype(low.dtype)
+        share = _bits.random(shape)
+    drawn = (float(low) * (1 - share) + float(high) * share).astype(low.dtype)  # which may be rounded up to the bound
+    return np.minimum(drawn, np.nextafter(high, low))
