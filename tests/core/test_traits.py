@@ -35,7 +35,7 @@ HASHES = "threefry2x32", "philox4x32"
 def test_a_trait_that_there_is_not_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"primitive 'new' has no trait 'move'; the traits are elementwise, moves"):
         Primitive("new", move=True)
-    with pytest.raises(ArgumentError, match="there already is a trait 'moves' already"):
+    with pytest.raises(ArgumentError, match="there already is a trait 'moves':"):
         traits.Trait("moves", "nothing", 0)
 
 

@@ -123,6 +123,14 @@ def test_what_cannot_be_exchanged(change: dict[int, Any], error: type, text: str
         exchange()(*arguments)
 
 
+@pytest.mark.parametrize("place", range(6))
+def test_what_is_no_array_is_refused_in_each_place(place: int) -> None:
+    arguments = [x[0] for x in problem(SIZE)[0]]
+    arguments[place] = "a"
+    with pytest.raises(TypeError, match="ragged_all_to_all: expected an array or a number, got 'a'"):
+        lax.ragged_all_to_all(*arguments, axis_name="i")
+
+
 # Numbers without a key -----------------------------------------------------------------------------------------------
 
 

@@ -44,7 +44,7 @@ class Trait(Generic[T]):
     def __init__(self, name: str, meaning: str, default: T) -> None:
         other = TRAITS.get(name)
         if other is not None and (other.meaning, other.default) != (meaning, default):
-            raise ArgumentError(f"there already is a trait {name!r} already: {other.meaning}")
+            raise ArgumentError(f"there already is a trait {name!r}: {other.meaning}")
         self.name, self.meaning, self.default = name, meaning, default
         TRAITS[name] = self
 

@@ -11,6 +11,7 @@ from pullback.core.annotations import AxisName
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.lax.collectives import Groups, all_gather, all_to_all
+from pullback.primitives.operands import array_operand
 
 
 def ragged_all_to_all(
@@ -45,7 +46,7 @@ def ragged_all_to_all(
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: shapes that do not fit (a TypeError and ValueError).
-      DtypeError: ``operand`` and ``output`` have different dtypes, or offsets are no integers (a TypeError).
+      DtypeError: ``operand`` and ``output`` have different dtypes, or offsets are not integers (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -56,9 +57,8 @@ def ragged_all_to_all(
     [[1 3 0 0]
      [2 2 4 0]]
     """
-    operand, output, *offsets_and_sizes = map(
-        jnp.asarray, (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
-    )
+    given = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+    operand, output, *offsets_and_sizes = [array_operand("ragged_all_to_all", x) for x in given]
     _check(operand, output, offsets_and_sizes)
     input_offsets, _, output_offsets, sizes = offsets_and_sizes
     received = partial(
