@@ -226,6 +226,7 @@ def test_types_of_references() -> None:
     assert (ref.shape, ref.dtype, ref.inner_aval) == ((3,), "float32", aval)
     assert ref == state_types.AbstractRef(aval) != aval
     assert len({ref, state_types.AbstractRef(aval)}) == 1
+    assert isinstance(jax.typeof(jax.new_ref(jnp.zeros(3))), state_types.AbstractRef), "libraries ask for this class"
     with pytest.raises(AttributeError, match="nothing"):
         ref.nothing  # noqa: B018
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core import source
-from pullback.core.types import ShapedArray
+from pullback.core.types import AbstractValue, ShapedArray
 
 
 class RefCell:
@@ -40,7 +40,7 @@ class RefCell:
         return f"a reference of type {AbstractRef(self.inner)}{made}"
 
 
-class AbstractRef:
+class AbstractRef(AbstractValue):
     """The type of a reference.
 
     Args:
