@@ -344,7 +344,7 @@ BAD = [
     (
         {"num_processes": 2, "process_id": 0},
         ArgumentError,
-        "coordinator_address is missing, and neither PULLBACK_COORD",
+        "coordinator_address is missing, PULLBACK_COORDINATOR_ADDRESS and JAX_COORDINATOR_ADDRESS are not set",
     ),
     ({"coordinator_address": "localhost:1", "process_id": 0}, ArgumentError, "num_processes is missing"),
     ({"coordinator_address": "localhost:1", "num_processes": 1}, ArgumentError, "process_id is missing"),
@@ -360,7 +360,7 @@ BAD = [
     (("localhost:1", 0, 0), ArgumentError, "num_processes must be at least 1, got 0"),
     (("localhost:1", 1.5, 0), ArgumentError, "num_processes must be an integer, got 1.5"),
     (("localhost:1", 2, 0, "all"), ArgumentError, "local_device_ids must be an integer, got 'a'"),
-    (("localhost:1", 2, 0, None, "slurm"), UnsupportedArgumentError, "clusters are not detected"),
+    (("localhost:1", 2, 0, None, "slurm"), ArgumentError, "cluster='slurm': SLURM_JOB_ID and"),
     (("localhost:1", 2, 0, None, None, -1), ArgumentError, "initialization_timeout must be a positive number"),
     (("localhost:1", 2, 0, None, None, 1, "x"), ArgumentError, "heartbeat_timeout_seconds must be a positive number"),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import math
 import os
 import sys
@@ -166,10 +167,13 @@ def initialize(
     mtls_ca_file: str | None = None,
     mtls_peer_uri_prefix: str | None = None,
     verify_secure_credentials: bool | None = None,
+    *,
+    cluster: str | None = None,
 ) -> None:
     """Join this process to a group that computes together.
 
     All processes call this, with the same address and number of processes, before they compile the first program.
+    Under a scheduler or a launcher that it knows (see ``cluster``), it needs no arguments.
     Process 0 listens at the address, and refuses whoever does not know the token in its environment variable
     ``PULLBACK_JOB_TOKEN``, which ``python -m pullback launch`` sets. Afterwards :func:`pullback.devices` lists the
     devices of all processes. If a process ends, crashes, stops or is cut off, the others raise a ``ProcessLostError``
@@ -177,12 +181,15 @@ def initialize(
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable
-        ``PULLBACK_COORDINATOR_ADDRESS`` or ``JAX_COORDINATOR_ADDRESS``.
-      num_processes: how many processes there are. By default ``PULLBACK_NUM_PROCESSES`` or ``JAX_NUM_PROCESSES``.
-      process_id: the number of this process, from 0. By default ``PULLBACK_PROCESS_ID`` or ``JAX_PROCESS_ID``.
-      local_device_ids: the GPUs of this machine that this process uses; all by default. The number of CPU devices is
-        the switch ``num_cpu_devices`` in any case.
-      cluster_detection_method: None or ``"deactivate"``.
+        ``PULLBACK_COORDINATOR_ADDRESS`` or ``JAX_COORDINATOR_ADDRESS``, otherwise what the cluster says.
+      num_processes: how many processes there are. By default ``PULLBACK_NUM_PROCESSES`` or ``JAX_NUM_PROCESSES``,
+        otherwise what the cluster says.
+      process_id: the number of this process, from 0. By default ``PULLBACK_PROCESS_ID`` or ``JAX_PROCESS_ID``,
+        otherwise what the cluster says.
+      local_device_ids: the GPUs of this machine that this process uses. By default one, where the cluster runs several
+        processes on a machine that see the same GPUs; otherwise all. The number of CPU devices is the switch
+        ``num_cpu_devices`` in any case.
+      cluster_detection_method: JAX's name for ``cluster``.
       initialization_timeout: seconds to wait for the other processes.
       heartbeat_timeout_seconds: seconds of silence after which a process counts as lost; a crash is noticed directly.
       shutdown_timeout_seconds: seconds that process 0 waits for the others when it ends.
@@ -191,6 +198,9 @@ def initialize(
       mtls_cert_file, mtls_key_file, mtls_ca_file, mtls_peer_uri_prefix: must be None: processes know each other by the
         token, and their connections are not encrypted.
       verify_secure_credentials: must not be True, for the same reason.
+      cluster: what started the processes: ``"mpi4py"``, ``"openmpi"``, ``"mpich"`` (Intel MPI too), ``"torchrun"``,
+        ``"slurm"``, ``"kubernetes"``, ``"sagemaker"`` or ``"tpu"``, which then decides rather than the variables
+        above. By default it is recognised by its own environment variables. ``"deactivate"`` looks for none.
 
     Raises:
       ArgumentError: an argument is missing or invalid (a ValueError).
@@ -205,10 +215,11 @@ def initialize(
     pullback.core.errors.ArgumentError: coordinator_address must be a host and a port, ...
     """
     _check_first()
-    where = address(_argument(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
-    process, count = _position(process_id, num_processes)
+    known = _Known(cluster, cluster_detection_method)
+    where = address(known.argument(coordinator_address, "coordinator_address"), "coordinator_address")
+    process, count = _position(known, process_id, num_processes)
     _check_unsupported(
-        cluster_detection_method, slice_index=slice_index, partition_index=partition_index,
+        slice_index=slice_index, partition_index=partition_index,
         mtls_cert_file=mtls_cert_file, mtls_key_file=mtls_key_file, mtls_ca_file=mtls_ca_file,
         mtls_peer_uri_prefix=mtls_peer_uri_prefix, verify_secure_credentials=verify_secure_credentials or None,
     )  # fmt: skip
@@ -216,9 +227,9 @@ def initialize(
     heartbeat = _seconds(heartbeat_timeout_seconds, "heartbeat_timeout_seconds")
     patience = _seconds(shutdown_timeout_seconds, "shutdown_timeout_seconds")
     bind = where if coordinator_bind_address is None else address(coordinator_bind_address, "coordinator_bind_address")
-    visible = _visible(local_device_ids)
+    visible = known.devices() if local_device_ids is None else _visible(local_device_ids)
     _check_unused()
-    joined = _join(where, bind, process, count, timeout, heartbeat, visible)
+    joined = _join(where, bind, process, count, timeout, heartbeat, visible, known.token())
     devices.join(process, count)
     here.member, here.was_member = Membership(*joined, patience), True
 
@@ -231,6 +242,7 @@ def _join(
     timeout: float,
     heartbeat: float,
     visible: tuple[int, ...] | None,
+    token: str,
 ) -> tuple[Link, Store, Coordinator | None, Service | None]:
     """Connect to the other processes; in process 0, start the coordinator and the coordination service first.
 
@@ -242,13 +254,13 @@ def _join(
       timeout: seconds to wait for the other processes.
       heartbeat: seconds of silence after which a process counts as lost.
       visible: the numbers of the machine's devices that this process uses; None for all.
+      token: the secret of the job.
 
     Returns:
       The link to process 0, the key-value store, and in process 0 the coordinator and the service, else None.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
-    token = os.environ.get(TOKEN, "")
     coordinator = service = link = group = None
     try:
         if process == 0:
@@ -289,49 +301,78 @@ def _check_unused() -> None:
         )
 
 
-def _check_unsupported(method: str | None, **indices: Any) -> None:
+def _check_unsupported(**indices: Any) -> None:
     for name, value in indices.items():
         if value is not None:
             why = "is for TPUs" if name.endswith("index") else "is for encrypted connections, which there are not"
             raise UnsupportedArgumentError(f"{name} {why}, and must be None here, got {value!r}")
-    if method not in (None, "deactivate"):
-        raise UnsupportedArgumentError(
-            f"clusters are not detected, got cluster_detection_method={method!r}: pass coordinator_address, "
-            f"num_processes and process_id, from the variables of your cluster's scheduler"
-        )
 
 
-def _argument(value: Any, argument: str, short: str) -> Any:
-    """Return the value of an argument; if it is None, the value of an environment variable.
+class _Known:
+    """What ``initialize`` can find out by itself: environment variables of its own, and those of a cluster.
 
     Args:
-      value: the value of the argument, or None.
-      argument: the name of the argument, for the error if the variable is missing, too.
-      short: the kind of variable to read: ``ADDRESS``, ``PROCESSES`` or ``ID``.
+      cluster: the argument ``cluster`` of ``initialize``.
+      method: its argument ``cluster_detection_method``.
     """
-    if value is not None:
-        return value
-    names = {
-        "ADDRESS": ("PULLBACK_COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS"),
-        "PROCESSES": ("PULLBACK_NUM_PROCESSES", "JAX_NUM_PROCESSES"),
-        "ID": ("PULLBACK_PROCESS_ID", "JAX_PROCESS_ID"),
-    }[short]
-    for name in names:
-        if name in os.environ:
-            return os.environ[name]
-    raise ArgumentError(
-        f"{argument} is missing, and neither {' nor '.join(names)} is in the environment: pass it, or start the "
-        f"processes with `python -m pullback launch`"
-    )
+
+    def __init__(self, cluster: Any, method: Any) -> None:
+        if None not in (cluster, method) and cluster != method:
+            raise ArgumentError(
+                f"cluster and cluster_detection_method are the same argument, got {cluster!r} and {method!r}: pass one"
+            )
+        self.named = method if cluster is None else cluster
+        if self.named not in (None, "deactivate"):
+            self.cluster  # noqa: B018  # raises an error if this process does not run there
+
+    @functools.cached_property
+    def cluster(self) -> Any:
+        """The kind of cluster that this process runs on, or None."""
+        from pullback.backends.processes import clusters  # only where something is missing
+
+        return None if self.named == "deactivate" else clusters.find(os.environ, self.named)
+
+    def argument(self, value: Any, argument: str) -> Any:
+        """Return the value of an argument of ``initialize``; if it is None, what the environment says."""
+        if value is not None:
+            return value
+        names = [f"{prefix}_{argument.upper()}" for prefix in ("PULLBACK", "JAX")]
+        found = next((os.environ[name] for name in names if name in os.environ), None)
+        if found is not None and self.named in (None, "deactivate"):
+            return found
+        if self.cluster is not None:
+            ask = {"coordinator_address": "address", "num_processes": "count", "process_id": "number"}[argument]
+            return getattr(self.cluster, ask)(os.environ)
+        raise ArgumentError(f"{argument} is missing, {' and '.join(names)} are not set, and {self._why()}. {_START}")
+
+    def _why(self) -> str:
+        from pullback.backends.processes import clusters
+
+        return "no cluster is looked for" if self.named == "deactivate" else clusters.looked_for()
+
+    def devices(self) -> tuple[int, ...] | None:
+        """Return the GPUs of the machine that this process should use; None for all."""
+        return None if self._asked() is None else self._asked().devices(os.environ)
+
+    def _asked(self) -> Any:
+        """Return the kind of cluster, if anything was asked of it."""
+        return vars(self).get("cluster")
+
+    def token(self) -> str:
+        """Return the secret of the job: that of the user or of ``launch``, otherwise what the cluster gives it."""
+        return os.environ.get(TOKEN) or ("" if self._asked() is None else self._asked().token(os.environ))
 
 
-def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
+_START = "Pass it, or start the processes with `python -m pullback launch`"
+
+
+def _position(known: _Known, process_id: Any, num_processes: Any) -> tuple[int, int]:
     """Return the number of this process, and how many processes there are.
 
-    An argument that is None is read from the environment. Raises ArgumentError if the numbers are invalid.
+    An argument that is None is taken from the environment. Raises ArgumentError if the numbers are invalid.
     """
-    count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
-    process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
+    count = _number(known.argument(num_processes, "num_processes"), "num_processes", 1)
+    process = _number(known.argument(process_id, "process_id"), "process_id", 0)
     if process >= count:
         raise ArgumentError(f"process_id must be from 0 to num_processes - 1, which is {count - 1}, got {process}")
     return process, count
