@@ -70,6 +70,17 @@ def test_recorded_environments(environment, name, host, count, number, devices):
     assert cluster.address(ours) == cluster.address(environment), "all processes of a job get the same address"
 
 
+def test_a_launcher_that_knows_pmix_alone():
+    environment = {"PMIX_NAMESPACE": "prterun-node-7-18541@1", "PMIX_RANK": "2"}
+    cluster = clusters.find(environment, None)
+    assert (cluster.name, cluster.number(environment), cluster.devices(environment)) == ("pmix", 2, None)
+    assert cluster.address(environment).startswith("node-7:")
+    with pytest.raises(ArgumentError, match="how many processes there are: pass num_processes"):
+        cluster.count(environment)
+    with pytest.raises(ArgumentError, match="cluster='pmix': the environment does not say where process 0 runs"):
+        cluster.address({**environment, "PMIX_NAMESPACE": "job-1"})
+
+
 def test_ports_of_jobs_and_steps_differ():
     slurm = clusters.find(SLURM, None)
     addresses = {slurm.address({**SLURM, "SLURM_STEP_ID": str(step)}) for step in range(20)}

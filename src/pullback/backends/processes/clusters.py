@@ -148,10 +148,27 @@ def _open_mpi_address(environment: Environment) -> str:
         return f"localhost:{port}"
     hosts = re.findall(r"tcp[4]?://([\d.,]+):", environment.get("OMPI_MCA_orte_hnp_uri", ""))
     addresses = [a for some in hosts for a in some.split(",") if not a.startswith("127.")]
-    by_name = re.fullmatch(r"prterun-(.+)-\d+@\d+", space)  # how Open MPI 5 names a job: its host, and the process
-    if addresses or by_name:
-        return f"{addresses[0] if addresses else by_name[1] if by_name else ''}:{port}"
-    raise _no_address("openmpi")
+    return f"{addresses[0] if addresses else _launcher_host('openmpi', space)}:{port}"
+
+
+def _launcher_host(name: str, space: str) -> str:
+    """Return the host in the name that PRRTE, the launcher of Open MPI 5, gives a job: ``prterun-HOST-PROCESS@1``."""
+    found = re.fullmatch(r"prterun-(.+)-\d+@\d+", space)
+    if found is None:
+        raise _no_address(name)
+    return found[1]
+
+
+def _pmix_address(environment: Environment) -> str:
+    space = environment["PMIX_NAMESPACE"]
+    return f"{_launcher_host('pmix', space)}:{_port(space)}"
+
+
+def _pmix_count(environment: Environment) -> int:
+    raise ArgumentError(
+        "cluster='pmix': the environment does not say how many processes there are: pass num_processes, or import "
+        "mpi4py.MPI first, which tells it (cluster='mpi4py')"
+    )
 
 
 def _hydra_address(environment: Environment) -> str:
@@ -229,6 +246,10 @@ CLUSTERS = (
             environment, "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environment else "SLURM_NTASKS"
         ),
         _slurm_address, _slurm_local,
+    ),
+    Cluster(
+        "pmix", "a launcher with PMIx, such as prterun,", ("PMIX_NAMESPACE", "PMIX_RANK"),
+        _reads("PMIX_RANK"), _pmix_count, _pmix_address,
     ),
     Cluster(
         "kubernetes", "an Indexed Job or a JobSet", ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX", "HOSTNAME"),

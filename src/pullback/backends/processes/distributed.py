@@ -199,8 +199,8 @@ def initialize(
         token, and their connections are not encrypted.
       verify_secure_credentials: must not be True, for the same reason.
       cluster: what started the processes: ``"mpi4py"``, ``"openmpi"``, ``"mpich"`` (Intel MPI too), ``"torchrun"``,
-        ``"slurm"``, ``"kubernetes"``, ``"sagemaker"`` or ``"tpu"``, which then decides rather than the variables
-        above. By default it is recognised by its own environment variables. ``"deactivate"`` looks for none.
+        ``"slurm"``, ``"pmix"``, ``"kubernetes"``, ``"sagemaker"`` or ``"tpu"``, which then decides rather than the
+        variables above. By default it is recognised by its own environment variables. ``"deactivate"`` looks for none.
 
     Raises:
       ArgumentError: an argument is missing or invalid (a ValueError).
