@@ -3,6 +3,7 @@
 from pullback import ad as ad
 from pullback import ad_checkpoint as ad_checkpoint
 from pullback import api_util as api_util
+from pullback import checkpointing as checkpointing
 from pullback import core as core
 from pullback import custom_batching as custom_batching
 from pullback import custom_derivatives as custom_derivatives
@@ -146,9 +147,9 @@ __all__ = [
     "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
     "ad", "ad_checkpoint", "api_util", "array_garbage_collection_guard", "block_until_ready",
     "check_custom_rules", "check_indices", "check_static_indices", "check_tracer_leaks", "checking_leaks",
-    "checkpoint", "checkpoint_policies", "clear_caches", "closure_convert", "compile_progress", "config",
-    "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp",
-    "debug", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "checkpoint", "checkpoint_policies", "checkpointing", "clear_caches", "closure_convert", "compile_progress",
+    "config", "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
+    "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "derivatives", "device_count", "device_get", "device_put",
     "devices", "disable_jit", "disable_x64", "distributed", "dlpack", "ds", "dtypes", "effects_barrier",
     "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",

@@ -99,7 +99,7 @@ def _add_launch(commands: Any, name: str) -> None:
     command = commands.add_parser(
         "launch",
         help="start several processes of a program on this machine",
-        usage=f"{name} launch -n N [--devices N] [--port N] [--grace SECONDS] PROGRAM ...",
+        usage=f"{name} launch -n N [--devices N] [--port N] [--grace SECONDS] [--restart N] PROGRAM ...",
         description="Start several processes of a Python program on this machine. Each calls "
         "pullback.distributed.initialize() first. Lines of output begin with the number of the process. The exit "
         "status is that of the first process that failed, or 0.",
@@ -113,6 +113,13 @@ def _add_launch(commands: Any, name: str) -> None:
         default=10.0,
         metavar="SECONDS",
         help="how long the others may go on after one has failed, or stay stopped after the others have ended (10)",
+    )
+    command.add_argument(
+        "--restart",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how many times to start the program anew after a failure (0)",
     )
     command.add_argument(
         "program",
@@ -189,7 +196,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "launch":
             if not 0 <= options.grace < math.inf:
                 raise ArgumentError(f"--grace must be a number of seconds, got {options.grace}")
-            return launch.launch(program, options.processes, options.devices, options.port, options.grace)
+            return launch.launch(
+                program, options.processes, options.devices, options.port, options.grace, options.restart
+            )
         if options.command == "bench":
             return _bench(options.only, options.json, not options.no_progress)
         _write(_report(parser, options), getattr(options, "output", None))

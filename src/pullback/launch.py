@@ -27,7 +27,12 @@ LOOK = 0.5
 
 
 def launch(
-    program: Sequence[str], processes: int, devices: int | None = None, port: int | None = None, grace: float = 10.0
+    program: Sequence[str],
+    processes: int,
+    devices: int | None = None,
+    port: int | None = None,
+    grace: float = 10.0,
+    restart: int = 0,
 ) -> int:
     """Start several processes of a program on this machine, and wait for them.
 
@@ -35,6 +40,7 @@ def launch(
     nobody else can take part. Each line of their output is prefixed
     with the number of the process. If one fails, the others have some seconds to notice it and to save their state;
     then they are ended. So are those that are stopped (by ``SIGSTOP``) when all others have ended. Ctrl-C ends all.
+    After a failure the program can be started anew, in all processes: one that saves checkpoints finds its newest.
 
     Args:
       program: the path of a Python program and its arguments, or ``-m``, a module and its arguments.
@@ -43,6 +49,8 @@ def launch(
       port: the port on which process 0 listens, on the loopback; by default a free one.
       grace: the number of seconds that the others may continue after one has failed, or stay stopped when the others
         have ended.
+      restart: how many times to start the program anew after a failure. ``PULLBACK_RESTART`` in the environment of the
+        processes is how many times that was.
 
     Returns:
       0, or the exit status of the first process that failed: 128 plus the number of the signal, if one ended it.
@@ -52,20 +60,38 @@ def launch(
     """
     if processes < 1:
         raise ArgumentError(f"the number of processes must be at least 1, got {processes}")
+    if restart < 0:
+        raise ArgumentError(f"the number of restarts must be at least 0, got {restart}")
     if devices is not None and devices < 1:
         raise ArgumentError(f"the number of devices must be at least 1, got {devices}")
     if not program or (program[0] == "-m" and len(program) < 2):
         raise ArgumentError("there is no program to launch: pass its path, or -m and a module")
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise ArgumentError(f"the program {program[0]!r} does not exist")
-    port = _free_port() if port is None else port
-    token = secrets.token_hex(16)
+    for count in range(restart + 1):
+        settings = {
+            "PULLBACK_COORDINATOR_ADDRESS": f"127.0.0.1:{_free_port() if port is None else port}",
+            "PULLBACK_NUM_PROCESSES": str(processes),
+            "PULLBACK_JOB_TOKEN": secrets.token_hex(16),
+            "PULLBACK_RESTART": str(count),
+            "PYTHONUNBUFFERED": "1",
+            **({} if devices is None else {"PULLBACK_NUM_CPU_DEVICES": str(devices)}),
+        }
+        status, interrupted = _run(program, processes, settings, grace)
+        if not status or interrupted or count == restart:
+            return status
+        _say(f"starting the program anew, for the {count + 1}. of at most {restart} times")
+    raise AssertionError("unreachable: the last round returns")
+
+
+def _run(program: Sequence[str], processes: int, settings: dict[str, str], grace: float) -> tuple[int, bool]:
+    """Run the program once; return the exit status, and whether it was a signal to the launcher that ended it."""
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     before = {s: signal.signal(s, lambda number, _: events.put(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     started: list[_Process] = []
     try:
         for number in range(processes):
-            started.append(_Process(program, number, processes, devices, port, token, events))
+            started.append(_Process(program, number, settings, events))
         return _watch(started, events, grace)
     finally:
         _end(started)
@@ -82,30 +108,11 @@ def _free_port() -> int:
 class _Process:
     """A started process, with the threads that forward its output."""
 
-    def __init__(
-        self,
-        program: Sequence[str],
-        number: int,
-        processes: int,
-        devices: int | None,
-        port: int,
-        token: str,
-        events: Any,
-    ) -> None:
-        environment = {
-            **os.environ,
-            "PULLBACK_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
-            "PULLBACK_NUM_PROCESSES": str(processes),
-            "PULLBACK_PROCESS_ID": str(number),
-            "PULLBACK_JOB_TOKEN": token,
-            "PYTHONUNBUFFERED": "1",
-        }
-        if devices is not None:
-            environment["PULLBACK_NUM_CPU_DEVICES"] = str(devices)
+    def __init__(self, program: Sequence[str], number: int, settings: dict[str, str], events: Any) -> None:
         self.number = number
         self.popen = subprocess.Popen(
             [sys.executable, *program],
-            env=environment,
+            env={**os.environ, **settings, "PULLBACK_PROCESS_ID": str(number)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -152,8 +159,10 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
                     pass
 
 
-def _watch(started: list[_Process], events: Any, grace: float) -> int:
-    """Wait until all processes have ended, or until ``grace`` seconds after the first failure. Return an exit status.
+def _watch(started: list[_Process], events: Any, grace: float) -> tuple[int, bool]:
+    """Wait until all processes have ended, or until ``grace`` seconds after the first failure.
+
+    Return an exit status, and whether a signal came.
 
     If the others have ended, processes that stay stopped for ``grace`` seconds count as failed.
 
@@ -166,7 +175,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
       grace: how long to wait after a failure, in seconds.
     """
     running = set(started)
-    status = 0
+    status, interrupted = 0, False
     deadline: float | None = None
     late = _Late(grace)
     while running:
@@ -184,7 +193,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
         if isinstance(event, int):
             for process in running:
                 systems.signal_group(process.popen, event)
-            status = status or 128 + event
+            status, interrupted = status or 128 + event, True
             deadline = time.monotonic() + ENDING
             continue
         running.discard(event)
@@ -192,7 +201,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
             status = event.status
             deadline = time.monotonic() + grace
             _say(event.describe())
-    return status
+    return status, interrupted
 
 
 def _next(events: Any, seconds: float | None) -> Any:

@@ -173,4 +173,4 @@ def test_the_number_of_processes(options: list[str], monkeypatch: pytest.MonkeyP
     called: list[tuple[object, ...]] = []
     monkeypatch.setattr(launch, "launch", lambda *given: called.append(given) or 7)
     assert commands.main(["launch", *options, "--grace", "1", "program.py", "-n", "3"]) == 7
-    assert called == [(["program.py", "-n", "3"], 2, None, None, 1.0)]
+    assert called == [(["program.py", "-n", "3"], 2, None, None, 1.0, 0)]

@@ -29,6 +29,41 @@ def test_nothing_is_left_open(tmp_path: Path) -> None:
     assert sorted(done.stderr.splitlines()) == ["[0] error", "[1] error"]
 
 
+@pytest.mark.parametrize(("failures", "status"), [(0, 0), (2, 0), (3, 7)])
+def test_a_program_that_fails_is_started_anew(
+    failures: int, status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "restart = int(os.environ['PULLBACK_RESTART'])\n"
+        "print(restart, len(os.environ['PULLBACK_JOB_TOKEN']))\n"
+        f"if os.environ['PULLBACK_PROCESS_ID'] == '1' and restart < {failures}: sys.exit(7)\n"
+        f"time.sleep(30 * (restart < {failures}))\n"
+    )
+    assert launch.launch([str(program)], 2, grace=0.5, restart=2) == status
+    out, err = capfd.readouterr()
+    rounds = min(failures, 2) + 1
+    assert sorted(out.splitlines()) == sorted(f"[{i}] {n} 32" for i in range(2) for n in range(rounds))
+    assert [line for line in err.splitlines() if "anew" in line] == [
+        f"python -m pullback launch: starting the program anew, for the {n}. of at most 2 times"
+        for n in range(1, rounds)
+    ]
+
+
+def test_a_signal_to_the_launcher_ends_all(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "pullback", "launch", "-n", "1", "--restart", "3", str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline() == "[0] here\n"
+        launcher.send_signal(signal.SIGTERM)
+        output, errors = launcher.communicate(timeout=60)
+    assert (launcher.returncode, output) == (128 + signal.SIGTERM, "")
+    assert "anew" not in errors
+
+
 def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows, which has no SIGKILL either, and one signal of groups."""
 

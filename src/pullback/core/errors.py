@@ -71,6 +71,7 @@ PullbackError
 ├── DeletedArrayError (RuntimeError)         an array whose memory was donated or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── TracingForbiddenError (RuntimeError)     a function that would be traced for jit, under no_tracing
+├── CheckpointError (RuntimeError)           a checkpoint that is not there, is there already, or could not be written
 ├── FileFormatError (ValueError, EOFError)    a file of arrays that is damaged, or of another format
 ├── StoreException                           a Store of linear_util that is full, or empty
 ├── ListenerError (AssertionError)           a listener to unregister that was never registered
@@ -389,6 +390,10 @@ class UnsupportedExportError(ExportError, NotImplementedError):
 
 class FileFormatError(PullbackError, ValueError, EOFError):
     """A file of arrays that is damaged, cut off, of another format, or that holds objects of Python."""
+
+
+class CheckpointError(PullbackError, RuntimeError):
+    """A checkpoint that is not there, is there already, or could not be written."""
 
 
 class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):

@@ -414,6 +414,7 @@ def test_local_devices_of_no_process():
         (["--processes", "2"], "there is no program to launch"),
         (["--processes", "2", "-m"], "there is no program to launch"),
         (["--processes", "2", "nowhere.py"], "the program 'nowhere.py' does not exist"),
+        (["--processes", "2", "--restart", "-1", "x.py"], "the number of restarts must be at least 0, got -1"),
         (["--processes", "2", "--grace", "-1", "x.py"], "--grace must be a number of seconds, got -1"),
     ],
 )
