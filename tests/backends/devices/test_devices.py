@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import pullback
+import pullback.numpy as jnp
 from pullback.sharding import AbstractMesh, AxisType
 
 
@@ -24,6 +25,7 @@ def test_memories_of_a_device() -> None:
 SECOND_DEVICE = """
 import numpy as np
 import pullback
+import pullback.numpy as jnp
 import pullback.numpy as jnp
 
 f = pullback.jit(lambda x: 2 * x)
@@ -49,3 +51,10 @@ def test_a_mesh_with_other_types_of_axes() -> None:
     assert mesh.abstract_device is None
     with pytest.raises(ValueError, match="there is no axis 'z' among"):
         mesh.update_axis_types({"z": AxisType.Auto})
+
+
+def test_shards_of_what_is_computed_over_a_mesh_of_one_device() -> None:
+    rows = pullback.NamedSharding(pullback.make_mesh((1,), ("i",)), pullback.P("i"))
+    x = pullback.jit(lambda x: x + 1)(pullback.device_put(jnp.arange(3.0), rows))
+    (shard,) = x.addressable_shards
+    assert (shard.data.tolist(), shard.replica_id, x.sharding) == ([1.0, 2.0, 3.0], 0, rows)

@@ -488,7 +488,7 @@ def shards(buffer: Buffer) -> list[Buffer]:
     aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
     found = []
     for shard in buffer._arrays:
-        raw = shard._sharding._device  # the sharding's class is JAX's where JAX is installed, else jaxlib's
+        (raw,) = shard._sharding._internal_device_list  # of a sharding over one device, or over a mesh of one
         found.append(shard._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
     return found
 
