@@ -119,7 +119,7 @@ def _add_launch(commands: Any, name: str) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="how many times to start the program anew after a failure (0)",
+        help="how many times to start the program again after a failure (0)",
     )
     command.add_argument(
         "program",

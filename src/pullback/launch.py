@@ -40,7 +40,7 @@ def launch(
     nobody else can take part. Each line of their output is prefixed
     with the number of the process. If one fails, the others have some seconds to notice it and to save their state;
     then they are ended. So are those that are stopped (by ``SIGSTOP``) when all others have ended. Ctrl-C ends all.
-    After a failure the program can be started anew, in all processes: one that saves checkpoints finds its newest.
+    After a failure the program can be started again, in all processes: one that saves checkpoints finds its newest.
 
     Args:
       program: the path of a Python program and its arguments, or ``-m``, a module and its arguments.
@@ -49,7 +49,7 @@ def launch(
       port: the port on which process 0 listens, on the loopback; by default a free one.
       grace: the number of seconds that the others may continue after one has failed, or stay stopped when the others
         have ended.
-      restart: how many times to start the program anew after a failure. ``PULLBACK_RESTART`` in the environment of the
+      restart: how many times to start the program again after a failure. ``PULLBACK_RESTART`` in the environment of the
         processes is how many times that was.
 
     Returns:
@@ -80,7 +80,7 @@ def launch(
         status, interrupted = _run(program, processes, settings, grace)
         if not status or interrupted or count == restart:
             return status
-        _say(f"starting the program anew, for the {count + 1}. of at most {restart} times")
+        _say(f"starting the program again, for the {count + 1}. of at most {restart} times")
     raise AssertionError("unreachable: the last round returns")
 
 

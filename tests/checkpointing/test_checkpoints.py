@@ -145,7 +145,7 @@ def test_bad_calls(tmp_path):
     for step in (-1, 1.5, True, "3"):
         with pytest.raises(ArgumentError, match="step must be an integer from 0"):
             checkpoints.save(step, jnp.ones(2))
-    with pytest.raises(CheckpointError, match=r"no checkpoint in .*: there is none"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint in .*: the folder has none"):
         checkpoints.restore(jnp.ones(2))
     with pytest.raises(ArgumentError, match=r"the leaf \['f'\] must be an array, .* got <function"):
         checkpoints.save(0, {"f": test_bad_calls})

@@ -121,6 +121,7 @@ def test_each_error_has_a_page(name: str) -> None:
 
 OF_NO_FUNCTION = {
     "PullbackError": "only its subclasses are raised",
+    "CheckpointError": "methods of Checkpoints raise it",
     "JAXTypeError": "only its subclasses are raised",
     "JAXIndexError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",

@@ -45,8 +45,8 @@ def test_a_program_that_fails_is_started_anew(
     out, err = capfd.readouterr()
     rounds = min(failures, 2) + 1
     assert sorted(out.splitlines()) == sorted(f"[{i}] {n} 32" for i in range(2) for n in range(rounds))
-    assert [line for line in err.splitlines() if "anew" in line] == [
-        f"python -m pullback launch: starting the program anew, for the {n}. of at most 2 times"
+    assert [line for line in err.splitlines() if "again" in line] == [
+        f"python -m pullback launch: starting the program again, for the {n}. of at most 2 times"
         for n in range(1, rounds)
     ]
 
@@ -61,7 +61,7 @@ def test_a_signal_to_the_launcher_ends_all(tmp_path: Path) -> None:
         launcher.send_signal(signal.SIGTERM)
         output, errors = launcher.communicate(timeout=60)
     assert (launcher.returncode, output) == (128 + signal.SIGTERM, "")
-    assert "anew" not in errors
+    assert "again" not in errors
 
 
 def test_signals_without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:

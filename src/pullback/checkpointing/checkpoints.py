@@ -174,7 +174,7 @@ class Checkpoints:
         self.wait()
         step = self.latest() if step is None else step
         if step is None or not self._path(step).is_dir():
-            there = f"the steps there are {self.steps()}" if self.steps() else "there is none"
+            there = f"the steps there are {self.steps()}" if self.steps() else "the folder has none"
             raise CheckpointError(
                 f"no checkpoint{'' if step is None else f' of step {step}'} in {self.folder}: {there}"
             )
@@ -307,7 +307,7 @@ def _restored(reader: files.Reader, name: str, like: Any) -> Any:
     if isinstance(like, np.ndarray | np.generic):
         elements = reader.read(name, everything)
         return elements if isinstance(like, np.ndarray) else elements[()]
-    made = _placed(reader, name, tuple(leaf["shape"]), _sharding(like, key))
+    made = _restored_array(reader, name, tuple(leaf["shape"]), _sharding(like, key))
     return wrap_key_data(made, impl=leaf["key"]) if key else as_weak(made, getattr(like, "weak_type", False))
 
 
@@ -317,7 +317,7 @@ def _sharding(like: Any, key: bool) -> Any:
     return getattr(like, "sharding", None)
 
 
-def _placed(reader: files.Reader, name: str, shape: Shape, sharding: Any) -> Any:
+def _restored_array(reader: files.Reader, name: str, shape: Shape, sharding: Any) -> Any:
     if sharding is None:
         return device_put(reader.read(name, tuple((0, n) for n in shape)))
     return make_array_from_callback(shape, sharding, lambda index: reader.read(name, files.bounds(index, shape)))

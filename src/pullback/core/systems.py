@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     import subprocess
     import threading
 
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where a pod of Kubernetes, a container of Linux, finds the account with which it asks the cluster's server."""
+
 # Cores and memory ----------------------------------------------------------------------------------------------------
 
 

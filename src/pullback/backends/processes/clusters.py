@@ -52,10 +52,10 @@ class Cluster(NamedTuple):
         """Return the GPUs of the machine that this process should use; None for all that it sees."""
         if self.local is None:
             return None
-        mine, on_machine = self.local(environment)
+        own, on_machine = self.local(environment)
         visible = environment.get("CUDA_VISIBLE_DEVICES")
         divided = visible is not None and len(visible.split(",")) < on_machine
-        return None if on_machine == 1 or divided else (mine,)
+        return None if on_machine == 1 or divided else (own,)
 
 
 def find(environment: Environment, name: str | None) -> Cluster | None:
@@ -104,8 +104,8 @@ def _reads(name: str) -> Callable[[Environment], int]:
     return lambda environment: _number(environment, name)
 
 
-def _both(mine: str, on_machine: str) -> Callable[[Environment], tuple[int, int]]:
-    return lambda environment: (_number(environment, mine), _number(environment, on_machine))
+def _both(own: str, on_machine: str) -> Callable[[Environment], tuple[int, int]]:
+    return lambda environment: (_number(environment, own), _number(environment, on_machine))
 
 
 def _port(job: str) -> int:

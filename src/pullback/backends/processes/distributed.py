@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import math
 import os
 import sys
@@ -23,6 +22,7 @@ from pullback.core.errors import (
     ProcessMismatchError,
     UnsupportedArgumentError,
 )
+from pullback.core.locks import cached_property
 from pullback.core.runtime import runtime
 
 
@@ -325,7 +325,7 @@ class _Known:
         if self.named not in (None, "deactivate"):
             self.cluster  # noqa: B018  # raises an error if this process does not run there
 
-    @functools.cached_property
+    @cached_property
     def cluster(self) -> Any:
         """The kind of cluster that this process runs on, or None."""
         from pullback.backends.processes import clusters  # only where something is missing

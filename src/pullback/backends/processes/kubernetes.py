@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pullback.core import systems
 from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ACCOUNT = Path(systems.SERVICE_ACCOUNT)
 """Where a pod finds the token of its service account, the server's certificate and the name of its namespace."""
 
 PATIENCE = 300.0
@@ -89,7 +90,7 @@ def _namespace() -> str:
 
 def _account(name: str) -> str:
     try:
-        return (ACCOUNT / name).read_text()
+        return (ACCOUNT / name).read_text(encoding="utf-8")
     except OSError as error:
         raise ArgumentError(
             f"cluster='kubernetes': the pod has no service account to ask the server with ({error}). Give it one, or "

@@ -37,9 +37,9 @@ def local() -> tuple[int, int]:
     """Return the number of this process on its machine, and how many processes run there. All must call this."""
     mpi = _world()
     machine = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
-    place = int(machine.Get_rank()), int(machine.Get_size())
+    found = int(machine.Get_rank()), int(machine.Get_size())
     machine.Free()
-    return place
+    return found
 
 
 def address() -> str:
