@@ -68,7 +68,8 @@ def launch(
         raise ArgumentError("there is no program to launch: pass its path, or -m and a module")
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise ArgumentError(f"the program {program[0]!r} does not exist")
-    for count in range(restart + 1):
+    count = 0
+    while True:
         settings = {
             "PULLBACK_COORDINATOR_ADDRESS": f"127.0.0.1:{_free_port() if port is None else port}",
             "PULLBACK_NUM_PROCESSES": str(processes),
@@ -80,8 +81,8 @@ def launch(
         status, interrupted = _run(program, processes, settings, grace)
         if not status or interrupted or count == restart:
             return status
-        _say(f"starting the program again, for the {count + 1}. of at most {restart} times")
-    raise AssertionError("unreachable: the last round returns")
+        count += 1
+        _say(f"starting the program again: restart {count} of at most {restart}")
 
 
 def _run(program: Sequence[str], processes: int, settings: dict[str, str], grace: float) -> tuple[int, bool]:

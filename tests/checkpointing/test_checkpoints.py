@@ -17,7 +17,19 @@ import pullback as pb
 import pullback.numpy as jnp
 from pullback import random, tree
 from pullback.checkpointing import Checkpoints, files
-from pullback.core.errors import ArgumentError, CheckpointError, DeletedArrayError, FileFormatError
+from pullback.core.errors import ArgumentError, CheckpointError, DeletedArrayError, FileFormatError, MaskedArrayError
+
+
+class Twice:
+    """A node that gives both children the same key."""
+
+    def __init__(self, a, b):
+        self.children = a, b
+
+
+pb.tree_util.register_pytree_with_keys(
+    Twice, lambda t: ([(pb.tree_util.DictKey("same"), x) for x in t.children], None), lambda _, c: Twice(*c)
+)
 
 
 class State(NamedTuple):
@@ -149,8 +161,13 @@ def test_bad_calls(tmp_path):
         checkpoints.restore(jnp.ones(2))
     with pytest.raises(ArgumentError, match=r"the leaf \['f'\] must be an array, .* got <function"):
         checkpoints.save(0, {"f": test_bad_calls})
-    with pytest.raises(ArgumentError, match=r"arrays of dtype <U1 cannot be written"):
-        checkpoints.save(0, np.array(["a"]))
+    for text in (np.array(["a"]), np.zeros(2, "V8"), np.zeros(2, [("a", "f4")]), np.array([None])):
+        with pytest.raises(ArgumentError, match=r"the leaf \['t'\] cannot be written: dtype .* is not supported"):
+            checkpoints.save(0, {"t": text})
+    with pytest.raises(MaskedArrayError):
+        checkpoints.save(0, np.ma.array([1.0, 2.0], mask=[0, 1]))
+    with pytest.raises(ArgumentError, match=r"two leaves have the path \['same'\]"):
+        checkpoints.save(0, Twice(1.0, 2.0))
     with pytest.raises(ArgumentError, match=r"is a traced value. Save outside"):
         pb.jit(lambda x: checkpoints.save(0, x))(1.0)
     deleted = jnp.ones(3)
@@ -183,14 +200,43 @@ def test_damaged_files_are_refused(tmp_path):
     manifest = json.loads((folder / "manifest.json").read_text())
     for change, message in [
         ({"format": 2}, "has format 2, but this version of Pullback reads format 1"),
-        ({"leaves": {"": {**manifest["leaves"][""], "pieces": []}}}, "has 0 of the 100 elements"),
+        ({"leaves": {"": {**manifest["leaves"][""], "shape": [99]}}}, "manifest.json is damaged: it is not what"),
     ]:
         (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
         with pytest.raises(FileFormatError, match=message):
             checkpoints.restore(jnp.zeros(100))
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(FileFormatError, match=r"manifest.json is damaged"):
+    files.write_manifest(folder, {"": {**manifest["leaves"][""], "pieces": []}})
+    with pytest.raises(FileFormatError, match="has 0 of the 100 elements"):
         checkpoints.restore(jnp.zeros(100))
+    for text in ("{", "[]", "{}"):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(FileFormatError, match=r"manifest.json is damaged"):
+            checkpoints.restore(jnp.zeros(100))
+
+
+def test_a_number_in_the_manifest_that_changed_is_noticed(tmp_path):
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, 12)
+    manifest = tmp_path / "step-00000000/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"12"', '"13"'))
+    with pytest.raises(FileFormatError, match="is damaged: it is not what was written"):
+        checkpoints.restore(0)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4", ">c8", "<f4"])
+def test_the_order_of_bytes_does_not_change_numbers(tmp_path, dtype):
+    values = np.arange(6).astype(dtype).reshape(2, 3)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, values)
+    for like in (values, values.astype(values.dtype.newbyteorder("="))):
+        np.testing.assert_array_equal(checkpoints.restore(like), values)
+
+
+def test_memory_of_every_order(tmp_path):
+    values = {"fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "reversed": np.arange(6.0)[::-2]}
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, values)
+    assert_same(checkpoints.restore(values), values)
 
 
 def test_pieces_are_joined_and_cut(tmp_path):
@@ -201,7 +247,7 @@ def test_pieces_are_joined_and_cut(tmp_path):
         for j in (0, 3)
     ]
     leaf = {"shape": [4, 6], "dtype": "float64", "pieces": pieces}
-    files.write_json(tmp_path / "manifest.json", {"format": 1, "leaves": {"x": leaf}})
+    files.write_manifest(tmp_path, {"x": leaf})
     reader = files.Reader(tmp_path)
     for rows in ((0, 4), (1, 3), (2, 4), (3, 3)):
         for columns in ((0, 6), (2, 4), (5, 6)):
@@ -298,6 +344,46 @@ def test_other_numbers_of_processes(tmp_path):
     pieces = sorted(p.name for p in (tmp_path / "c/step-00000002").glob("*.npy"))
     by_process = [name.split("-")[1] for name in pieces]
     assert by_process.count("1") == by_process.count("2") == 1, "each process writes the shards that it alone has"
+
+
+FAILING = """
+import os, signal, sys, time, numpy as np, pullback as pb, pullback.numpy as jnp
+from pullback.checkpointing import Checkpoints, files
+pb.distributed.initialize(initialization_timeout=60)
+me, n = pb.process_index(), pb.device_count()
+mesh = pb.make_mesh((n,), ("a",))
+x = np.arange(8.0, dtype=np.float32)
+x = pb.make_array_from_callback(x.shape, pb.NamedSharding(mesh, pb.P("a")), lambda i: x[i])
+write = files.write_piece
+def failing(*args):
+    if sys.argv[2] == "full":
+        raise OSError(28, "No space left on device")
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoints = Checkpoints(sys.argv[1])
+if me == int(sys.argv[3]):
+    files.write_piece = failing
+start = time.monotonic()
+try:
+    checkpoints.save(0, x)
+    checkpoints.wait()
+except RuntimeError as error:
+    print("raised", error, time.monotonic() - start < 20)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["0", "1"])
+@pytest.mark.parametrize("how", ["full", "killed"])
+def test_a_process_that_fails_does_not_keep_the_others(tmp_path, how, who):
+    path = tmp_path / "program.py"
+    path.write_text(FAILING)
+    command = [sys.executable, "-m", "pullback", "launch", "-n", "2", path, tmp_path / "c", how, who]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    raised = [line for line in done.stdout.splitlines() if " raised " in line]
+    assert len(raised) == (2 if how == "full" else 1), done.stdout + done.stderr
+    assert all(line.endswith(" True") for line in raised), "nobody waits for long"
+    assert all("No space left" in line if how == "full" else f"process {who} is gone" in line for line in raised)
+    assert Checkpoints(tmp_path / "c").steps() == []
 
 
 # Losses --------------------------------------------------------------------------------------------------------------

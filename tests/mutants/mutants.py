@@ -1247,8 +1247,8 @@ MUTANTS = (
     Mutant(
         "what is saved changes after the call",
         "checkpointing/checkpoints.py",
-        "        elements = np.array(leaf)\n        return",
-        "        elements = np.asarray(leaf)\n        return",
+        'elements = np.array(leaf, leaf.dtype.newbyteorder("="))',
+        'elements = np.asarray(leaf, leaf.dtype.newbyteorder("="))',
         ["tests/checkpointing/test_checkpoints.py::test_values_are_those_at_the_call"],
     ),
     Mutant(
@@ -1261,8 +1261,8 @@ MUTANTS = (
     Mutant(
         "a damaged file is read",
         "checkpointing/files.py",
-        "        if not good or list(bits.shape)",
-        "        if list(bits.shape)",
+        "        if not good or (bits.dtype",
+        "        if (bits.dtype",
         ["tests/checkpointing/test_checkpoints.py::test_damaged_files_are_refused"],
     ),
     Mutant(

@@ -46,8 +46,7 @@ def test_a_program_that_fails_is_started_anew(
     rounds = min(failures, 2) + 1
     assert sorted(out.splitlines()) == sorted(f"[{i}] {n} 32" for i in range(2) for n in range(rounds))
     assert [line for line in err.splitlines() if "again" in line] == [
-        f"python -m pullback launch: starting the program again, for the {n}. of at most 2 times"
-        for n in range(1, rounds)
+        f"python -m pullback launch: starting the program again: restart {n} of at most 2" for n in range(1, rounds)
     ]
 
 

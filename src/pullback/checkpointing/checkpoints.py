@@ -12,6 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ import numpy as np
 from pullback.backends.processes import distributed
 from pullback.checkpointing import files
 from pullback.core import tree as trees
-from pullback.core.array import Array, ArrayImpl
-from pullback.core.dtypes import dtype_name, is_key
-from pullback.core.errors import ArgumentError, CheckpointError, ProcessMismatchError
+from pullback.core.array import Array, ArrayImpl, refuse_masked
+from pullback.core.dtypes import dtype_name, exact_dtype, is_key
+from pullback.core.errors import ArgumentError, CheckpointError, DtypeError, ProcessMismatchError
 from pullback.core.trace import Tracer
 from pullback.core.tree_nodes import keystr
 from pullback.core.types import Shape
@@ -33,6 +34,9 @@ from pullback.transforms.programs.transfer import device_put
 
 _PATIENCE = 600.0
 """After how many seconds without the files of another process to give up."""
+
+_FAILED = "failed-"
+"""How the names of files begin by which a process says that it could not do its part."""
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "float": float.fromhex, "str": str}
 
@@ -125,13 +129,18 @@ class Checkpoints:
         target = self._path(step)
         if target.exists():
             raise CheckpointError(f"step {step} is there already, in {target}")
-        leaves = {keystr(path): _copied(keystr(path), leaf) for path, leaf in trees.leaves_with_path(tree)}
+        named = [(keystr(path), leaf) for path, leaf in trees.leaves_with_path(tree)]
+        leaves = {name: _copied(name, leaf) for name, leaf in named}
+        if len(leaves) < len(named):
+            names = [name for name, _ in named]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ArgumentError(f"Checkpoints.save: two leaves have the path {twice}. Give them different keys")
         me = _process()
         nonce = secrets.token_hex(8) if me == 0 else ""
         if me == 0:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers()
-        local = {name: leaf.digest for name, leaf in leaves.items()}
+        local = {name: leaf.digest for name, leaf in leaves.items()} if distributed.is_initialized() else {}
         messages = distributed.exchange(f"saving step {step}", json.dumps([nonce, local]).encode())
         said = [json.loads(message) for message in messages]
         _check_equal([digests for _, digests in said])
@@ -212,6 +221,8 @@ class Checkpoints:
                 _wait_for(lambda: self._missing(target), new)
         except BaseException as error:
             self._failed = error
+            with suppress(OSError):
+                files.write_json(new / f"{_FAILED}{me}.json", str(error))  # the others need not wait
 
     def _missing(self, target: Path) -> list[str]:
         """Return what process 0 has to do yet: to make the step, or to remove those before."""
@@ -220,11 +231,11 @@ class Checkpoints:
     def _finish(self, new: Path, target: Path, count: int) -> None:
         parts = [new / f"part-{i}.json" for i in range(count)]
         _wait_for(lambda: [part.name for part in parts if not part.exists()], new)
-        whole, *others = [json.loads(part.read_text(encoding="utf-8")) for part in parts]
+        whole, *others = map(files.read_json, parts)
         for other in others:
             for name, leaf in other.items():
                 whole[name].get("pieces", []).extend(leaf.get("pieces", ()))
-        files.write_json(new / files.MANIFEST, {"format": files.FORMAT, "leaves": whole})
+        files.write_manifest(new, whole)
         files.sync(new)
         os.rename(new, target)
         files.sync(self.folder)
@@ -268,7 +279,9 @@ def _copied(name: str, leaf: Any) -> _Leaf:
             f"Checkpoints.save: the leaf {name} is a traced value. Save outside of transformed functions"
         )
     if isinstance(leaf, np.ndarray | np.generic):
-        elements = np.array(leaf)
+        refuse_masked(leaf)
+        _check_dtype(name, leaf.dtype)
+        elements = np.array(leaf, leaf.dtype.newbyteorder("="))
         return _Leaf(_described(elements, None), [(tuple((0, n) for n in elements.shape), elements)], False)
     if not isinstance(leaf, ArrayImpl):
         raise ArgumentError(
@@ -283,10 +296,15 @@ def _copied(name: str, leaf: Any) -> _Leaf:
     return _Leaf(_described(words, impl), pieces, divided)
 
 
+def _check_dtype(name: str, dtype: Any) -> None:
+    try:
+        exact_dtype(dtype)
+    except DtypeError as error:
+        raise ArgumentError(f"Checkpoints.save: the leaf {name} cannot be written: {error}") from None
+
+
 def _described(elements: Any, key: str | None) -> dict[str, Any]:
     """Return what the manifest says of an array, without its pieces."""
-    if getattr(elements.dtype, "hasobject", False) or elements.dtype.kind in "SUMmO":
-        raise ArgumentError(f"Checkpoints.save: arrays of dtype {elements.dtype} cannot be written")
     return {"shape": list(elements.shape), "dtype": dtype_name(elements.dtype), "key": key, "pieces": []}
 
 
@@ -352,8 +370,14 @@ def _check_equal(digests: list[dict[str, str]]) -> None:
 
 
 def _wait_for(missing: Callable[[], list[str]], folder: Path) -> None:
+    """Wait for what other processes do, as long as none of them has failed or is gone."""
     deadline = time.monotonic() + _PATIENCE
     while names := missing():
+        for failed in folder.glob(f"{_FAILED}*.json"):
+            raise CheckpointError(f"process {failed.stem.removeprefix(_FAILED)} failed: {files.read_json(failed)}")
+        member = distributed.here.member
+        if member is not None and member.link.gone:
+            raise member.link.lost("saving a checkpoint")
         if time.monotonic() > deadline:
             raise CheckpointError(
                 f"other processes did not do their part in {folder} within {_PATIENCE:.0f} seconds: {_listed(names)}"

@@ -41,6 +41,21 @@ def write_json(path: Path, data: Any) -> None:
     os.replace(new, path)
 
 
+def read_json(path: Path) -> Any:
+    """Return the data of a file that :func:`write_json` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_manifest(folder: Path, leaves: Mapping[str, Any]) -> None:
+    """Write the manifest of a checkpoint: what there is of each leaf, with a checksum, since it has numbers too."""
+    data = {"format": FORMAT, "crc32": _checksum(leaves), "leaves": leaves}
+    write_json(folder / MANIFEST, data)
+
+
+def _checksum(data: Any) -> int:
+    return zlib.crc32(json.dumps(data, sort_keys=True).encode())
+
+
 def bounds(index: Sequence[slice], shape: Shape) -> Bounds:
     """Return where a shard begins and ends along each axis."""
     return tuple((i.start or 0, n if i.stop is None else i.stop) for i, n in zip(index, shape, strict=True))
@@ -48,14 +63,17 @@ def bounds(index: Sequence[slice], shape: Shape) -> Bounds:
 
 def write_piece(folder: Path, name: str, where: Bounds, elements: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Write a piece of an array; return what the manifest says of it."""
-    bits = np.ascontiguousarray(elements).reshape(elements.shape)
-    if bits.dtype.isbuiltin != 1:  # a dtype of ml_dtypes, which NumPy's files do not name
-        bits = bits.view(f"u{bits.dtype.itemsize}")
+    bits = np.ascontiguousarray(elements).reshape(elements.shape).view(_stored(elements.dtype))
     with open(folder / name, "wb") as file:
         np.save(file, bits, allow_pickle=False)
         file.flush()
         os.fsync(file.fileno())
     return {"file": name, "where": where, "crc32": zlib.crc32(bits.data if bits.size else b"")}
+
+
+def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the elements in a file: NumPy's files do not name those of ``ml_dtypes``."""
+    return np.dtype(f"u{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
 
 
 class Reader:
@@ -75,13 +93,15 @@ class Reader:
         self.folder = folder
         self.checked: set[str] = set()
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            version = manifest["format"]
+            manifest = read_json(folder / MANIFEST)
+            version, checksum = manifest["format"], manifest["crc32"]
             self.leaves: Mapping[str, Any] = manifest["leaves"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OSError, TypeError, ValueError) as error:
             raise FileFormatError(f"{folder / MANIFEST} is damaged: {error}") from None
         if version != FORMAT:
             raise FileFormatError(f"{folder} has format {version}, but this version of Pullback reads format {FORMAT}")
+        if _checksum(self.leaves) != checksum:
+            raise FileFormatError(f"{folder / MANIFEST} is damaged: it is not what was written")
 
     def read(self, name: str, wanted: Bounds) -> np.ndarray[Any, Any]:
         """Return the elements of an array within bounds, from the pieces that have them."""
@@ -107,7 +127,8 @@ class Reader:
             good = piece["file"] in self.checked or zlib.crc32(np.ascontiguousarray(bits).data) == piece["crc32"]
         except (EOFError, OSError, ValueError) as error:
             raise FileFormatError(f"{path}, a part of {name}, cannot be read: {error}") from None
-        if not good or list(bits.shape) != [stop - start for start, stop in piece["where"]]:
+        expected = _stored(dtype), [stop - start for start, stop in piece["where"]]
+        if not good or (bits.dtype, list(bits.shape)) != expected:
             raise FileFormatError(f"{path}, a part of {name}, is damaged: it is not what was written")
         self.checked.add(piece["file"])
-        return bits.view(dtype) if bits.dtype != dtype else bits
+        return bits.view(dtype)

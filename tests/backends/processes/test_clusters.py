@@ -117,6 +117,7 @@ def test_a_cluster_that_is_not_there(environment, name, message):
         ({**MPICH, "PMI_SIZE": "9"}, "address", "does not say where process 0 runs.*coordinator_address.*mpi4py"),
         ({**OPEN_MPI_5, "PMIX_NAMESPACE": "other"}, "address", "does not say where process 0 runs"),
         ({**SLURM, "SLURM_PROCID": "x"}, "number", "SLURM_PROCID must be an integer from 0, got 'x'"),
+        ({**SLURM, "SLURM_NODEID": "4"}, "devices", "'2\\(x3\\),1' does not say how many tasks run on node 4"),
         ({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "2*3"}, "devices", "must be like '2\\(x3\\),1', got '2\\*3'"),
         ({**SAGEMAKER, "SM_CURRENT_HOST": "algo-9"}, "number", "SM_HOSTS must be a list of hosts that has"),
         ({**SAGEMAKER, "SM_HOSTS": "algo-1"}, "count", "SM_HOSTS must be a list of hosts that has"),
@@ -175,32 +176,42 @@ def test_errors_of_initialize(bare):
 
 # Kubernetes -----------------------------------------------------------------------------------------------------------
 
+JOB_NAME, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 POD = {
-    "metadata": {"name": "fit-2-x7k", "labels": {"batch.kubernetes.io/job-name": "fit"}},
+    "metadata": {"name": "fit-2-x7k", "labels": {JOB_NAME: "fit"}, "annotations": {INDEX: "2"}},
     "spec": {"subdomain": "workers"},
+    "status": {"phase": "Running", "podIP": "10.244.0.9"},
 }
 JOB = {"spec": {"parallelism": 4, "completions": 4, "completionMode": "Indexed"}}
 SET = {
     "jobset.sigs.k8s.io/jobset-name": "big", "jobset.sigs.k8s.io/replicatedjob-name": "trainers",
     "jobset.sigs.k8s.io/replicatedjob-replicas": "3", "jobset.sigs.k8s.io/job-index": "2",
-    "batch.kubernetes.io/job-name": "big-trainers-2",
+    JOB_NAME: "big-trainers-2",
 }  # fmt: skip
-IN_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "JOB_COMPLETION_INDEX": "2", "HOSTNAME": "fit-2"}
+IN_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "JOB_COMPLETION_INDEX": "2"}
+OWN = "/api/v1/namespaces/science/pods?fieldSelector=status.podIP%3D10.244.0.9"
+
+
+def pods(*found):
+    """What the server answers to a list: those pods, and two that are not meant: one has ended, one is another."""
+    ended, other = {**POD, "status": {"phase": "Failed", "podIP": "10.244.9.9"}}, {**POD, "metadata": {}}
+    return {"items": [ended, other, *found]}
 
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    """A dictionary from a path to what the server answers; the paths that were asked, in a list."""
+    """A dictionary from a path to what the server answers, for the pod with the address 10.244.0.9."""
     (tmp_path / "namespace").write_text("science\n")
     (tmp_path / "token").write_text("secret\n")
     monkeypatch.setattr(kubernetes, "ACCOUNT", tmp_path)
+    monkeypatch.setattr(kubernetes.socket, "getaddrinfo", lambda *args: [(0, 0, 0, "", ("10.244.0.9", 0))])
     answers: dict[str, object] = {}
     monkeypatch.setattr(kubernetes, "_ask", lambda environment, path: answers[path])
     return answers
 
 
 def test_an_indexed_job(server):
-    server["/api/v1/namespaces/science/pods/fit-2"] = POD
+    server[OWN] = pods(POD)
     server["/apis/batch/v1/namespaces/science/jobs/fit"] = JOB
     cluster = clusters.find(IN_POD, "k8s")
     assert cluster is clusters.find(IN_POD, None)
@@ -209,10 +220,10 @@ def test_an_indexed_job(server):
 
 
 def test_an_indexed_job_without_names(server, monkeypatch):
-    server["/api/v1/namespaces/science/pods/fit-2"] = {**POD, "spec": {}}
-    query = "labelSelector=batch.kubernetes.io%2Fjob-name%3Dfit%2Cbatch.kubernetes.io%2Fjob-completion-index%3D0"
-    asked = f"/api/v1/namespaces/science/pods?{query}"
-    replies = [{"items": []}, {"items": [{"status": {}}]}, {"items": [{"status": {"podIP": "10.244.0.7"}}]}]
+    server[OWN] = pods({**POD, "spec": {}})
+    asked = "/api/v1/namespaces/science/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dfit"
+    first = {"metadata": {"annotations": {INDEX: "0"}}, "status": {"phase": "Pending"}}
+    replies = [pods(), pods(first), pods({**first, "status": {"phase": "Running", "podIP": "10.244.0.7"}})]
     monkeypatch.setattr(kubernetes, "_ask", lambda _, path: replies.pop(0) if path == asked else server[path])
     monkeypatch.setattr(kubernetes.time, "sleep", lambda seconds: None)
     assert kubernetes.host(IN_POD) == "10.244.0.7"
@@ -220,15 +231,18 @@ def test_an_indexed_job_without_names(server, monkeypatch):
 
 
 def test_a_job_set(server):
-    server["/api/v1/namespaces/science/pods/fit-2"] = {**POD, "metadata": {"labels": SET}}
+    server[OWN] = pods({**POD, "metadata": {**POD["metadata"], "labels": SET}})
     server["/apis/batch/v1/namespaces/science/jobs/big-trainers-2"] = JOB
     cluster = clusters.find(IN_POD, None)
     assert (cluster.number(IN_POD), cluster.count(IN_POD)) == (2 * 4 + 2, 3 * 4)
     assert cluster.address(IN_POD) == "big-trainers-0-0.workers:8476"
 
 
-def test_a_pod_by_itself(server):
-    server["/api/v1/namespaces/science/pods/fit-2"] = {"metadata": {"name": "fit-2"}, "spec": {}}
+def test_pods_without_a_job(server):
+    server[OWN] = pods()
+    with pytest.raises(DistributedError, match=r"knows no running pod of a job with the address 10\.244\.0\.9"):
+        kubernetes.count(IN_POD)
+    server[OWN] = pods({**POD, "metadata": {"name": "fit-2", "annotations": {INDEX: "2"}}})
     with pytest.raises(ArgumentError, match="the pod 'fit-2' belongs to no job"):
         kubernetes.count(IN_POD)
 
@@ -256,10 +270,10 @@ def test_the_server_is_asked_over_https(monkeypatch, tmp_path):
 
     class Server(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            known = self.path.endswith("/fit-2") and self.headers["Authorization"] == "Bearer secret"
+            known = self.path.endswith("/jobs/fit") and self.headers["Authorization"] == "Bearer secret"
             self.send_response(200 if known else 403)
             self.end_headers()
-            self.wfile.write(json.dumps(POD if known else {}).encode())
+            self.wfile.write(json.dumps(JOB if known else {}).encode())
 
         def log_message(self, *args):
             pass
@@ -271,12 +285,12 @@ def test_the_server_is_asked_over_https(monkeypatch, tmp_path):
         threading.Thread(target=made.serve_forever, daemon=True).start()
         port = str(made.server_address[1])
         environment = {**IN_POD, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        assert kubernetes._pod(environment) == POD
-        with pytest.raises(DistributedError, match=r"refused .*/fit-3 with status 403.*must be allowed to get"):
-            kubernetes._pod({**environment, "HOSTNAME": "fit-3"})
+        assert kubernetes._parallelism(environment, {JOB_NAME: "fit"}) == 4
+        with pytest.raises(DistributedError, match=r"refused .*/other with status 403.*must be allowed to list pods"):
+            kubernetes._parallelism(environment, {JOB_NAME: "other"})
         made.shutdown()
-    with pytest.raises(DistributedError, match="Kubernetes did not answer /api/v1"):
-        kubernetes._pod(environment)
+    with pytest.raises(DistributedError, match="Kubernetes did not answer /apis/batch"):
+        kubernetes._parallelism(environment, {JOB_NAME: "fit"})
 
 
 # Real jobs ------------------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ class Cluster(NamedTuple):
       local: returns the number of this process on its machine, and how many processes run there; None if each machine
         has one.
       token: returns a secret that all processes of the job have; an empty text if there is none.
+      also: whether this process runs there, beyond what the variables say.
+      other_names: further names: those of JAX, and of launchers that set the same variables.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Cluster(NamedTuple):
     address: Callable[[Environment], str]
     local: Callable[[Environment], tuple[int, int]] | None = None
     token: Callable[[Environment], str] = lambda environment: ""
+    also: Callable[[], bool] = lambda: True
+    other_names: tuple[str, ...] = ()
 
     def missing(self, environment: Environment) -> list[str]:
         """Return the variables of this kind of cluster that are not set."""
@@ -69,8 +73,8 @@ def find(environment: Environment, name: str | None) -> Cluster | None:
       ArgumentError: there is no kind of this name, or its variables are missing (a ValueError).
     """
     if name is None:
-        return next((cluster for cluster in CLUSTERS if _here(cluster, environment)), None)
-    cluster = {**{c.name: c for c in CLUSTERS}, **_OTHER_NAMES}.get(name)
+        return next((c for c in CLUSTERS if not c.missing(environment) and c.also()), None)
+    cluster = next((c for c in CLUSTERS if name in (c.name, *c.other_names)), None)
     if cluster is None:
         names = ", ".join(repr(c.name) for c in CLUSTERS)
         raise ArgumentError(f"cluster must be one of {names}, or 'deactivate', got {name!r}")
@@ -81,10 +85,6 @@ def find(environment: Environment, name: str | None) -> Cluster | None:
             f"Start the program with it, or pass coordinator_address, num_processes and process_id"
         )
     return cluster
-
-
-def _here(cluster: Cluster, environment: Environment) -> bool:
-    return not cluster.missing(environment) and (cluster is not _MPI4PY or mpi.loaded())
 
 
 def looked_for() -> str:
@@ -127,7 +127,9 @@ def _tasks_on(node: int, tasks: str) -> int:
         if found is None:
             raise ArgumentError(f"SLURM_STEP_TASKS_PER_NODE must be like '2(x3),1', got {tasks!r}")
         counts += [int(found[1])] * int(found[2] or 1)
-    return counts[node] if node < len(counts) else counts[-1]
+    if node >= len(counts):
+        raise ArgumentError(f"SLURM_STEP_TASKS_PER_NODE={tasks!r} does not say how many tasks run on node {node}")
+    return counts[node]
 
 
 def _slurm_address(environment: Environment) -> str:
@@ -216,23 +218,22 @@ def _workers(environment: Environment) -> list[str]:
     return environment["TPU_WORKER_HOSTNAMES"].split(",")
 
 
-_MPI4PY = Cluster(
-    "mpi4py", "mpiexec", (), lambda _: mpi.number(), lambda _: mpi.count(), lambda _: mpi.address(),
-    lambda _: mpi.local(),
-)  # fmt: skip
-
 CLUSTERS = (
-    _MPI4PY,
+    Cluster(
+        "mpi4py", "mpiexec", (), lambda _: mpi.number(), lambda _: mpi.count(), lambda _: mpi.address(),
+        lambda _: mpi.local(), also=mpi.loaded,
+    ),
     Cluster(
         "openmpi", "Open MPI's mpirun",
         ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
         _reads("OMPI_COMM_WORLD_RANK"), _reads("OMPI_COMM_WORLD_SIZE"), _open_mpi_address,
         _both("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-        lambda environment: environment.get("OMPI_MCA_orte_precondition_transports", ""),
+        lambda environment: environment.get("OMPI_MCA_orte_precondition_transports", ""), other_names=("ompi",),
     ),
     Cluster(
         "mpich", "mpiexec of MPICH or Intel MPI", ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
         _reads("PMI_RANK"), _reads("PMI_SIZE"), _hydra_address, _both("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+        other_names=("intelmpi",),
     ),
     Cluster(
         "torchrun", "torchrun", ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
@@ -252,8 +253,9 @@ CLUSTERS = (
         _reads("PMIX_RANK"), _pmix_count, _pmix_address,
     ),
     Cluster(
-        "kubernetes", "an Indexed Job or a JobSet", ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX", "HOSTNAME"),
+        "kubernetes", "an Indexed Job or a JobSet", ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"),
         kubernetes.number, kubernetes.count, lambda environment: f"{kubernetes.host(environment)}:8476",
+        other_names=("k8s",),
     ),
     Cluster(
         "sagemaker", "SageMaker", ("SM_HOSTS", "SM_CURRENT_HOST"),
@@ -267,10 +269,3 @@ CLUSTERS = (
     ),
 )  # fmt: skip
 """The kinds of clusters, in the order in which they are looked for: what a user starts within a job comes first."""
-
-_OTHER_NAMES = {
-    other: cluster
-    for cluster in CLUSTERS
-    for other in {"openmpi": ("ompi",), "kubernetes": ("k8s",), "mpich": ("intelmpi",)}.get(cluster.name, ())
-}
-"""The names of JAX, and the other name of Hydra's launcher."""

@@ -22,7 +22,6 @@ from pullback.core.errors import (
     ProcessMismatchError,
     UnsupportedArgumentError,
 )
-from pullback.core.locks import cached_property
 from pullback.core.runtime import runtime
 
 
@@ -311,6 +310,9 @@ def _check_unsupported(**indices: Any) -> None:
 class _Known:
     """What ``initialize`` can find out by itself: environment variables of its own, and those of a cluster.
 
+    Attributes:
+      cluster: the kind of cluster that this process runs on, once it was asked for anything; else None.
+
     Args:
       cluster: the argument ``cluster`` of ``initialize``.
       method: its argument ``cluster_detection_method``.
@@ -322,15 +324,18 @@ class _Known:
                 f"cluster and cluster_detection_method are the same argument, got {cluster!r} and {method!r}: pass one"
             )
         self.named = method if cluster is None else cluster
+        self.cluster: Any = None
         if self.named not in (None, "deactivate"):
-            self.cluster  # noqa: B018  # raises an error if this process does not run there
+            self._look()
 
-    @cached_property
-    def cluster(self) -> Any:
-        """The kind of cluster that this process runs on, or None."""
+    def _look(self) -> str:
+        """Find the kind of cluster that this process runs on; return why, if there is none."""
         from pullback.backends.processes import clusters  # only where something is missing
 
-        return None if self.named == "deactivate" else clusters.find(os.environ, self.named)
+        if self.named == "deactivate":
+            return "no cluster is looked for"
+        self.cluster = clusters.find(os.environ, self.named)
+        return clusters.looked_for()
 
     def argument(self, value: Any, argument: str) -> Any:
         """Return the value of an argument of ``initialize``; if it is None, what the environment says."""
@@ -340,27 +345,19 @@ class _Known:
         found = next((os.environ[name] for name in names if name in os.environ), None)
         if found is not None and self.named in (None, "deactivate"):
             return found
-        if self.cluster is not None:
-            ask = {"coordinator_address": "address", "num_processes": "count", "process_id": "number"}[argument]
-            return getattr(self.cluster, ask)(os.environ)
-        raise ArgumentError(f"{argument} is missing, {' and '.join(names)} are not set, and {self._why()}. {_START}")
-
-    def _why(self) -> str:
-        from pullback.backends.processes import clusters
-
-        return "no cluster is looked for" if self.named == "deactivate" else clusters.looked_for()
+        why = self._look()
+        if self.cluster is None:
+            raise ArgumentError(f"{argument} is missing, {' and '.join(names)} are not set, and {why}. {_START}")
+        ask = {"coordinator_address": "address", "num_processes": "count", "process_id": "number"}[argument]
+        return getattr(self.cluster, ask)(os.environ)
 
     def devices(self) -> tuple[int, ...] | None:
         """Return the GPUs of the machine that this process should use; None for all."""
-        return None if self._asked() is None else self._asked().devices(os.environ)
-
-    def _asked(self) -> Any:
-        """Return the kind of cluster, if anything was asked of it."""
-        return vars(self).get("cluster")
+        return None if self.cluster is None else self.cluster.devices(os.environ)
 
     def token(self) -> str:
         """Return the secret of the job: that of the user or of ``launch``, otherwise what the cluster gives it."""
-        return os.environ.get(TOKEN) or ("" if self._asked() is None else self._asked().token(os.environ))
+        return os.environ.get(TOKEN) or ("" if self.cluster is None else self.cluster.token(os.environ))
 
 
 _START = "Pass it, or start the processes with `python -m pullback launch`"

@@ -1,12 +1,13 @@
 """The place of this process in a job of Kubernetes, asked from the cluster's server.
 
-The server knows the pod that this process runs in, and the Indexed Job or the JobSet that the pod belongs to. It is
-asked over HTTPS with the pod's service account, which must be allowed to get and list pods and to get jobs.
+The server knows the pod that this process runs in, by its address, and the Indexed Job or the JobSet that the pod
+belongs to. It is asked over HTTPS with the pod's service account, which must be allowed to list pods and to get jobs.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import time
 import urllib.error
@@ -55,10 +56,9 @@ def host(environment: Mapping[str, str]) -> str:
         job = f"{labels[f'{_SET}jobset-name']}-{labels[f'{_SET}replicatedjob-name']}-0"
     if subdomain:
         return f"{job}-0.{subdomain}"
-    query = urllib.parse.urlencode({"labelSelector": f"{_JOB}={job},{_INDEX}=0"})
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        for first in _ask(environment, f"/api/v1/namespaces/{_namespace()}/pods?{query}")["items"]:
+        for first in _pods(environment, "0", labelSelector=f"{_JOB}={job}"):
             if first["status"].get("podIP"):
                 return str(first["status"]["podIP"])
         time.sleep(0.5)
@@ -71,7 +71,23 @@ def _parallelism(environment: Mapping[str, str], labels: Mapping[str, str]) -> i
 
 
 def _pod(environment: Mapping[str, str]) -> Any:
-    return _ask(environment, f"/api/v1/namespaces/{_namespace()}/pods/{environment['HOSTNAME']}")
+    """Return the pod of this process, by its address: the host's name lacks the last part of the pod's."""
+    own = socket.getaddrinfo(socket.gethostname(), None)[0][4][0]
+    found = _pods(environment, environment["JOB_COMPLETION_INDEX"], fieldSelector=f"status.podIP={own}")
+    if not found:
+        raise DistributedError(f"Kubernetes knows no running pod of a job with the address {own}. Else {_BY_HAND}")
+    return found[0]
+
+
+def _pods(environment: Mapping[str, str], index: str, **selector: str) -> list[Any]:
+    """Return the pods of jobs that a selector chooses, have an index in their job, and have not ended."""
+    path = f"/api/v1/namespaces/{_namespace()}/pods?{urllib.parse.urlencode(selector)}"
+    return [
+        pod
+        for pod in _ask(environment, path)["items"]
+        if pod["metadata"].get("annotations", {}).get(_INDEX) == index
+        and pod["status"].get("phase") not in ("Failed", "Succeeded")
+    ]
 
 
 def _labels(pod: Any) -> Mapping[str, str]:
@@ -100,7 +116,8 @@ def _account(name: str) -> str:
 
 def _ask(environment: Mapping[str, str], path: str) -> Any:
     """Return what the server answers to a request, as data."""
-    server = f"{environment['KUBERNETES_SERVICE_HOST']}:{environment.get('KUBERNETES_SERVICE_PORT', '443')}"
+    name, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT", "443")
+    server = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
     request = urllib.request.Request(
         f"https://{server}{path}", headers={"Authorization": f"Bearer {_account('token').strip()}"}
     )
@@ -110,8 +127,8 @@ def _ask(environment: Mapping[str, str], path: str) -> Any:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         raise DistributedError(
-            f"Kubernetes refused {path} with status {error.code}: the pod's service account must be allowed to get "
-            f"and list pods, and to get jobs. Or {_BY_HAND}"
+            f"Kubernetes refused {path} with status {error.code}: the pod's service account must be allowed to "
+            f"list pods and to get jobs. Or {_BY_HAND}"
         ) from None
     except OSError as error:
         raise DistributedError(f"Kubernetes did not answer {path}: {error}") from None

@@ -11,8 +11,9 @@ from pullback.core.errors import ArgumentError
 
 def loaded() -> bool:
     """Whether the program uses mpi4py in a job of several processes. It is not imported, since that starts MPI."""
-    module = sys.modules.get("mpi4py.MPI")
-    return module is not None and module.Is_initialized() and module.COMM_WORLD.Get_size() > 1
+    module: Any = sys.modules.get("mpi4py.MPI")
+    active = module is not None and module.Is_initialized() and not module.Is_finalized()
+    return active and module.COMM_WORLD.Get_size() > 1
 
 
 def _world() -> Any:
