@@ -1,0 +1,1 @@
+"""``jax._src.lax``: the private modules of ``jax.lax``."""
