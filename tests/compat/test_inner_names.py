@@ -38,12 +38,15 @@ from pullback.compat.extras._src.lib import mlir as private_mlir
 from pullback.compat.extras._src.numpy import util as private_numpy
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
+from pullback.compat.extras.experimental import sparse as served_sparse
+from pullback.compat.extras.experimental.sparse import bcoo, bcsr, coo, csr
 from pullback.compat.extras.interpreters import batching as served_batching
 from pullback.compat.extras.interpreters import xla as served_xla
 from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.core.array import operand_types
 from pullback.core.runtime import runtime
+from pullback.experimental import sparse
 from pullback.extend import backend as served_backend
 from pullback.extend import source_info_util as public_source_info
 from pullback.transforms.autodiff.vmap import vmappable
@@ -112,6 +115,13 @@ def test_the_table_of_nodes() -> None:
         tree_util.flatten_one_level(1)
     assert tree_util.tree_map is jax.tree_util.tree_map
     assert flatten_util.ravel_pytree([1.0, 2.0])[0].shape == (2,)
+
+
+def test_modules_of_sparse_arrays() -> None:
+    for module in (bcoo, bcsr, coo, csr):
+        for name in module.__all__:
+            assert getattr(module, name) is getattr(sparse, name)
+    assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
 
 
 # Lines of libraries --------------------------------------------------------------------------------------------------
