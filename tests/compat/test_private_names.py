@@ -49,7 +49,7 @@ def g(inner):
 
 JAX = {
     "jax/__init__.py": "from jax._src.api import jit as jit",
-    "jax/core.py": "from jax._src.core import Tracer as Tracer\n_deprecations = {'Jaxpr': 1}\nif Tracer:\n    import x as y",
+    "jax/core.py": "from jax._src.core import Tracer as Tracer\n_gone = {'Jaxpr': 1}\nif Tracer:\n    import x as y",
     "jax/_src/__init__.py": "",
     "jax/_src/core.py": "class Tracer[T]: pass\nPrimitive: type = object\nfrom jax._src.config import *",
     "jax/_src/config.py": "a, (b, enable_x64) = 1, 2\ndef update(): pass",

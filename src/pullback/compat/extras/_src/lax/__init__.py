@@ -1,1 +1,1 @@
-"""``jax._src.lax``: the private modules of ``jax.lax``."""
+"""``jax._src.lax``: the modules whose public names are ``jax.lax``."""

@@ -1,4 +1,4 @@
-"""``jax._src.lax.lax``: the names of ``jax.lax``, with its primitives."""
+"""``jax._src.lax.lax``: the names of ``jax.lax``, found when asked for. JAX's page on primitives imports it."""
 
 from pullback.core.faces import face as _face
 
