@@ -340,7 +340,7 @@ class Backend(Protocol):
         data: bytes,
         entry: str,
         operands: Sequence[str],
-        results: Sequence[str],
+        results: Sequence[tuple[str, str]],
         unique: Callable[[str], str],
         check: Callable[[dict[str, list[Operation]]], None],
     ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
