@@ -508,7 +508,7 @@ REFUSED = [
     (lambda: lax.pcast(1.0, {"i"}, to="varying"), TypeError, "must be a name or a tuple of names"),
     (
         lambda: mapped(lambda x: lax.all_gather(x, "i", to="reduce"), P("i"), P("i")),
-        ValueError,
+        NotImplementedError,
         "'varying' or 'invarying'",
     ),
     (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),

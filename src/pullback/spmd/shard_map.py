@@ -66,6 +66,7 @@ def shard_map(
     axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
 ) -> Decorator: ...
+# long: half of it is its documentation
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -150,8 +151,8 @@ def _call(
     run: Callable[..., list[Any]] = flat
     if len(given) < len(leaves):
         flat.opaque = {i: x for i, x in enumerate(leaves) if found[i] is None}
-        places = [spec is not None for spec in found]
-        run = lambda *shards: flat(*scatter_where(places, shards, None))
+        passed = [spec is not None for spec in found]
+        run = lambda *shards: flat(*scatter_where(passed, shards, None))
 
     def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
         return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
