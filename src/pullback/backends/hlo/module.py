@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
-from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
+from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.backends.host import own
 from pullback.core.array import ArrayImpl, CommittedArray
@@ -176,6 +176,9 @@ class Module:
         known: dict[Any, str] = self.meshes
         if self.portable or not isinstance(mesh, Mesh):
             known, mesh = self.logical_meshes, mesh.abstract_mesh
+            for other, name in () if self.portable else self.meshes.items():
+                if other.shape_tuple == mesh.shape_tuple:  # the mesh of a type, over the devices of the program
+                    return name
         found = known.get(mesh)
         if found is None:
             count = len(self.meshes) + len(self.logical_meshes)
@@ -220,11 +223,13 @@ class Module:
         """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``."""
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
+        partly = AxisType.Explicit in sharding.mesh.axis_types and AxisType.Auto in sharding.mesh.axis_types
+        more = ["?"] if partly else []  # the compiler may divide by axes of which types say nothing
         entries = [
-            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join(names[n] for n in names_in(entry))}}}"
+            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join([*(names[n] for n in names_in(entry)), *more])}}}"
             for entry in sharding.spec.partitions
         ]
-        entries += ["{}"] * (ndim - len(entries))
+        entries += [f"{{{''.join(more)}}}"] * (ndim - len(entries))
         return f"<{mesh}, [{', '.join(entries)}]>"
 
     @staticmethod
