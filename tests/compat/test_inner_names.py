@@ -14,8 +14,8 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback import core, errors, random
-from pullback.compat.extras import __version_info__, version
+from pullback import core, errors, interpreters, random
+from pullback.compat.extras import __version_info__, legacy_prng_key, version
 from pullback.compat.extras import core as served_core
 from pullback.compat.extras._src import (
     ad_util,
@@ -33,15 +33,20 @@ from pullback.compat.extras._src import (
     xla_bridge,
 )
 from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src.lax import lax as private_lax
+from pullback.compat.extras._src.lib import mlir as private_mlir
 from pullback.compat.extras._src.numpy import util as private_numpy
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
+from pullback.compat.extras.experimental import sparse as served_sparse
+from pullback.compat.extras.experimental.sparse import bcoo, bcsr, coo, csr
 from pullback.compat.extras.interpreters import batching as served_batching
 from pullback.compat.extras.interpreters import xla as served_xla
 from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.core.array import operand_types
 from pullback.core.runtime import runtime
+from pullback.experimental import sparse
 from pullback.extend import backend as served_backend
 from pullback.extend import source_info_util as public_source_info
 from pullback.transforms.autodiff.vmap import vmappable
@@ -50,6 +55,13 @@ from pullback.transforms.autodiff.vmap import vmappable
 def test_versions() -> None:
     assert version.__version_info__ == __version_info__
     assert ".".join(map(str, __version_info__)) == version.__version__
+
+
+def test_keys_of_integers_are_allowed() -> None:
+    with legacy_prng_key("allow"):
+        assert random.PRNGKey(0).shape == (2,)
+    with pytest.raises(NotImplementedError, match="'error'"):
+        legacy_prng_key("error")
 
 
 def test_core() -> None:
@@ -63,6 +75,15 @@ def test_core() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         private_core.nothing  # noqa: B018
     assert (served_core.max_dim(2, 3), served_core.min_dim(2, 3)) == (3, 2)
+
+
+def test_rules_with_the_bindings_of_mlir() -> None:
+    double_p = core.Primitive("double")
+    double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    interpreters.mlir.register_lowering(double_p, lambda ctx, x: [private_mlir.dialects.hlo.AddOp(x, x).result])
+    assert private_lax.sub(jax.jit(double_p.bind)(2.0), 1.0) == 3
+    assert private_mlir.ir is interpreters.mlir.ir
+    assert {"chlo", "func", "hlo"} <= set(dir(private_mlir.dialects))
 
 
 def test_constants_within_programs() -> None:
@@ -101,6 +122,13 @@ def test_the_table_of_nodes() -> None:
         tree_util.flatten_one_level(1)
     assert tree_util.tree_map is jax.tree_util.tree_map
     assert flatten_util.ravel_pytree([1.0, 2.0])[0].shape == (2,)
+
+
+def test_modules_of_sparse_arrays() -> None:
+    for module in (bcoo, bcsr, coo, csr):
+        for name in module.__all__:
+            assert getattr(module, name) is getattr(sparse, name)
+    assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
 
 
 # Lines of libraries --------------------------------------------------------------------------------------------------

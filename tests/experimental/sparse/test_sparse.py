@@ -206,6 +206,58 @@ def test_sparsify_evaluates_dense_code():
     assert isinstance(sparse.sparsify(lambda x: sparse.todense(x) + 1)(m), pullback.Array)
 
 
+def test_sparsify_keeps_row_pointers():
+    columns, bounds = jnp.array([2, 0, 0, 0]), jnp.array([0, 2, 4])
+    m = sparse.BCSR((jnp.arange(1.0, 5.0), columns, bounds), shape=(2, 3))
+    negative = sparse.sparsify(lax.neg)(m)
+    assert negative.indices is m.indices
+    assert negative.indptr is m.indptr
+    assert negative.data.tolist() == [-1, -2, -3, -4]
+    for f in (jnp.sin, lambda x: x.T, lambda x: x + x, lambda x: jnp.concatenate([x, x]), jit(jnp.sin), square):
+        got = sparse.sparsify(f)(m)
+        assert isinstance(got, sparse.BCSR)
+        assert_dense(got, f(m.todense()))
+    assert isinstance(sparse.sparsify(lambda x, y: x + y)(m, m.to_bcoo()), sparse.BCOO)
+
+
+@pullback.custom_jvp
+def square(x):
+    return x**2
+
+
+square.defjvp(lambda primals, tangents: (primals[0] ** 2, 10 * tangents[0] * primals[0]))
+
+
+def test_sparsify_evaluates_functions_with_custom_rules():
+    m = sparse.BCOO.fromdense(jnp.arange(3.0))
+    assert sparse.sparsify(square)(m).data.tolist() == [1, 4]
+    assert sparse.sparsify(grad(lambda x: square(x).sum()))(m).data.tolist() == [10, 20]
+
+
+def test_duplicates_stay_where_conversions_keep_sums():
+    m = sparse.BCOO((jnp.array([1, 2, 3]), jnp.array([[1], [1], [0]])), shape=(2,))
+    with pullback.numpy_dtype_promotion("strict"):
+        for convert in (lambda x: x.astype(np.float32), sparse.sparsify(jnp.copy), sparse.sparsify(jnp.float32)):
+            assert convert(m).data.tolist() == [1, 2, 3]
+        narrow = m.astype(np.float32).astype(jnp.float8_e5m2)
+    assert narrow.data.tolist() == [3, 3, 0]
+    assert narrow.dtype == jnp.float8_e5m2
+
+
+def test_no_operation_broadcasts_ranks():
+    m, small = doubled(X, 1, 1), sparse.BCSR.fromdense(X[0, :, :, 0])
+    with pullback.numpy_rank_promotion("raise"):
+        for relaid in ((0, 0), (2, 1), (1, 2)):
+            numbers = dict(zip(("n_batch", "n_dense"), relaid, strict=True))
+            assert_dense(sparse.bcoo_update_layout(m, **numbers, on_inefficient=None), X)
+        assert_dense(sparse.bcoo_slice(m, start_indices=(0, 1, 0, 0), limit_indices=(3, 3, 2, 3)), X[:, 1:3])
+        assert_dense(sparse.bcoo_dynamic_slice(m, (0, 1, 0, 0), (3, 2, 2, 3)), X[:, 1:3])
+        assert_dense(sparse.bcoo_rev(m, (0, 1, 2)), X[::-1, ::-1, ::-1])
+        assert_dense(sparse.bcoo_concatenate([m, m], dimension=1), np.concatenate([X, X], 1))
+        assert_dense(m[1:, ..., [2, 0]], X[1:, ..., [2, 0]])
+        assert_dense(small @ small.T, X[0, :, :, 0] @ X[0, :, :, 0].T)
+
+
 def test_other_formats():
     x, v = drawn(4, 5), RNG.normal(size=5).astype(np.float32)
     for kind in (sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC):

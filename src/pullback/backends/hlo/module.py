@@ -173,6 +173,8 @@ class Module:
         """
         if isinstance(mesh, Mesh):
             self.run_on(mesh.assignment, f"the mesh {mesh!r}")
+        if not mesh.are_all_axes_auto:  # the compiler does not know types of axes
+            mesh = mesh.update(axis_types=(AxisType.Auto,) * len(mesh.axis_names))
         known: dict[Any, str] = self.meshes
         if self.portable or not isinstance(mesh, Mesh):
             known, mesh = self.logical_meshes, mesh.abstract_mesh
@@ -219,17 +221,21 @@ class Module:
                     f"{self.size} devices: shard its arguments over a mesh of {mesh.size} devices, or use a Mesh"
                 )
 
-    def sharding(self, sharding: NamedSharding, ndim: int) -> str:
-        """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``."""
+    def sharding(self, sharding: NamedSharding, ndim: int, is_open: bool = False) -> str:
+        """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``.
+
+        If it ``is_open``, the compiler may divide each axis further: ``<@mesh, [{"x", ?}, {?}]>``.
+        """
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
         partly = AxisType.Explicit in sharding.mesh.axis_types and AxisType.Auto in sharding.mesh.axis_types
-        more = ["?"] if partly else []  # the compiler may divide by axes of which types say nothing
+        is_open = is_open or partly  # the compiler may divide by axes of which types say nothing
         entries = [
-            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join([*(names[n] for n in names_in(entry)), *more])}}}"
+            "{?}" if entry is UNCONSTRAINED
+            else f"{{{', '.join([*[names[n] for n in names_in(entry)], *(['?'] if is_open else [])])}}}"
             for entry in sharding.spec.partitions
-        ]
-        entries += [f"{{{''.join(more)}}}"] * (ndim - len(entries))
+        ]  # fmt: skip
+        entries += ["{?}" if is_open else "{}"] * (ndim - len(entries))
         return f"<{mesh}, [{', '.join(entries)}]>"
 
     @staticmethod

@@ -64,6 +64,11 @@ def linear(function: Callable[[Any], Any], mat: Any) -> BCOO:
     return with_data(mat, function(mat.data))
 
 
+def keeps_sums(source: Any, target: Any) -> bool:
+    """Whether sums of numbers may be converted from one dtype to another by converting the numbers."""
+    return np.can_cast(source, target) or (dtypes.is_integer(source) and dtypes.is_inexact(target))
+
+
 def add(x: Any, y: Any) -> Any:
     """Return the sum: sparse if both operands are, else dense."""
     x, y = sparse_or_array(x), sparse_or_array(y)

@@ -69,13 +69,21 @@ def inside(indices: Any, sizes: Sequence[int]) -> Any:
     """Return a mask of the elements that are not padding, of the shape of ``indices`` without the last axis."""
     if not len(sizes):
         return pnp.ones(indices.shape[:-1], bool)
-    return pnp.all((indices >= 0) & (indices < limits(sizes, indices.dtype)), axis=-1)
+    return pnp.all((indices >= 0) & (indices < limits(sizes, indices.dtype, indices.ndim)), axis=-1)
 
 
-def limits(sizes: Sequence[int], dtype: Any) -> Any:
-    """Return sizes as an array of an index dtype, clipped to its range."""
+def limits(sizes: Sequence[int], dtype: Any, ndim: int = 1) -> Any:
+    """Return sizes as an array of an index dtype, clipped to its range, with ``ndim - 1`` axes of size 1 in front."""
     most = dtypes.iinfo(dtype).max
-    return np.asarray([min(n, most) for n in sizes], dtype)
+    return last_axis(np.asarray([min(n, most) for n in sizes], dtype), ndim)
+
+
+def last_axis(x: Any, ndim: int) -> Any:
+    """Put axes of size 1 before the only axis of an array, which thus has ``ndim`` axes.
+
+    The switch ``numpy_rank_promotion`` forbids to broadcast arrays of different numbers of axes.
+    """
+    return x.reshape((1,) * (ndim - 1) + x.shape)
 
 
 def kept(data: Any, known: Any) -> Any:
@@ -85,7 +93,7 @@ def kept(data: Any, known: Any) -> Any:
 
 def with_padding(indices: Any, known: Any, sizes: Sequence[int]) -> Any:
     """Replace the indices of elements that are not ``known`` by padding, outside of the sparse axes."""
-    return pnp.where(known[..., None], indices, limits(sizes, indices.dtype))
+    return pnp.where(known[..., None], indices, limits(sizes, indices.dtype, indices.ndim))
 
 
 def wide_indices(indices: Any, sizes: Sequence[int]) -> Any:
@@ -529,7 +537,7 @@ def _sparse_to_batch(mat: BCOO) -> BCOO:
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     n = len(batch)
-    numbers = pnp.arange(sparse[0], dtype=wide_indices(indices, sparse).dtype)[:, None]
+    numbers = last_axis(pnp.arange(sparse[0], dtype=wide_indices(indices, sparse).dtype), n + 1)[..., None]
     data = pnp.broadcast_to(pnp.expand_dims(data, n), (*batch, sparse[0], mat.nse, *dense))
     indices = pnp.broadcast_to(pnp.expand_dims(indices, n), (*batch, sparse[0], mat.nse, len(sparse)))
     own = (indices[..., 0] == numbers) & inside(indices, sparse)
@@ -543,7 +551,7 @@ def _sparse_to_dense(mat: BCOO) -> BCOO:
     data, indices = spread(mat)
     size = sparse[-1]
     numbers = pnp.arange(size, dtype=wide_indices(indices, sparse).dtype)
-    own = (indices[..., -1:] == numbers) & inside(indices, sparse)[..., None]
+    own = (indices[..., -1:] == last_axis(numbers, indices.ndim)) & inside(indices, sparse)[..., None]
     data = kept(pnp.broadcast_to(pnp.expand_dims(data, len(batch) + 1), (*batch, mat.nse, size, *dense)), own)
     return BCOO((data, indices[..., :-1]), shape=mat.shape, indices_sorted=mat.indices_sorted)
 

@@ -133,13 +133,13 @@ def lobpcg_standard(
     def unconverged(state: Any) -> Any:
         step, values, vectors, _ = state
         images = product(vectors)
-        residual = jnp.linalg.norm(images - vectors * values, axis=0)
+        residual = jnp.linalg.norm(images - vectors * values[None], axis=0)
         bound = 10 * n * tolerance * (values + jnp.linalg.norm(images, axis=0))
         return (step < m) & jnp.any(residual > bound)
 
     def improved(state: Any) -> Any:
         step, values, vectors, change = state
-        residual = _normalized(product(vectors) - vectors * values)
+        residual = _normalized(product(vectors) - vectors * values[None])
         basis = jnp.linalg.qr(jnp.concatenate([vectors, residual, change], axis=1))[0]
         values, coefficients = ritz(basis)
         return step + 1, values, basis @ coefficients, _normalized(basis[:, k:] @ coefficients[k:])
@@ -160,7 +160,7 @@ def _ritz(product: Callable[[Any], Any], k: int, basis: Any) -> tuple[Any, Any]:
 
 def _normalized(vectors: Any) -> Any:
     """Scale the columns of a matrix to the length 1; zeros stay."""
-    length = jnp.linalg.norm(vectors, axis=0)
+    length = jnp.linalg.norm(vectors, axis=0, keepdims=True)
     return vectors / jnp.where(length == 0, 1, length)
 
 

@@ -12,7 +12,7 @@ from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.experimental.sparse import arithmetic, compressed, creation, layouts, structure
-from pullback.experimental.sparse.arithmetic import elementwise, is_operand
+from pullback.experimental.sparse.arithmetic import elementwise, is_operand, keeps_sums
 from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
 from pullback.experimental.sparse.products import cast
 from pullback.experimental.sparse.sparsify import sparsify
@@ -147,11 +147,7 @@ def _astype(self: Any, dtype: Any) -> Any:
     """
     mat = compressed.to_bcoo(self)
     target = dtypes.requested_dtype(dtype, "astype")
-    return (
-        cast(mat, target)
-        if dtypes.promote_types(mat.dtype, target) == target
-        else elementwise(lambda data: data.astype(target), mat)
-    )
+    return cast(mat, target) if keeps_sums(mat.dtype, target) else elementwise(lambda data: data.astype(target), mat)
 
 
 def _sort_indices(self: BCOO) -> BCOO:

@@ -23,13 +23,14 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import UnsupportedArgumentError
+from pullback.core.inlining import inlined
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.experimental.sparse import arithmetic, layouts
 from pullback.experimental.sparse.arithmetic import dense_result, elementwise, linear
-from pullback.experimental.sparse.compressed import to_bcoo
-from pullback.experimental.sparse.formats import BCOO, JAXSparse
+from pullback.experimental.sparse.compressed import from_bcoo, to_bcoo
+from pullback.experimental.sparse.formats import BCOO, BCSR, JAXSparse
 from pullback.experimental.sparse.products import bcoo_dot_general, cast
 from pullback.experimental.sparse.structure import (
     bcoo_broadcast_in_dim,
@@ -101,7 +102,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
       use_tracer: is ignored; in JAX it selects one of two implementations.
 
     Returns:
-      A function of the same arguments, in which arrays may be sparse: BCOO, or another format, which becomes one.
+      A function of the same arguments, in which arrays may be sparse: BCOO, BCSR, or another format, which becomes a
+      BCOO. The result of an operation whose sparse operands are all BCSR is a BCSR if it has two sparse axes.
 
     Raises:
       UnsupportedArgumentError: an operation of ``f`` would have a dense result, or has no rule for sparse operands; the
@@ -117,11 +119,11 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
     @source.named_as(f)
     def sparse_function(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs), is_leaf=is_sparse)
-        leaves = [to_bcoo(x) if is_sparse(x) else x for x in leaves]
-        dense = [ShapedArray(x.shape, np.dtype(x.dtype)) if isinstance(x, BCOO) else x for x in leaves]
+        leaves = [x if isinstance(x, BCSR) or not is_sparse(x) else to_bcoo(x) for x in leaves]
+        dense = [ShapedArray(x.shape, np.dtype(x.dtype)) if is_sparse(x) else x for x in leaves]
         dense_args, dense_kwargs = tree.unflatten(treedef, dense)
         closed, out_tree = stage_tree(f, "sparsify", dense_args, dense_kwargs)
-        values = [x if isinstance(x, BCOO) else pnp.asarray(x) for x in leaves]
+        values = [x if is_sparse(x) else pnp.asarray(x) for x in leaves]
         return tree.unflatten(out_tree, evaluate(closed, values))
 
     return sparse_function
@@ -140,22 +142,52 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     read = lambda atom: env[atom] if type(atom) is Var else atom.val
     for eqn in jaxpr.eqns:
         operands = [read(a) for a in eqn.invars]
-        if any(isinstance(x, BCOO) for x in operands):
-            out = sparse_rule(eqn)(eqn, operands)
+        if any(isinstance(x, JAXSparse) for x in operands):
+            out = _evaluated(eqn, operands)
         else:
             out = eqn.primitive.bind(*operands, **eqn.params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     return [read(a) for a in jaxpr.outvars]
 
 
+def _evaluated(eqn: Eqn, operands: list[Any]) -> Any:
+    """Evaluate an equation with sparse operands. If all of these are BCSR, so are results with two sparse axes."""
+    rule = sparse_rule(eqn)
+    if not any(isinstance(x, BCSR) for x in operands):
+        return rule(eqn, operands)
+    given = [to_bcoo(x) if isinstance(x, BCSR) else x for x in operands]
+    out = rule(eqn, given)
+    if any(isinstance(x, BCOO) for x in operands):
+        return out
+    many = eqn.primitive.multiple_results
+    outs = [_by_row_pointers(y, operands, given) for y in (out if many else [out])]
+    return outs if many else outs[0]
+
+
+def _by_row_pointers(out: Any, operands: Sequence[Any], given: Sequence[Any]) -> Any:
+    """Convert a result to a BCSR, with the row pointers of the operand whose indices it has, if there is one."""
+    if not isinstance(out, BCOO) or out.n_sparse != 2:
+        return out
+    for x, y in zip(operands, given, strict=True):
+        if isinstance(x, BCSR) and out.indices is y.indices:
+            flags = {"indices_sorted": x.indices_sorted, "unique_indices": x.unique_indices}
+            return BCSR((out.data, x.indices, x.indptr), shape=out.shape, **flags)
+    return from_bcoo(out)
+
+
 Rule = Callable[[Eqn, list[Any]], Any]
-sparsified = RuleKind("sparsified", "elementwise operations: by their trait; others: an error that names the operation")
+sparsified = RuleKind(
+    "sparsified",
+    "elementwise operations: by their trait; functions: by their programs; others: an error that names the operation",
+)
 """``rule(eqn, operands) -> results``, for equations with sparse operands; elementwise operations have a default."""
 
 
 def sparse_rule(eqn: Eqn) -> Rule:
     """Return the rule that evaluates an equation with sparse operands; raise an error if its primitive has none."""
     rule = sparsified.of(eqn.primitive) or (_zero_at_zero if traits.elementwise.of(eqn.primitive) else None)
+    if rule is None and (program := inlined.of(eqn.primitive)) is not None:
+        return lambda eqn, operands: evaluate(program(**eqn.params), operands)
     if rule is None:
         raise UnsupportedArgumentError(
             f"sparsify: {eqn.primitive.name} has no rule for sparse arrays; if you want the dense result, convert "
@@ -253,6 +285,12 @@ def _norm(eqn: Eqn, operands: list[Any]) -> Any:
     _, indices = layouts.spread(mat)
     data = layouts.kept(layouts.spread(mat)[0], layouts.inside(indices, layouts.kinds(mat)[1]))
     return eqn.primitive.bind(data, axes=tuple(range(data.ndim)))
+
+
+def _convert(eqn: Eqn, operands: list[Any]) -> Any:
+    (x,) = operands
+    function = linear if arithmetic.keeps_sums(x.dtype, eqn.params["new_dtype"]) else elementwise
+    return function(lambda data: eqn.primitive.bind(data, **eqn.params), x)
 
 
 # Programs ----------------------------------------------------------------------------------------------------------
@@ -411,6 +449,7 @@ def _by_rows(x: Any) -> Any:
 
 for _p in (ops.neg_p, ops.copy_p, ops.real_p, ops.imag_p, ops.conj_p, ops.stop_gradient_p, ops.once_p, name_p):
     sparsified(_p)(lambda eqn, operands: linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0]))
+sparsified(ops.convert_element_type_p)(_convert)
 sparsified(ops.add_p)(_binary(arithmetic.add))
 sparsified(add_any_p)(_binary(arithmetic.add))
 sparsified(ops.sub_p)(_binary(arithmetic.subtract))

@@ -217,7 +217,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         own = m.shape[n : n + m.n_sparse]
         if d >= n:
             shift = np.asarray([start if n + j == d else 0 for j in range(len(sparse))], i.dtype)
-            i = layouts.with_padding(i + shift, layouts.inside(i, own), sparse)
+            i = layouts.with_padding(i + layouts.last_axis(shift, i.ndim), layouts.inside(i, own), sparse)
         elif m.nse < nse:
             x = pnp.concatenate([x, pnp.zeros((*x.shape[:n], nse - m.nse, *x.shape[n + 1 :]), x.dtype)], axis=n)
             extra = (*i.shape[:n], nse - m.nse, len(sparse))
@@ -477,9 +477,9 @@ def _part(
     if changed:
         indices = layouts.wide_indices(indices, sparse)
         dtype = indices.dtype
-        first = pnp.stack([pnp.asarray(i, dtype) for i in starts])
-        last = pnp.stack([pnp.asarray(i, dtype) for i in stops])
-        step = np.asarray(steps, dtype)
+        first = layouts.last_axis(pnp.stack([pnp.asarray(i, dtype) for i in starts]), indices.ndim)
+        last = layouts.last_axis(pnp.stack([pnp.asarray(i, dtype) for i in stops]), indices.ndim)
+        step = layouts.last_axis(np.asarray(steps, dtype), indices.ndim)
         distance = indices - first
         known = pnp.all((distance >= 0) & (indices < last) & (distance % step == 0), axis=-1)
         indices = layouts.with_padding(distance // step, known, sizes)
@@ -568,8 +568,8 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     if inner:
         sparse = mat.shape[a:b]
         indices = layouts.wide_indices(indices, sparse)
-        turned = np.asarray([i in inner for i in range(len(sparse))])
-        other = layouts.limits(sparse, indices.dtype) - 1 - indices
+        turned = layouts.last_axis(np.asarray([i in inner for i in range(len(sparse))]), indices.ndim)
+        other = layouts.limits(sparse, indices.dtype, indices.ndim) - 1 - indices
         indices = layouts.with_padding(pnp.where(turned, other, indices), layouts.inside(indices, sparse), sparse)
     flags = {"indices_sorted": mat.indices_sorted and not inner, "unique_indices": mat.unique_indices}
     return BCOO((data, indices), shape=mat.shape, **flags)

@@ -11,7 +11,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import AllocationError, ArgumentError, DtypeError, ShapeError
+from pullback.core.errors import AllocationError, ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy import creation, editing, joining, manipulation
 from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all, strong
@@ -276,7 +276,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         )
     batch = manipulation.broadcast_shapes(f.shape[:-1], s.shape[:-1])
     first = manipulation.broadcast_to(f[..., None, :], (*batch, 1, n))
-    below = s[..., :, None] * creation.eye(n - 1, n, dtype=f.dtype)
+    below = s[..., :, None] * creation.eye(n - 1, n, dtype=f.dtype).reshape((1,) * (s.ndim - 1) + (n - 1, n))
     return joining.concatenate([first, manipulation.broadcast_to(below, (*batch, n - 1, n))], axis=-2)
 
 
@@ -379,8 +379,8 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
       An array (n, n), with ``exp(-2 pi i j k / n)`` in row j and column k.
 
     Raises:
-      ArgumentError: an unknown ``scale``, or a negative ``n`` (a TypeError and a ValueError).
-      DtypeError: ``dtype`` is not complex (a TypeError).
+      ArgumentError: an unknown ``scale``, a negative ``n``, or a ``dtype`` that is not complex (a TypeError and a
+        ValueError).
 
     >>> from pullback.scipy import linalg
     >>> print(linalg.dft(2).real)
@@ -392,7 +392,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
         raise ArgumentError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
     dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
     if not dtypes.is_complex(dtype):
-        raise DtypeError(f"dft: dtype must be complex, got {dtypes.short_name(dtype)}")
+        raise ArgumentError(f"dft: dtype must be complex, got {dtypes.short_name(dtype)}")
     if n == 0:
         return creation.zeros((0, 0), dtype)
     return _of_host("dft", dtype, n, scale)
