@@ -307,6 +307,10 @@ class Trace:
         """Return the results of an operation: users' interpreters override this method, which is named as in JAX."""
         raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
 
+    def full_raise(self, x: Any) -> Any:
+        """Return ``x`` unchanged: a trace takes the values of its parents as they are. Quax calls this method."""
+        return x
+
     @property
     def main(self) -> Trace:
         """The trace itself, by which Equinox recognizes the tracers of a transformation."""
@@ -394,6 +398,7 @@ class Tracer(LookedAt):
         self._trace, self._aval, self.made_at = trace, aval, None
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         tree.register_leaf_type(cls)
 
     @property
