@@ -42,8 +42,11 @@ PROGRAMS = {
     "keras": "keras",
     "orbax": "orbax-checkpoint",
     "scipy": "scipy",
+    "scikit_learn": "scikit-learn",
     "evosax": "evosax",
     "penzai": "penzai",
+    "flowjax": "flowjax",
+    "dynamax": "dynamax",
 }
 
 TOLERANCE = 1e-4

@@ -15,7 +15,9 @@ from packaging.requirements import Requirement
 from tests.helpers import ROOT
 
 FOLDERS = [ROOT / "requirements", ROOT / "ecosystem"]
-FILES = [path for folder in FOLDERS for path in sorted(folder.glob("*.txt"))]
+NAMES_ONLY = "libraries.txt"
+"""A list of libraries that are read and not installed."""
+FILES = [path for folder in FOLDERS for path in sorted(folder.glob("*.txt")) if path.name != NAMES_ONLY]
 LISTS = [path for folder in FOLDERS for path in sorted(folder.glob("*.in"))]
 PYTHONS = ["3.11", "3.12", "3.13"]
 OF_TORCH = {"torch.txt", "torch-cpu.txt"}
