@@ -964,7 +964,7 @@ MUTANTS = (
     ),
     Mutant(
         "zero tangents of integers are integers",
-        "interpreters/ad.py",
+        "core/zeros.py",
         "Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))",
         "Zero(aval)",
         ["tests/interpreters/test_interpreters.py::test_sums_of_tangents_and_zeros"],
@@ -1128,8 +1128,8 @@ MUTANTS = (
     Mutant(
         "the results are spread instead of the arguments",
         "spmd/axis_modes.py",
-        "return f(*with_sharding_constraint(args, wanted), **kwargs)",
-        "return with_sharding_constraint(f(*args, **kwargs), wanted)",
+        "out = f(*_resharded(args, wanted), **kwargs)",
+        "out = _resharded(f(*args, **kwargs), wanted)",
         ["tests/spmd/test_layouts.py::test_functions_that_spread_what_leaves_or_enters"],
     ),
     Mutant(
