@@ -13,7 +13,7 @@ _face(
     globals(),
     {
         "pullback.backends.devices.meshes": (
-            "AbstractMesh AxisType Mesh get_abstract_mesh get_mesh set_mesh use_abstract_mesh use_mesh"
+            "AbstractDevice AbstractMesh AxisType Mesh get_abstract_mesh get_mesh set_mesh use_abstract_mesh use_mesh"
         ),
         "pullback.backends.devices.shardings": (
             "NamedSharding PartitionSpec Sharding SingleDeviceSharding make_single_device_sharding"

@@ -1,5 +1,6 @@
 # Made by `make stubs` from the module itself, for type checkers and editors.
 
+from pullback.backends.devices.meshes import AbstractDevice as AbstractDevice
 from pullback.backends.devices.meshes import AbstractMesh as AbstractMesh
 from pullback.backends.devices.meshes import AxisType as AxisType
 from pullback.backends.devices.meshes import Mesh as Mesh
@@ -18,7 +19,7 @@ from pullback.spmd.axis_modes import explicit_axes as explicit_axes
 from pullback.transforms.programs.placement import with_sharding_constraint as reshard
 
 __all__ = [
-    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard",
-    "set_mesh", "use_abstract_mesh", "use_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
+    "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
 ]

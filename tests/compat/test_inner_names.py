@@ -14,8 +14,8 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback import core, errors, random
-from pullback.compat.extras import __version_info__, version
+from pullback import core, errors, interpreters, random
+from pullback.compat.extras import __version_info__, legacy_prng_key, version
 from pullback.compat.extras import core as served_core
 from pullback.compat.extras._src import (
     ad_util,
@@ -33,6 +33,8 @@ from pullback.compat.extras._src import (
     xla_bridge,
 )
 from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src.lax import lax as private_lax
+from pullback.compat.extras._src.lib import mlir as private_mlir
 from pullback.compat.extras._src.numpy import util as private_numpy
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
@@ -55,6 +57,13 @@ def test_versions() -> None:
     assert ".".join(map(str, __version_info__)) == version.__version__
 
 
+def test_keys_of_integers_are_allowed() -> None:
+    with legacy_prng_key("allow"):
+        assert random.PRNGKey(0).shape == (2,)
+    with pytest.raises(NotImplementedError, match="'error'"):
+        legacy_prng_key("error")
+
+
 def test_core() -> None:
     keys = random.split(random.key(0), (2, 3))
     assert private_core.physical_aval(keys.aval).str_short() == "uint32[2,3,2]"
@@ -66,6 +75,15 @@ def test_core() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         private_core.nothing  # noqa: B018
     assert (served_core.max_dim(2, 3), served_core.min_dim(2, 3)) == (3, 2)
+
+
+def test_rules_with_the_bindings_of_mlir() -> None:
+    double_p = core.Primitive("double")
+    double_p.def_abstract_eval(lambda x: core.ShapedArray(x.shape, x.dtype))
+    interpreters.mlir.register_lowering(double_p, lambda ctx, x: [private_mlir.dialects.hlo.AddOp(x, x).result])
+    assert private_lax.sub(jax.jit(double_p.bind)(2.0), 1.0) == 3
+    assert private_mlir.ir is interpreters.mlir.ir
+    assert {"chlo", "func", "hlo"} <= set(dir(private_mlir.dialects))
 
 
 def test_constants_within_programs() -> None:

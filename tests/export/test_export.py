@@ -368,7 +368,7 @@ def test_a_mesh_of_one_device_is_one_device() -> None:
         assert found.in_shardings_jax(mesh) == (rows,)
         assert found.out_shardings_jax(mesh) == (None,)
         np.testing.assert_allclose(found.call(X), np.sin(X), rtol=1e-6)
-    with pytest.raises(ExportError, match="need a Mesh, got None"):
+    with pytest.raises(ExportError, match="need a mesh, got None"):
         exported.in_shardings_jax(None)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import ShapeDtypeStruct, export, grad, jit, lax, nn, vmap
+from pullback import ShapeDtypeStruct, export, grad, jit, lax, nn, vjp, vmap
 from pullback.core.dims import SymbolicScope, evaluate, evaluated_shape, largest, parse_size, smallest
 from pullback.core.errors import (
     ArgumentError,
@@ -379,3 +379,27 @@ def test_a_symbolic_size_in_an_index_of_an_array_that_has_none() -> None:
     for n in (1, 3, 5):
         for got, expected in zip(found.call(np.zeros(n, F), x), f(np.zeros(n), jnp.asarray(x)), strict=True):
             np.testing.assert_array_equal(got, expected)
+
+
+def test_an_exported_function_is_called_with_sizes_of_which_one_is_known() -> None:
+    inner = export.export(jit(lambda x: jnp.reshape(x, (-1, x.shape[1]))))(
+        ShapeDtypeStruct(export.symbolic_shape("3, a, b"), F)
+    )
+    x = np.arange(144.0, dtype=F).reshape(3, 4, 12)
+    for text, more in (("3, 4, c", 0.0), ("3, c + 2, 12", 1.0)):
+        struct = ShapeDtypeStruct(export.symbolic_shape(text), F)
+        outer = export.export(jit(lambda x, more=more: inner.call(x) + more))(struct)
+        np.testing.assert_array_equal(outer.call(x), x.reshape(-1, 4) + more)
+
+
+def test_derivatives_of_exported_functions_of_integers_with_symbolic_sizes() -> None:
+    def f(n: Any, x: Any) -> Any:
+        return 2 * n.T, x * x
+
+    n, x = np.ones((2, 3), np.int32), np.arange(6.0, dtype=F).reshape(2, 3)
+    exported = export.export(jit(f))(*export.symbolic_args_specs((n, x), "2, a"))
+    assert exported.vjp().vjp().in_avals[0].shape == (2, exported.in_avals[0].shape[1])
+    (doubled, squares), pull = vjp(exported.call, n, x)
+    of_n, of_x = pull((np.zeros(doubled.shape, pullback.float0), np.ones(squares.shape, F)))
+    assert (of_n.shape, of_n.dtype) == ((2, 3), pullback.float0)
+    np.testing.assert_array_equal(of_x, 2 * x)

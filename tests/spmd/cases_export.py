@@ -99,8 +99,9 @@ def test_another_number_of_devices_is_refused():
         found.call(X)
     with pytest.raises(ExportError, match="does not match the mesh used for export: use a mesh of 4 devices"):
         found.in_shardings_jax(eight)
-    with pytest.raises(ExportError, match="need a Mesh, got AbstractMesh"):
-        found.in_shardings_jax(LOGICAL)
+    assert found.in_shardings_jax(LOGICAL) == (NamedSharding(LOGICAL, P("a")),)
+    with pytest.raises(ExportError, match="need a mesh, got None"):
+        found.in_shardings_jax(None)
     flat = export.export(jit(f, in_shardings=NamedSharding(AbstractMesh((2, 2), ("p", "q")), P("p"))))(X)
     with pytest.raises(ExportError, match="no specification divides them in this way over Mesh"):
         flat.in_shardings_jax(FOUR)

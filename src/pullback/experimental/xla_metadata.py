@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from typing import Any, TypeVar
 
 from pullback.core.errors import ArgumentError
@@ -15,12 +15,22 @@ face(globals())
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _Marks(ContextDecorator):
+    """A context, and a decorator of functions, that has no effect."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """Mark operations with words for the compiler; without effect, since XLA reads none on CPUs.
 
     Args:
       x: the value whose operation is marked, or a function; without it, a context is returned, for all operations in
-        it.
+        it, which decorates functions too.
       kwargs: the words, and their values.
 
     Returns:
@@ -30,7 +40,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     >>> with set_xla_metadata(stage="loss"):
     ...     pass
     """
-    return nullcontext() if x is None else x
+    return _Marks() if x is None else x
 
 
 def fuse_limit() -> AbstractContextManager[None]:

@@ -18,6 +18,7 @@ from pullback.core.types import MappedAxis, ShapedArray
 from pullback.export.checks import DisabledSafetyCheck
 from pullback.primitives.arrays.shapes import moveaxis
 from pullback.transforms.custom.custom_rules import custom_vjp
+from pullback.transforms.functions.arguments import zero_cotangent
 
 Exported = Any
 """A :class:`pullback.export.exported.Exported`; its module imports this one."""
@@ -93,7 +94,7 @@ def _with_rule(exported: Exported) -> Any:
 
     def backward(arrays: Any, cts: list[Any]) -> tuple[Any, ...]:
         full = [
-            ct if dtypes.is_inexact(a.dtype) else np.zeros(ct.shape, dtypes.float0)
+            ct if dtypes.is_inexact(a.dtype) else zero_cotangent(a.update(shape=ct.shape))
             for ct, a in zip(cts, exported.out_avals, strict=True)
         ]
         return exported.vjp().call(*arrays, *full)  # type: ignore[no-any-return]

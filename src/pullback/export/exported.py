@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.backends.compiler import portable
 from pullback.backends.compiler.backend import backend
 from pullback.backends.devices.devices import default_backend, joined
-from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.meshes import AbstractMesh, Mesh
 from pullback.backends.devices.shardings import NamedSharding, sharding_of_tiles
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
@@ -147,11 +147,12 @@ class Exported:
         """
         return str(backend().from_portable(self.mlir_module_serialized))
 
-    def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+    def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> tuple[NamedSharding | None, ...]:
         """The shardings of the leaves of the arguments over a mesh.
 
         Args:
-          mesh: a mesh of as many devices as the function was exported for. Its axes may have other names and sizes.
+          mesh: a mesh of as many devices as the function was exported for, with or without devices. Its axes may
+            have other names and sizes.
 
         Returns:
           A sharding over the mesh for each leaf; None where unspecified.
@@ -168,7 +169,7 @@ class Exported:
         """
         return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
 
-    def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+    def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> tuple[NamedSharding | None, ...]:
         """Return the shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`.
 
         Args:
@@ -179,11 +180,13 @@ class Exported:
         """
         return tuple(self._over(mesh, s, a) for s, a in zip(self.out_shardings, self.out_avals, strict=True))
 
-    def _over(self, mesh: Any, sharding: NamedSharding | None, aval: ShapedArray) -> NamedSharding | None:
+    def _over(
+        self, mesh: Mesh | AbstractMesh, sharding: NamedSharding | None, aval: ShapedArray
+    ) -> NamedSharding | None:
         if sharding is None:
             return None
-        if not isinstance(mesh, Mesh):
-            raise ExportError(f"the shardings of the exported {self.fun_name} need a Mesh, got {mesh!r}")
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise ExportError(f"the shardings of the exported {self.fun_name} need a mesh, got {mesh!r}")
         if mesh.shape_tuple == sharding.mesh.shape_tuple:
             return NamedSharding(mesh, sharding.spec)
         found = None

@@ -1,14 +1,16 @@
 """Devices and their memories."""
 
 import os
+import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback.sharding import AbstractMesh, AxisType
+from pullback.sharding import AbstractDevice, AbstractMesh, AxisType
 
 
 def test_memories_of_a_device() -> None:
@@ -50,6 +52,31 @@ def test_a_mesh_with_other_types_of_axes() -> None:
     assert mesh.abstract_device is None
     with pytest.raises(ValueError, match="there is no axis 'z' among"):
         mesh.update_axis_types({"z": AxisType.Auto})
+
+
+def test_the_kind_of_device_of_a_mesh() -> None:
+    kind = AbstractDevice("gpu", 1, "cuda")
+    mesh = AbstractMesh((4,), ("x",), abstract_device=kind)
+    assert mesh.abstract_device == kind
+    assert mesh != AbstractMesh((4,), ("x",))
+    assert mesh.update(axis_sizes=(2,)).abstract_device == kind
+    assert repr(mesh) == ("AbstractMesh('x': 4, axis_types=(Auto,), device_kind=gpu, num_cores=1, platform=cuda)")
+    assert pickle.loads(pickle.dumps(mesh)) == mesh
+    here = pullback.make_mesh((1,), ("x",)).abstract_mesh
+    assert here.abstract_device == AbstractDevice("cpu", None, "cpu")
+    assert here.update(axis_types=(AxisType.Auto,)).abstract_device == here.abstract_device
+    with pytest.raises(ValueError, match="must be an AbstractDevice or None, got 'cuda'"):
+        AbstractMesh((4,), ("x",), abstract_device="cuda")  # type: ignore[arg-type]
+
+    @pullback.jit
+    def platform(x: Any) -> Any:
+        found = pullback.sharding.get_abstract_mesh().abstract_device.platform
+        return x + {"cpu": 1, "cuda": 2}[found]
+
+    with pullback.sharding.use_abstract_mesh(mesh):
+        assert "dense<2.0" in platform.lower(1.0).as_text()
+    with pullback.sharding.use_abstract_mesh(mesh.update(abstract_device=AbstractDevice("cpu", None, "cpu"))):
+        assert "dense<1.0" in platform.lower(1.0).as_text()
 
 
 def test_shards_of_what_is_computed_over_a_mesh_of_one_device() -> None:

@@ -1227,7 +1227,7 @@ def functions_of(
     data: bytes,
     entry: str,
     operands: Sequence[str],
-    results: Sequence[str],
+    results: Sequence[tuple[str, str]],
     unique: Callable[[str], str],
     check: Callable[[dict[str, list[Operation]]], None],
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
@@ -1239,7 +1239,7 @@ def functions_of(
       data: the portable program, bytes of :func:`to_portable`.
       entry: the name of the function.
       operands: the types of the operands.
-      results: the types of results that the function declares.
+      results: for each result, the type that the function declares and the type for these operands.
       unique: takes the name of a function, and returns a name that is new in the other program.
       check: raises for operations that the program may not have: it is called with those that were read, and with
         those that remain when sizes are numbers.
@@ -1273,14 +1273,14 @@ def functions_of(
         raise CompilationError(f"the bytes are not a program that can be called: {error}") from None
 
 
-def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequence[str]) -> tuple[str, str]:
+def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return the text of a program with a new function ``main``, which calls ``entry``; and the new name of ``entry``.
 
     Args:
       module: the program. Its own function ``main`` goes, or gets another name if it is ``entry``.
       entry: the name of the function to call.
       operands: the types of the arguments of ``main``, which are converted to those that ``entry`` declares.
-      results: the types of the results.
+      results: for each result, the type that ``entry`` declares and the type that ``main`` returns.
     """
     ir = mlir("ir")
     table = ir.SymbolTable(module.operation)
@@ -1303,11 +1303,16 @@ def _with_main(module: Any, entry: str, operands: Sequence[str], results: Sequen
         f"%c{i} = stablehlo.convert %a{i} : ({operand}) -> {parameter}"
         for i, (operand, parameter) in enumerate(zip(operands, declared, strict=True))
     ]
-    names, kinds = ", ".join(f"%c{i}" for i in range(len(operands))), ", ".join(results)
-    call = f"call @{entry}({names}) : ({', '.join(declared)}) -> ({kinds})"
-    returned = ", ".join(f"%r#{i}" if len(results) > 1 else "%r" for i in range(len(results)))
-    lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
-    lines.append(f"return {returned} : {kinds}" if results else "return")
+    names, kinds = ", ".join(f"%c{i}" for i in range(len(operands))), ", ".join(wanted for _, wanted in results)
+    call = f"call @{entry}({names}) : ({', '.join(declared)}) -> ({', '.join(kind for kind, _ in results)})"
+    several = len(results) > 1
+    lines.append(f"%r{f':{len(results)}' if several else ''} = {call}" if results else call)
+    outs = [f"%r{f'#{i}' if several else ''}" for i in range(len(results))]
+    for i, (kind, wanted) in enumerate(results):
+        if kind != wanted:
+            lines.append(f"%d{i} = stablehlo.convert {outs[i]} : ({kind}) -> {wanted}")
+            outs[i] = f"%d{i}"
+    lines.append(f"return {', '.join(outs)} : {kinds}" if results else "return")
     main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
     return str(module).rstrip().removesuffix("}") + main + "}\n", entry
 

@@ -207,10 +207,13 @@ def call_portable(
     """
     module = hlo.module
     shown = [v.type for v in operands]
-    key = (id(data), entry, tuple(shown))
+    kinds = [(a.shape, a.dtype) for a in results]
+    returned = [
+        (Value("", a.shape, a.dtype).type, Value("", *kind).type) for a, kind in zip(declared, kinds, strict=True)
+    ]
+    key = (id(data), entry, tuple(shown), tuple(returned))
     found = module.shared.get(key)
     if found is None:
-        returned = [Value("", a.shape, a.dtype).type for a in declared]
         allowed = {*trusted, *foreign.registered}
         check = functools.partial(foreign_programs.check, who=f"the exported {devices[0]}", allowed=allowed)
         name, functions, meshes = backend().functions_of(data, entry, shown, returned, module.unique, check)
@@ -220,7 +223,6 @@ def call_portable(
             module.functions.append(Function("", [_adapted(line, module, names) for line in lines], [], []))
         if meshes or devices[1] > 1:
             module.exported.append(devices)
-        kinds = [(a.shape, a.dtype) for a in results]
         found = module.shared[key] = (data, Function(name, [], kinds, []))
     return hlo.raw_call(found[1], operands)
 

@@ -7,6 +7,8 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -131,6 +133,32 @@ class _AnyMesh:
         return f"{axes}, {types}"
 
 
+@dataclass(frozen=True)
+class AbstractDevice:
+    """A kind of device, without a device: for programs that are written for devices of another machine.
+
+    Attributes:
+      device_kind: the model, as ``device_kind`` of a device says it.
+      num_cores: the number of cores of each device, or None.
+      platform: ``"cpu"``, ``"cuda"``, ...
+
+    >>> from pullback.sharding import AbstractDevice, AbstractMesh
+    >>> mesh = AbstractMesh((4,), ("x",), abstract_device=AbstractDevice("gpu", 1, "cuda"))
+    >>> mesh.abstract_device.platform
+    'cuda'
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._shown()})"
+
+    def _shown(self) -> str:
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
 class AbstractMesh(_AnyMesh):
     """Names and sizes of the axes of a mesh, without the devices.
 
@@ -138,6 +166,7 @@ class AbstractMesh(_AnyMesh):
       axis_sizes: the size of each axis.
       axis_names: their names.
       axis_types: an :class:`AxisType` for all axes, or for each axis; ``Auto`` by default.
+      abstract_device: the :class:`AbstractDevice` that stands for each device, or None.
 
     Raises:
       MeshError: the numbers of sizes, names and types differ, or a name is repeated (a ValueError and TypeError).
@@ -147,9 +176,16 @@ class AbstractMesh(_AnyMesh):
     AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
     """
 
-    __slots__ = ("_hash", "axis_names", "axis_sizes", "axis_types")
+    __slots__ = ("_device", "_hash", "_member", "axis_names", "axis_sizes", "axis_types")
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None) -> None:
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> None:
         self.axis_sizes = _sizes(axis_sizes, "AbstractMesh: axis_sizes")
         self.axis_names = _names(axis_names, "AbstractMesh")
         if len(self.axis_sizes) != len(self.axis_names):
@@ -158,6 +194,12 @@ class AbstractMesh(_AnyMesh):
                 f"{self.axis_names} are {len(self.axis_names)}: each axis needs a size and a name"
             )
         self.axis_types = _types(axis_types, self.axis_names, "AbstractMesh")
+        if not (abstract_device is None or isinstance(abstract_device, AbstractDevice)):
+            raise MeshError(
+                f"AbstractMesh: abstract_device must be an AbstractDevice or None, got {quoted(abstract_device)}"
+            )
+        self._device = abstract_device
+        self._member: Device | None = None  # a device of the mesh that this one is of
         self._hash = hash((self.axis_sizes, self.axis_names, self.axis_types))
 
     @property
@@ -165,16 +207,23 @@ class AbstractMesh(_AnyMesh):
         """The mesh itself."""
         return self
 
-    abstract_device = None
-    """The kind of the devices, which a mesh without devices does not say."""
+    @property
+    def abstract_device(self) -> AbstractDevice | None:
+        """The kind of the devices; None for a mesh without devices that was made without it."""
+        if self._device is None and self._member is not None:
+            return AbstractDevice(self._member.device_kind, None, self._member.platform)
+        return self._device
 
-    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """Return a copy of the mesh with other sizes, names or types; None keeps what the mesh has.
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, abstract_device: Any = None
+    ) -> AbstractMesh:
+        """Return a copy of the mesh with other sizes, names, types or devices; None keeps what the mesh has.
 
         Args:
           axis_sizes: the sizes of the axes, a tuple of integers.
           axis_names: the names of the axes, a tuple.
           axis_types: the :class:`AxisType` of each axis, a tuple.
+          abstract_device: the :class:`AbstractDevice` that stands for each device.
 
         Returns:
           An :class:`AbstractMesh`.
@@ -183,27 +232,34 @@ class AbstractMesh(_AnyMesh):
         >>> print(AbstractMesh((2,), ("x",)).update(axis_sizes=(4,)).shape_tuple)
         (('x', 4),)
         """
-        return AbstractMesh(
+        copy = AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
+            abstract_device=self._device if abstract_device is None else abstract_device,
         )
+        copy._member = self._member
+        return copy
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(other) is AbstractMesh
-            and (self.axis_sizes, self.axis_names, self.axis_types)
-            == (other.axis_sizes, other.axis_names, other.axis_types)
+            and (self.axis_sizes, self.axis_names, self.axis_types, self._device)
+            == (other.axis_sizes, other.axis_names, other.axis_types, other._device)
         )
 
     def __hash__(self) -> int:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"AbstractMesh({self._shown()})" if self.axis_names else "AbstractMesh((), axis_types=())"
+        device = "" if self._device is None else f", {self._device._shown()}"
+        return f"AbstractMesh({self._shown() if self.axis_names else '(), axis_types=()'}{device})"
 
     def __reduce__(self) -> Any:
-        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+        arguments = self.axis_sizes, self.axis_names, self.axis_types
+        if self._device is None:
+            return AbstractMesh, arguments
+        return partial(AbstractMesh, abstract_device=self._device), arguments
 
 
 class Mesh(_AnyMesh):
@@ -254,6 +310,7 @@ class Mesh(_AnyMesh):
         self.axis_types = _types(axis_types, self.axis_names, "Mesh")
         self.assignment: DeviceAssignment = assignment(members)
         self.abstract_mesh = AbstractMesh(grid.shape, self.axis_names, self.axis_types)
+        self.abstract_mesh._member = members[0] if members else None
         self._hash = hash((self.assignment, self.abstract_mesh))
 
     @property
@@ -316,11 +373,11 @@ class Mesh(_AnyMesh):
         )
 
     def __enter__(self) -> Mesh:
-        _entered.stack.append(_exchange(self))
+        _entered.stack.append(exchange_mesh(self))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(_entered.stack.pop())
+        exchange_mesh(_entered.stack.pop())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -474,8 +531,8 @@ _entered = _Entered()
 EMPTY = Mesh(None, ())
 
 
-def _exchange(mesh: Any) -> Any:
-    """Set the current mesh of this thread, and return the previous one."""
+def exchange_mesh(mesh: Any) -> Any:
+    """Set the current mesh of this thread, or None for no mesh, and return the previous one."""
     return switches.exchange("context_mesh", mesh)
 
 
@@ -501,13 +558,13 @@ class set_mesh:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(f"set_mesh: expected a Mesh or None, got {quoted(mesh)} of type {type(mesh).__name__}")
         self.mesh = mesh
-        self._before = _exchange(None if mesh is None or mesh.empty else mesh)
+        self._before = exchange_mesh(None if mesh is None or mesh.empty else mesh)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(self._before)
+        exchange_mesh(self._before)
 
 
 class use_mesh:
@@ -535,11 +592,11 @@ class use_mesh:
         self._before: list[Any] = []
 
     def __enter__(self) -> Mesh | AbstractMesh:
-        self._before.append(_exchange(None if self.mesh.empty else self.mesh))
+        self._before.append(exchange_mesh(None if self.mesh.empty else self.mesh))
         return self.mesh
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(self._before.pop())
+        exchange_mesh(self._before.pop())
 
 
 use_abstract_mesh = use_mesh

@@ -586,7 +586,9 @@ def divides(sharding: NamedSharding, shape: Sequence[int]) -> bool:
     return all(n % k == 0 for n, k in zip(shape, sharding.factors(len(shape)), strict=True))
 
 
-def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any, Any]) -> NamedSharding | None:
+def sharding_of_tiles(
+    mesh: Mesh | AbstractMesh, factors: Sequence[int], tiles: np.ndarray[Any, Any]
+) -> NamedSharding | None:
     """Convert a tiling, the compiler's form of a sharding, to a sharding over ``mesh``.
 
     Args:

@@ -11,7 +11,7 @@ from pullback.core.annotations import AxisName, PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array
 from pullback.core.axes import CHUNKS, new_axis
-from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.core.refs import RefCell
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
@@ -25,6 +25,7 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.batch import UnmappedResult, batch_flat
+from pullback.transforms.traces.ref_views import RefView
 from pullback.transforms.traces.refs import WithRefs, check_aliases, content_of, write_all
 
 P = ParamSpec("P")
@@ -185,6 +186,16 @@ def _refuse_vmappable(fun: Any, args: PyTree) -> None:
             )
 
 
+def _refuse_views(fun: Any, args: PyTree) -> None:
+    """Raise if an argument is a view of a reference: its index counts the axes of the whole reference."""
+    for x in tree.leaves(args, is_leaf=lambda x: isinstance(x, RefView)):
+        if isinstance(x, RefView):
+            raise OperandError(
+                f"vmap of {name_of(fun)}: a view of a reference cannot be mapped, got {x!r}. Pass the reference, and "
+                "index it in the function"
+            )
+
+
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
@@ -214,6 +225,7 @@ def _arguments(
     if refs:
         all_refs = [*refs.values(), *[x for x in opaque.values() if isinstance(x, RefCell)]]
         check_aliases(all_refs, f"vmap of {name_of(fun)}")
+        _refuse_views(fun, (args, kwargs))
     flat.opaque = opaque or None
     arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
     return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), refs

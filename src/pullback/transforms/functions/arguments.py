@@ -23,6 +23,7 @@ from pullback.core.array import (
     signature,
     typeof,
 )
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -236,7 +237,7 @@ def zero_cotangent(aval: ShapedArray) -> Any:
     Its dtype is float0 if the input is not real or complex.
     """
     dtype = dtypes.tangent_dtype(aval.dtype)
-    if dtype == dtypes.float0:
+    if dtype == dtypes.float0 and not any_symbolic(aval.shape):
         return np.zeros(aval.shape, dtypes.float0)
     return zeros_of(aval.update(dtype=dtype))
 

@@ -28,6 +28,7 @@ from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.traces.batch import BatchTrace
 from pullback.transforms.traces.forward import JVPTrace
+from pullback.transforms.traces.ref_views import RefAt, RefView, selects_all
 from pullback.transforms.traces.stage import StageTrace, StageTracer
 from pullback.transforms.traces.taylor import TaylorTrace
 
@@ -200,12 +201,13 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
         raise type(error)(f"new_ref: {error}") from None
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """Make a reference without initial content, which should be written before it is read; until then it is zero.
 
     Args:
       ty: anything with ``shape`` and ``dtype``.
       memory_space: must be None.
+      pin: without effect.
 
     Returns:
       A reference.
@@ -408,11 +410,6 @@ def check_ref(ref: Any, what: str) -> None:
         raise RefError(f"{what} takes a reference made by new_ref, but got {ref!r} of type {type(ref).__name__}")
 
 
-def _selects_all(idx: Any) -> bool:
-    """Whether an index selects all elements: None, ``...`` or ``()``."""
-    return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and (not idx or idx == (Ellipsis,)))
-
-
 def _at(ref: Ref, content: Array, idx: Any) -> Array:
     """Read the elements at an index of ``content``, the content of a reference; raise if the index is invalid."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
@@ -445,11 +442,11 @@ def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
         axis += axes[position]
 
 
-def get(ref: Ref, idx: Index = None) -> Array:
+def get(ref: Ref | RefView, idx: Index = None) -> Array:
     """Read a reference, as ``ref[idx]`` does.
 
     Args:
-      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype; or a view, ``ref.at[...]``.
       idx: an index as arrays take it; None or ``...`` for all elements.
 
     Returns:
@@ -464,16 +461,18 @@ def get(ref: Ref, idx: Index = None) -> Array:
     >>> print(ref.get(new_ref(jnp.arange(5)), slice(1, 3)))
     [1 2]
     """
+    if isinstance(ref, RefView):
+        return ref[idx]
     check_ref(ref, "ref.get")
     content = content_of(ref)
-    return content if _selects_all(idx) else _at(ref, content, idx)
+    return content if selects_all(idx) else _at(ref, content, idx)
 
 
-def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
+def set(ref: Ref | RefView, idx: Index, value: ArrayLike) -> None:
     """Write to a reference, as ``ref[idx] = value`` does.
 
     Args:
-      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype; or a view, ``ref.at[...]``.
       idx: an index as arrays take it; None or ``...`` for all elements. Traced numbers out of range are clipped.
       value: an array of the shape that the index selects, and of the dtype of the reference.
 
@@ -491,11 +490,11 @@ def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
     swap(ref, idx, value, "ref.set")
 
 
-def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap") -> Array:
+def swap(ref: Ref | RefView, idx: Index, value: ArrayLike, _function_name: str = "ref.swap") -> Array:
     """Write to a reference, and return the elements that were replaced.
 
     Args:
-      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype; or a view, ``ref.at[...]``.
       idx: an index as arrays take it; None or ``...`` for all elements.
       value: an array of the shape that the index selects, and of the dtype of the reference.
       _function_name: the name of the called function, for error messages.
@@ -512,9 +511,13 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
     >>> print(ref.swap(x, 3, 10), x[...])
     3 [ 0  1  2 10]
     """
+    if isinstance(ref, RefView):
+        elements = ref[idx]
+        ref[idx] = value
+        return elements
     check_ref(ref, _function_name)
     content = content_of(ref)
-    if _selects_all(idx):
+    if selects_all(idx):
         write(ref, _fitted(ref, value, ref.shape, _function_name))
         return content
     before = _at(ref, content, idx)
@@ -524,11 +527,11 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
     return before
 
 
-def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
+def addupdate(ref: Ref | RefView, idx: Index, x: ArrayLike) -> None:
     """Add to elements of a reference, as ``ref[idx] += x`` does.
 
     Args:
-      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype.
+      ref: a reference, as ``new_ref`` returns it, to an array of any shape and dtype; or a view, ``ref.at[...]``.
       idx: an index as arrays take it; None or ``...`` for all elements. Where it selects an element more than once,
         all are added.
       x: an array of the shape that the index selects, and of the dtype of the reference.
@@ -543,9 +546,12 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
     >>> print(x[...])
     [ 0  1 12  3  4]
     """
+    if isinstance(ref, RefView):
+        ref.addupdate(x, idx)
+        return
     check_ref(ref, "ref.addupdate")
     content = content_of(ref)
-    if _selects_all(idx):
+    if selects_all(idx):
         write(ref, _like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
         return
     x = _fitted(ref, x, _at(ref, content, idx).shape, "ref.addupdate")
@@ -706,90 +712,3 @@ class WithRefs:
             refs.append(ref)
         outs = self.run(*args)
         return [*outs, *(ref.content for ref in refs)]
-
-
-# Views ---------------------------------------------------------------------------------------------------------------
-
-
-class RefAt:
-    """The attribute ``at`` of a reference or a view, which takes an index and returns a :class:`RefView`."""
-
-    __slots__ = ("_target",)
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-
-    def __getitem__(self, idx: Index) -> RefView:
-        return RefView(self._target, idx)
-
-
-class RefView:
-    """The elements of a reference at an index, as a reference of their own: reads and writes are those of the whole.
-
-    >>> import pullback.numpy as jnp
-    >>> from pullback import new_ref
-    >>> ref = new_ref(jnp.zeros(4))
-    >>> view = ref.at[1:3]
-    >>> view[0] = 5.0
-    >>> view.at[1][...] += 7.0
-    >>> print(ref[...], view.shape)
-    [0. 5. 7. 0.] (2,)
-    """
-
-    __slots__ = ("_index", "ref")
-
-    def __init__(self, ref: Any, index: Index) -> None:
-        self.ref = ref
-        self._index = index
-
-    @property
-    def at(self) -> RefAt:
-        """Views of these elements, by an index among them."""
-        return RefAt(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The size of each axis."""
-        return self.ref[self._index].shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of an element."""
-        return self.ref.dtype  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape))
-
-    def __getitem__(self, idx: Index) -> Array:
-        elements = self.ref[self._index]
-        return elements if _selects_all(idx) else elements[idx]  # type: ignore[no-any-return]
-
-    def __setitem__(self, idx: Index, x: ArrayLike) -> None:
-        if _selects_all(idx):
-            self.ref[self._index] = x
-        else:
-            self.ref[self._index] = self.ref[self._index].at[idx].set(x, mode="clip")
-
-    def get(self) -> Array:
-        """Return the elements."""
-        return self[...]
-
-    def set(self, value: ArrayLike) -> None:
-        """Replace the elements by those of an array of their shape."""
-        self[...] = value
-
-    def swap(self, value: ArrayLike) -> Array:
-        """Replace the elements by those of an array of their shape, and return the old ones."""
-        before = self[...]
-        self[...] = value
-        return before
-
-    def __repr__(self) -> str:
-        return f"{self.ref!r}.at[{self._index!r}]"

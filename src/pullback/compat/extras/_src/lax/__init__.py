@@ -1,0 +1,1 @@
+"""``jax._src.lax``: the modules whose public names are ``jax.lax``."""

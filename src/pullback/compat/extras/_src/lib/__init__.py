@@ -1,0 +1,1 @@
+"""``jax._src.lib``: what JAX takes from ``jaxlib``."""

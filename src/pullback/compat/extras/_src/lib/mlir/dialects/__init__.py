@@ -1,0 +1,12 @@
+"""``jax._src.lib.mlir.dialects``: the operations of each dialect; ``hlo`` is StableHLO. Lowering rules build them."""
+
+from pullback.backends.compiler.client import mlir as _mlir
+from pullback.core.faces import face as _face
+
+_face(
+    globals(),
+    made={
+        "hlo": lambda: _mlir("dialects.stablehlo"),
+        **{name: (lambda n=name: _mlir(f"dialects.{n}")) for name in ("arith", "chlo", "func", "sdy")},
+    },
+)
