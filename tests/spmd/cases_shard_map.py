@@ -1,6 +1,7 @@
 """``shard_map`` and ``pmap`` over eight devices: values, derivatives, training steps, and what is refused."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -455,6 +456,23 @@ def test_a_pmapped_function_ahead_of_time():
     near(f(x, 2)["a"], lowered.compile()(x)["a"])
     f.clear_cache()
     near(f(x, 2)["a"], lowered.compile()(x)["a"])
+
+
+def test_a_pmapped_method_and_arguments_on_other_devices():
+    class Scale:
+        @partial(pmap, static_broadcasted_argnums=0)
+        def by(self, x):
+            return 3 * x
+
+    x = pnp.arange(8.0)
+    near(Scale().by(x), 3 * x)
+    reverse = pullback.devices()[::-1]
+    for where in (pullback.devices()[3], pullback.NamedSharding(EIGHT, P("i")), pullback.NamedSharding(GRID, P("j"))):
+        moved = pmap(lambda x: x + lax.axis_index("k"), axis_name="k", devices=reverse)(pullback.device_put(x, where))
+        near(moved, x + np.arange(8))
+        assert [s.device for s in moved.addressable_shards if s.index[0].start == 0] == [reverse[0]]
+    with pytest.raises(ValueError, match="got no devices"):
+        pmap(identity, devices=[])
 
 
 def test_a_pmapped_function_is_compiled_once():
