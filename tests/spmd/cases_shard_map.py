@@ -359,6 +359,43 @@ def test_an_axis_of_vmap_with_the_name_of_an_axis_of_the_mesh():
         near([grad(f)(x), jit(grad(f))(x)], [grad(value)(x)] * 2)
 
 
+# Values that Python looks at ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_python_looks_at_what_all_devices_share(check):
+    calls = []
+
+    def halved(x):
+        calls.append(x.shape)
+        count, total = 0, lax.psum(x.sum(), ("i", "j"))
+        while total > 1:
+            x, count = x / 2, count + 1
+            total = lax.psum(x.sum(), ("i", "j"))
+        return x * count, 1.0 if float(total) < 1 else -1.0
+
+    spec = P(("i", "j"))
+    f = shard_map(halved, mesh=GRID, in_specs=spec, out_specs=(spec, P()), check_vma=check)
+    x = pnp.arange(16.0)
+    near(f(x), (x / 128 * 7, 1.0))
+    assert calls == [(2,)]
+    near(grad(lambda x: f(x)[0].sum())(x), np.full(16, 7 / 128))
+    for refused in (lambda: jit(f)(x), lambda: mapped(lambda x: 1.0 if x.sum() > 0 else 2.0, P("i"), P())):
+        with pytest.raises(TypeError, match="a condition in Python"):
+            refused()
+
+
+def test_what_prints_before_python_looks_prints_once(capfd):
+    def f(x):
+        pullback.debug.print("sum {}", lax.psum(x.sum(), "i"))
+        return x if lax.psum(x.sum(), "i") > 3 else -x
+
+    one = Mesh(np.array(pullback.devices()[:1]), ("i",))
+    near(shard_map(f, mesh=one, in_specs=P("i"), out_specs=P("i"))(pnp.ones(4)), pnp.ones(4))
+    pullback.effects_barrier()
+    assert capfd.readouterr().out == "sum 4.0\n"
+
+
 # Groups, and results that all devices share --------------------------------------------------------------------------
 
 

@@ -67,6 +67,10 @@ class LookedAt(Array):
         """Return this tracer, or the tracer that it wraps, that has no concrete value; None if there is a value."""
         return self
 
+    def computed(self) -> Any:
+        """Compute the concrete value now, of a value that is only being recorded; None if that is not possible."""
+        return None
+
     def dependence(self) -> str:
         """Return a sentence that names the arguments that this value depends on, for error messages; may be empty."""
         return ""
@@ -81,6 +85,8 @@ class LookedAt(Array):
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
         value = self.concrete() if self._leak() is None else None
+        if value is None:
+            value = self.abstract_part().computed()
         if value is None:
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value
