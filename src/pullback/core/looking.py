@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,6 +38,10 @@ _INDEX = (
     "with lax.fori_loop, or index an array with jnp.take."
 )
 
+computing: Final[dict[Any, Callable[[Any], Any]]] = {}
+"""For a trace that records an eager call: a function that computes the value of one of its tracers now, or returns None.
+"""
+
 
 class LookedAt(Array):
     """The base class of tracers: converts a traced value to a Python value, or explains why that is impossible.
@@ -67,10 +72,6 @@ class LookedAt(Array):
         """Return this tracer, or the tracer that it wraps, that has no concrete value; None if there is a value."""
         return self
 
-    def computed(self) -> Any:
-        """Compute the concrete value now, of a value that is only being recorded; None if that is not possible."""
-        return None
-
     def dependence(self) -> str:
         """Return a sentence that names the arguments that this value depends on, for error messages; may be empty."""
         return ""
@@ -86,7 +87,8 @@ class LookedAt(Array):
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
         value = self.concrete() if self._leak() is None else None
         if value is None:
-            value = self.abstract_part().computed()
+            part = self.abstract_part()
+            value = computing[part._trace](part) if part._trace in computing else None
         if value is None:
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value

@@ -14,8 +14,9 @@ from pullback.core.arguments import flag, require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import OperandError, ShardMapError
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lists import scatter_where
+from pullback.core.looking import computing
 from pullback.core.trace import Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
@@ -230,8 +231,11 @@ def bind_mapped(
     def on_device(*shards: Any) -> list[Any]:
         trace = state.trace
         if outer.eager and isinstance(trace, StageTrace):
-            trace.compute = lambda var: _computed(trace, var, (outer, outer_mesh), arrays, in_specs, params)
-        outs = run(*shards)
+            computing[trace] = lambda x: _computed(trace, x.variable, (outer, outer_mesh), arrays, in_specs, params)
+        try:
+            outs = run(*shards)
+        finally:
+            computing.pop(trace, None)
         out_specs[:] = out_specs_of([typeof(x) for x in outs])
         # A result that is stacked along an axis has a cotangent for each index, even if it does not vary.
         return [vary(x, names_of(spec)) for x, spec in zip(outs, out_specs, strict=True)]
@@ -263,7 +267,7 @@ def _computed(
     Returns:
       A concrete array; None if the devices may have different values, or if there is none.
     """
-    if var.aval.varying & params["manual"]:
+    if var.aval.varying & params["manual"] or isinstance(var, Literal):
         return None
     needed, eqns = {var}, []
     for eqn in reversed(trace.eqns):

@@ -46,12 +46,6 @@ class StageTracer(Tracer):
         """Whether the dtype is weak, and gives way to the dtypes of other operands."""
         return self.variable.aval.weak_type
 
-    def computed(self) -> Any:
-        trace = self._trace
-        if not isinstance(trace, StageTrace) or trace.compute is None or isinstance(self.variable, Literal):
-            return None
-        return trace.compute(self.variable)
-
     def dependence(self) -> str:
         trace = self._trace
         if not isinstance(trace, StageTrace) or trace.name_input is None:
@@ -72,20 +66,9 @@ class StageTrace(Trace):
       name_input: names an input by its index, for error messages; None if inputs have no names.
       literals: whether scalar arrays become literals; otherwise they become constants.
       outside: the references that the program uses, and that were made outside of the program.
-      compute: returns the concrete value of a variable by running what is recorded, or None; None if nothing can run.
     """
 
-    __slots__ = (
-        "compute",
-        "consts",
-        "constvars",
-        "eqns",
-        "invars",
-        "literals",
-        "name_input",
-        "outside",
-        "transformation",
-    )
+    __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")
 
     def __init__(self, parent: Trace, function: Any, transformation: str) -> None:
         super().__init__(parent, function)
@@ -93,7 +76,6 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
         self.literals = True
-        self.compute: Callable[[Var], Any] | None = None
         self.outside = NOTHING
         self.eager = self.quick = False
         self.eqns: list[Eqn] = []
