@@ -36,6 +36,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.runtime import runtime
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import types_of_values
 
 _VOID = dtypes.VOID
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -846,6 +847,8 @@ def typeof(x: ArrayLike) -> ShapedArray:
         return x.aval
     if type(x) in SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(type(x)), type(x) is not bool)
+    if type(x) in types_of_values:
+        return types_of_values[type(x)](x)  # type: ignore[no-any-return]
     return as_array(x).aval
 
 

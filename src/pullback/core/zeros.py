@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, recorders, scalar_array, typeof
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, ArrayImpl, recorders, scalar_array, typeof
 from pullback.core.runtime import runtime
 from pullback.core.types import ZERO, ShapedArray
 
@@ -54,3 +54,66 @@ def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     ``avals`` has the type of each value.
     """
     return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]
+
+
+class Zero:
+    """A tangent or cotangent that is known to be zero.
+
+    Attributes:
+      aval: its type.
+
+    >>> import numpy as np
+    >>> from pullback import core
+    >>> from pullback.interpreters import ad
+    >>> ad.Zero(core.ShapedArray((3,), np.dtype("float32")))
+    Zero(f32[3])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(x: Any) -> Zero:
+        """Return the zero tangent of a value.
+
+        Args:
+          x: an array or a number.
+
+        Returns:
+          A :class:`Zero` of the type of a tangent of ``x``.
+        """
+        aval = typeof(x)
+        return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+
+    def instantiate(self) -> Array:
+        """Return an array of zeros.
+
+        Returns:
+          An array of the shape and the dtype of the tangent.
+        """
+        return zeros_of(self.aval)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """Return a tangent or cotangent, converting a :class:`Zero` to an array of zeros.
+
+    Args:
+      tangent: an array or a :class:`Zero`.
+
+    Returns:
+      An array.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.interpreters import ad
+    >>> print(ad.instantiate_zeros(ad.Zero.from_primal_value(jnp.ones(2))))
+    [0. 0.]
+    """
+    return tangent.instantiate() if type(tangent) is Zero else tangent

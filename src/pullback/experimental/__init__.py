@@ -6,6 +6,6 @@ from pullback.transforms.programs.callbacks import io_callback
 __all__ = ["io_callback"]
 face(
     globals(),
-    modules="buffer_callback checkify compilation_cache compute_on custom_partitioning jet key_reuse layout mesh_utils "
-    "multihost_utils ode pjit random rnn serialize_executable shard_map sparse xla_metadata",
+    modules="buffer_callback checkify compilation_cache compute_on custom_partitioning hijax jet key_reuse layout "
+    "mesh_utils multihost_utils ode pjit random rnn serialize_executable shard_map sparse xla_metadata",
 )

@@ -23,65 +23,21 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import dtypes, rules, trace, tree
-from pullback.core.array import Array, typeof
+from pullback.core import rules, trace, tree
+from pullback.core.array import Array
 from pullback.core.errors import CustomRuleError
 from pullback.core.faces import face
 from pullback.core.jaxpr import infer
 from pullback.core.linear import LinearVar, operand_avals
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import Zero as Zero
+from pullback.core.zeros import instantiate_zeros as instantiate_zeros
 from pullback.core.zeros import zeros_of
 from pullback.interpreters.table import Table
 from pullback.primitives.elementwise import add_any
 from pullback.transforms.traces.forward import JVPTrace as JVPTrace
 from pullback.transforms.traces.forward import JVPTracer as JVPTracer
-
-
-class Zero:
-    """A tangent or cotangent that is known to be zero.
-
-    Attributes:
-      aval: its type.
-
-    >>> import numpy as np
-    >>> from pullback import core
-    >>> from pullback.interpreters import ad
-    >>> ad.Zero(core.ShapedArray((3,), np.dtype("float32")))
-    Zero(f32[3])
-    """
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
-
-    @staticmethod
-    def from_primal_value(x: Any) -> Zero:
-        """Return the zero tangent of a value.
-
-        Args:
-          x: an array or a number.
-
-        Returns:
-          A :class:`Zero` of the type of a tangent of ``x``.
-        """
-        aval = typeof(x)
-        return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
-
-    def instantiate(self) -> Array:
-        """Return an array of zeros.
-
-        Returns:
-          An array of the shape and the dtype of the tangent.
-        """
-        return zeros_of(self.aval)
-
-    def __repr__(self) -> str:
-        return f"Zero({self.aval})"
-
-
-tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
 class UndefinedPrimal:
@@ -127,23 +83,6 @@ def is_undefined_primal(x: Any) -> bool:
     (True, False)
     """
     return type(x) is UndefinedPrimal
-
-
-def instantiate_zeros(tangent: Any) -> Any:
-    """Return a tangent or cotangent, converting a :class:`Zero` to an array of zeros.
-
-    Args:
-      tangent: an array or a :class:`Zero`.
-
-    Returns:
-      An array.
-
-    >>> import pullback.numpy as jnp
-    >>> from pullback.interpreters import ad
-    >>> print(ad.instantiate_zeros(ad.Zero.from_primal_value(jnp.ones(2))))
-    [0. 0.]
-    """
-    return tangent.instantiate() if type(tangent) is Zero else tangent
 
 
 def zeros_like_aval(aval: ShapedArray) -> Array:

@@ -183,9 +183,11 @@ class Program:
         avals = lowered.closed.out_avals
         several = not isinstance(self.device, Device)
         count = len(lowered.closed.in_avals)
-        self.in_shardings = executable.in_shardings[:count] if several else None
+        self.in_shardings: list[Any] | None = executable.in_shardings[:count] if several else None
         self.out_shardings = executable.out_shardings
-        if several and lowered.memories is not None:  # the executable knows none: programs share it
+        if (
+            self.in_shardings is not None and lowered.memories is not None
+        ):  # the executable knows none: programs share it
             inputs, results = lowered.memories
             self.in_shardings = list(map(memories.in_memory, self.in_shardings, inputs))
             self.out_shardings = list(map(memories.in_memory, self.out_shardings, results))

@@ -36,7 +36,7 @@ def kinds_of_results(jaxpr: Jaxpr, inputs: Sequence[Any], results: Sequence[Any]
       inputs: the placement of each input, or None.
       results: the requested placement of each result, or None; an empty list if there are no requests.
     """
-    kinds = {var: kind_of(at) for var, at in zip(jaxpr.invars, inputs, strict=True) if at is not None}
+    kinds: dict[Any, str] = {var: kind_of(at) for var, at in zip(jaxpr.invars, inputs, strict=True) if at is not None}
     for eqn in jaxpr.eqns:
         if "placement" in eqn.params:
             found = {kind_of(eqn.params["placement"])}

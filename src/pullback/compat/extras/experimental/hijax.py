@@ -27,14 +27,9 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
 from pullback.core.types import AbstractValue as AbstractValue
-from pullback.core.types import ShapedArray as ShapedArray
-from pullback.interpreters.ad import Zero as Zero
-from pullback.interpreters.ad import instantiate_zeros as instantiate_zeros
+from pullback.core.user_types import HiType as HiType
+from pullback.core.user_types import register_hitype as register_hitype
 from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
-
-
-class HiType(AbstractValue):
-    """A base class for users' types with immutable values."""
 
 
 class MutableHiType(AbstractValue):
@@ -107,30 +102,6 @@ class EffectTypeSet:
 control_flow_allowed_effects = EffectTypeSet()
 """The effects allowed in loops and branches; has no effect here, where all are allowed. Flax adds its own."""
 
-_types: dict[type, Callable[[Any], AbstractValue]] = {}
-
-
-def register_hitype(cls: type, typeof: Callable[[Any], AbstractValue]) -> None:
-    """Register the type of the values of a class.
-
-    Args:
-      cls: the class.
-      typeof: a function from a value to its type.
-
-    Raises:
-      ArgumentError: ``cls`` is no class, or ``typeof`` no function (a TypeError).
-
-    >>> from pullback.compat.extras.experimental.hijax import HiType, register_hitype, type_of
-    >>> class Word(str):
-    ...     pass
-    >>> register_hitype(Word, lambda x: HiType())
-    >>> isinstance(type_of(Word("text")), HiType)
-    True
-    """
-    if not isinstance(cls, type) or not callable(typeof):
-        raise ArgumentError(f"register_hitype takes a class and a function, got {cls!r} and {typeof!r}")
-    _types[cls] = typeof
-
 
 def type_of(x: Any) -> Any:
     """Return the type of a value of a registered class, or of an array.
@@ -142,8 +113,7 @@ def type_of(x: Any) -> Any:
     >>> type_of(1.0)
     ShapedArray(f32[], weak_type=True)
     """
-    registered = _types.get(type(x))
-    return typeof(x) if registered is None else registered(x)
+    return typeof(x)
 
 
 def cur_qdd(x: Any) -> Any:
@@ -198,7 +168,6 @@ class HiPrimitive(Primitive):
 
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "EffectTypeSet", "HiPrimitive", "HiType",
-    "MutableHiType", "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "cur_qdd",
-    "instantiate_zeros", "is_undefined_primal", "register_hitype", "type_of",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "EffectTypeSet", "HiPrimitive", "MutableHiType",
+    "aval_method", "aval_property", "control_flow_allowed_effects", "cur_qdd", "is_undefined_primal", "type_of",
 ]  # fmt: skip
