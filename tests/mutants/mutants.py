@@ -1128,8 +1128,8 @@ MUTANTS = (
     Mutant(
         "the results are spread instead of the arguments",
         "spmd/axis_modes.py",
-        "return f(*with_sharding_constraint(args, wanted), **kwargs)",
-        "return with_sharding_constraint(f(*args, **kwargs), wanted)",
+        "out = f(*_resharded(args, wanted), **kwargs)\n",
+        "out = _resharded(f(*args, **kwargs), wanted)\n",
         ["tests/spmd/test_layouts.py::test_functions_that_spread_what_leaves_or_enters"],
     ),
     Mutant(
