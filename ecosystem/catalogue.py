@@ -43,10 +43,15 @@ PROGRAMS = {
     "orbax": "orbax-checkpoint",
     "scipy": "scipy",
     "scikit_learn": "scikit-learn",
+    "pennylane": "pennylane",
     "evosax": "evosax",
     "penzai": "penzai",
+    "gpjax": "gpjax",
     "flowjax": "flowjax",
+    "distrax": "distrax",
     "dynamax": "dynamax",
+    "s2fft": "s2fft",
+    "mjx": "mujoco-mjx",
 }
 
 TOLERANCE = 1e-4

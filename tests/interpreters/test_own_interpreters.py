@@ -289,12 +289,6 @@ def noted(f: Any, notes: list[Any]) -> Any:
     return call
 
 
-def test_a_trace_takes_values_as_they_are() -> None:
-    """Quax calls it on each result of a function that it ran."""
-    trace, x = Notes(None), jnp.ones(2)
-    assert trace.full_raise(x) is x
-
-
 def test_an_interpreter_sees_every_operation() -> None:
     notes: list[Any] = []
     f = lambda x: jnp.sin(x) * 2 + x.sum() + jnp.cos(jnp.ones(3))
