@@ -54,7 +54,7 @@ def test_a_seed_is_needed_under_transformations() -> None:
 
 
 def test_a_generator_has_a_key_and_a_counter() -> None:
-    with pytest.raises(ValueError, match="_base_key must be a key, .* got Array"):
+    with pytest.raises(ValueError, match=r"_base_key must be a key, .* got Array"):
         StatefulPRNG(jnp.zeros(2, "uint32"), new_ref(0))
     with pytest.raises(ValueError, match="_counter must be a reference to an integer, got 0"):
         StatefulPRNG(random.key(0), 0)  # type: ignore[arg-type]

@@ -45,8 +45,8 @@ def stateful_rng(seed: ArrayLike | None = None, *, impl: str | None = None) -> S
     """
     if seed is None and not trace_state_clean():
         raise ArgumentError(
-            "stateful_rng needs a seed within a transformed function: a seed of the operating system's would be part of "
-            "the program, and each call would draw the same numbers; pass a seed that is an argument of the function"
+            "stateful_rng needs a seed within a transformed function: a seed of the operating system's would be part "
+            "of the program, and each call would draw the same numbers; pass a seed that is an argument of the function"
         )
     key = random.key(secrets.randbits(31) if seed is None else seed, impl=impl)
     return StatefulPRNG(key, new_ref(zeros((), "int32")))
@@ -72,9 +72,7 @@ class StatefulPRNG:
 
     def __init__(self, _base_key: Array, _counter: Ref) -> None:
         if not (isinstance(_base_key, Array) and dtypes.is_key(_base_key.dtype)):
-            raise ArgumentError(
-                f"StatefulPRNG: _base_key must be a key, as random.key(0) returns it, got {_base_key!r}"
-            )
+            raise ArgumentError(f"StatefulPRNG: _base_key must be a key, such as random.key(0), got {_base_key!r}")
         if not (isinstance(_counter, Ref) and dtypes.is_integer(_counter.dtype)):
             raise ArgumentError(f"StatefulPRNG: _counter must be a reference to an integer, got {_counter!r}")
         self._base_key = _base_key

@@ -81,7 +81,7 @@ A = jnp.array([[4.0, 1.0], [1.0, 3.0]])
 B = jnp.ones(2)
 REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: sparse.cg(A[:1], B), ShapeError, "square matrix, got shape"),
-    (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "b must be a vector of 2 elements"),
+    (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "the first axis of b must have 2 elements"),
     (lambda: sparse.cg("A", B), OperandError, "a matrix, or a function"),
     (lambda: sparse.cg(A, {"b": B}), OperandError, "b must be an array if A is a matrix"),
     (lambda: sparse.cg(A, B, x0=jnp.ones(3)), ShapeError, "x0 must have the tree and shapes of b"),
