@@ -72,7 +72,7 @@ _face(
             "transfer_guard_device_to_host transfer_guard_host_to_device"
         ),
         ".core.dtypes": "float0",
-        ".transforms.programs.placement": "reshard=with_sharding_constraint",
+        ".transforms.programs.resharding": "reshard",
         ".transforms.programs.sharded_arrays": (
             "Shard make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays"
         ),
@@ -90,9 +90,9 @@ _face(
         ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
     },
     # Modules are lazy too, for a short import time, except ``numpy``.
-    modules="ad ad_checkpoint api_util checkpointing custom_batching custom_derivatives debug derivatives distributed "
-    "dlpack dtypes errors example_libraries experimental export extend ffi flatten_util image interpreters lax memory "
-    "monitoring nn numpy ops profiler random ref scipy sharding stages test_util tree tree_util typing",
+    modules="ad ad_checkpoint analysis api_util checkpointing custom_batching custom_derivatives debug derivatives "
+    "distributed dlpack dtypes errors example_libraries experimental export extend ffi flatten_util image interpreters "
+    "lax memory monitoring nn numpy ops profiler random ref scipy sharding stages test_util tree tree_util typing",
     otherwise=_start.not_there,
 )
 _start.set_up()

@@ -130,7 +130,7 @@ class Looped:
 
 def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
     """Return the type ``aval`` with a further first axis of ``size``."""
-    return aval.update(shape=(size, *aval.shape))
+    return aval.with_axis(0, size)
 
 
 def _example(x: Any, i: int) -> Any:
