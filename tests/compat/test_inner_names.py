@@ -578,3 +578,20 @@ def test_modules_that_are_imported_and_hold_little() -> None:
         "assert jax.lib.__version__ == jaxlib.__version__; assert jax._src.pjit.jit_p.name == 'jit'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_tracers_with_a_known_value() -> None:
+    """PennyLane asks this of each operand, to choose an interface."""
+    seen: list[Any] = []
+
+    def watch(x: Any) -> Any:
+        seen.append((served_core.is_concrete(x), served_core.to_concrete_value(x)))
+        return x * 2.0
+
+    jax.grad(watch)(3.0)
+    jax.jit(watch)(3.0)
+    assert seen == [(True, 3.0), (False, None)]
+    assert served_core.is_concrete(np.ones(2))
+    assert jax.grad(lambda x: x * served_core.concrete_or_error(int, x))(3.0) == 3.0
+    with pytest.raises(errors.ConcretizationTypeError, match="a conversion needs a concrete value"):
+        jax.jit(lambda x: served_core.concrete_or_error(None, x))(3.0)
