@@ -33,3 +33,5 @@ class AbstractValue:
     def mat(self) -> ManualAxisType:
         """What the type says of the axes of ``shard_map``."""
         return ManualAxisType(self.varying)
+
+    manual_axis_type = mat
