@@ -140,6 +140,34 @@ def test_modules_of_sparse_arrays() -> None:
     assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "full", "messages"),
+    [
+        ((1, 2), ((11, 12), 2), []),
+        ((None,), (None,), []),
+        ((1, 2), [1, 2], ["different types at key path\n    in_axes"]),
+        (((1,), (2,)), ([3], [4]), ["different types at key path\n    in_axes[0]", "    in_axes[1]"]),
+        ((1,), (2, 3), ["different lengths of tuple at key path\n    in_axes"]),
+        (
+            {"a": 1},
+            {"a": 2, "b": 3},
+            [
+                "different numbers of pytree children",
+            ],
+        ),
+        ({"a": 1}, {"a": 2, "b": 3}, ["so the symmetric difference on key sets is\n    ['b']"]),
+        ([{1: 2}], [{3: 4}], ["different pytree metadata at key path\n    in_axes[0]"]),
+    ],
+)
+def test_errors_of_prefixes(prefix: Any, full: Any, messages: list[str]) -> None:
+    found = [error("in_axes") for error in tree_util.prefix_errors(prefix, full)]
+    assert len(found) == len(messages)
+    for error, message in zip(found, messages, strict=True):
+        assert isinstance(error, ValueError)
+        assert message in str(error)
+    assert tree_util.prefix_errors(prefix, full, is_leaf=lambda node: node is prefix) == []
+
+
 # Lines of libraries --------------------------------------------------------------------------------------------------
 
 
