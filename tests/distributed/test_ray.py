@@ -10,7 +10,7 @@ from pullback.core.errors import ArgumentError
 from pullback.distributed import ray as ours
 from tests.distributed.programs import fail, own_rows, train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")]
 
 
 @pytest.fixture(scope="module")
