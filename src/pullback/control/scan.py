@@ -27,10 +27,11 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayLike, scalar_array
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, RefError
+from pullback.core.errors import ControlFlowError, RefError, ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
+from pullback.core.types import ShapedArray
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
 from pullback.primitives.elementwise import add
@@ -218,7 +219,7 @@ def run_scan(
       checkpoints: the number of states to save for reverse mode; None for all residuals.
       preaccumulate: ``"auto"`` to store local Jacobians instead of residuals wherever they are smaller.
     """
-    rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
+    rows = [_row(x.aval) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     program, init = body.jaxpr, carry.leaves
     if body.refs:  # their contents are carried, too, after the rest
@@ -238,6 +239,16 @@ def run_scan(
         outs, last = split_list(outs, len(carry.leaves))
         write_all(body.refs, last)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
+
+
+def _row(aval: ShapedArray) -> ShapedArray:
+    """Return the type of an element of the scanned arrays of type ``aval``; raise if the first axis is sharded."""
+    if aval.explicit is not None and aval.explicit.spec[0] is not None:
+        raise ShardingTypeError(
+            f"scan: the 0th dimension of all xs should be replicated, since each step takes one index of it; got "
+            f"{aval}. Change the sharding by sharding.reshard"
+        )
+    return aval.without_axis(0)
 
 
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:

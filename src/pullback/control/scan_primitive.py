@@ -104,7 +104,7 @@ def _abstract_eval(
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of ``length`` stacked values of type ``aval``."""
-    return aval.update(shape=(length, *aval.shape))
+    return aval.with_axis(0, length)
 
 
 scan_p.record(partial(record_split, scan_p))

@@ -45,6 +45,8 @@ class BatchTracer(Tracer):
         aval = typeof(self.value)
         axis = self._trace.axis
         varying = aval.varying if axis.name is None else aval.varying | {axis.key}
+        if aval.explicit is not None:
+            return aval.without_axis(self.dim).update(varying=varying)
         return ShapedArray(self.shape, aval.dtype, aval.weak_type, varying)
 
     @property
