@@ -198,10 +198,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="how many tests are run, chosen at random; 0 for all")
     parser.add_argument("--seed", type=int, default=0, help="of the choice")
     parser.add_argument("--seconds", type=float, default=600, help="after which no further test begins")
+    parser.add_argument("--record", type=Path, default=RECORDED, help="the file of counts")
     parser.add_argument("--fresh", action="store_true", help="make the environment anew")
     parser.add_argument("--page", action="store_true", help="write docs/library_tests.md from what is recorded")
     given, arguments = parser.parse_known_args()
-    recorded: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    recorded: dict[str, Any] = json.loads(given.record.read_text(encoding="utf-8")) if given.record.exists() else {}
     if given.page:
         PAGE.write_text(page(recorded), encoding="utf-8")
         return 0
@@ -227,7 +228,7 @@ def main() -> int:
     if not arguments:  # a sample of all tests
         recorded[given.library] = {**recorded.get(given.library, {}), "version": version, "counts": counts}
         text = json.dumps(dict(sorted(recorded.items())), indent=1)
-        RECORDED.write_text(text + "\n", encoding="utf-8")
+        given.record.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
