@@ -83,23 +83,23 @@ def members(groups: dict[str, list[Any]], name: str) -> list[str]:
     return found
 
 
-def unpacked(library: str, folder: Path) -> tuple[Path, str]:
-    """Unpack the newest source distribution of a library in a folder; return where it is, and its version."""
-    archive = releases.fetched(library, source=True)
+def unpacked(archive: Path, folder: Path) -> Path:
+    """Unpack a source distribution in a folder; return where it is."""
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
     with tarfile.open(archive) as tar:
         tar.extractall(source, filter="data")
     (inner,) = source.iterdir()
-    return inner, releases.version_of(archive)
+    return inner
 
 
-def environment(library: str, source: Path, folder: Path) -> Path:
+def environment(library: str, archive: Path, source: Path, folder: Path) -> Path:
     """Make an environment with a library, what it needs and what its tests need, and Pullback instead of JAX.
 
     Args:
       library: the name of the library.
-      source: its unpacked source distribution.
+      archive: its source distribution. A build in the unpacked one would leave copies of the tests there.
+      source: the same, unpacked.
       folder: where the environment is made.
 
     Returns:
@@ -110,7 +110,7 @@ def environment(library: str, source: Path, folder: Path) -> Path:
     never = folder / "never.txt"  # uv takes these requirements for all that name the packages: none holds
     never.write_text("jax ; sys_platform == 'never'\njaxlib ; sys_platform == 'never'\n", encoding="utf-8")
     extra, packages = requirements_of(source)
-    wanted = [f"{source}[{extra}]" if extra else str(source), *packages, *NEEDS.get(library, [])]
+    wanted = [f"{library}{f'[{extra}]' if extra else ''} @ {archive.as_uri()}", *packages, *NEEDS.get(library, [])]
     install = [UV, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     pins = ROOT / "requirements"
     subprocess.run([*install, "--no-deps", "-r", pins / "runtime.txt"], check=True)
@@ -210,13 +210,14 @@ def main() -> int:
         parser.error("name a library")
     folder = FOLDER / given.library
     folder.mkdir(parents=True, exist_ok=True)
-    source, version = unpacked(given.library, folder)
+    archive = releases.fetched(given.library, source=True).resolve()
+    source, version = unpacked(archive, folder), releases.version_of(archive)
     if not tests_in(source):
         raise SystemExit(f"the source distribution of {given.library} {version} has no tests")
     python = folder / "venv" / "bin" / "python"
     done = folder / "installed"
     if given.fresh or not done.exists() or done.read_text(encoding="utf-8") != version:
-        python = environment(given.library, source, folder)
+        python = environment(given.library, archive, source, folder)
         done.write_text(version, encoding="utf-8")
     options = {"count": given.count, "seed": given.seed, "seconds": given.seconds}
     report = run(python, source, folder, options, arguments)

@@ -164,6 +164,8 @@ def test_lines() -> None:
 def test_calls_of_users() -> None:
     twice_p = Primitive("twice")
     register_call_primitive_rules(twice_p)
+    assert twice_p.call_primitive
+    assert [pjit.jit_p.call_primitive, jax.lax.sin_p.map_primitive] == [False, False]  # type: ignore[attr-defined]
     program = jax.make_jaxpr(lambda x: 2 * x)(1.0).jaxpr
     call = lambda x: twice_p.bind(x, call_jaxpr=program)[0]
     assert float(jax.jit(call)(3.0)) == float(call(3.0)) == 6

@@ -26,7 +26,7 @@ _REFUSED = {
     "jax.random.wrap_key_data, and typed keys as arguments": ("jax._src.random.core jax._src.random._check_prng_key"),
     "wadler_lindig, as Equinox does": "jax._src.pretty_printer",
     "the parameters num_consts and num_carry of scan_p": "jax._src.flattree",
-    "jax.make_jaxpr and jax.extend.core.jaxpr_as_fun: sizes of arrays are no values of programs": (
+    "jax.make_jaxpr and jax.extend.core.jaxpr_as_fun: a program has no sizes of arrays among its values": (
         "jax._src.interpreters.partial_eval.DynamicJaxprTrace jax._src.interpreters.partial_eval.TracingEqn "
         "jax._src.interpreters.partial_eval.custom_staging_rules jax._src.pjit.pjit_staging_rule "
         "jax._src.pjit.debug_info jax._src.pjit.mesh_lib jax.interpreters.partial_eval.DynamicJaxprTrace "

@@ -20,6 +20,7 @@ def register_call_rules(p: Primitive) -> Primitive:
 
     Evaluation, lowering and transformations apply to the equations of the program one by one. Return the primitive.
     """
+    vars(p)["call_primitive"] = True  # what interpreters in JAX's spelling ask for
 
     @p.abstract_eval
     def types(*avals: ShapedArray, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[ShapedArray]:
