@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive as _Primitive
 from pullback.transforms.programs.closed_calls import register_call_rules
 
 
-def register_call_primitive_rules(prim: Primitive, name: str | None = None, **options: Any) -> None:
+def register_call_primitive_rules(prim: _Primitive, name: str | None = None, **options: Any) -> None:
     """Give a primitive the rules of one that runs a program. BrainState and BrainPy make such primitives.
 
     Args:

@@ -5,15 +5,16 @@ from typing import Any
 
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
-from pullback.core.trace import Primitive, Rule
+from pullback.core.trace import Primitive as _Primitive
+from pullback.core.trace import Rule
 from pullback.interpreters.table import Table
 
 
-def _set_dce(primitive: Primitive, rule: Rule) -> None:
+def _set_dce(primitive: _Primitive, rule: Rule) -> None:
     primitive.dce_rule = lambda used, eqn: rule(used, eqn)[1]
 
 
-def _spelled_dce(primitive: Primitive, rule: Rule) -> Rule:
+def _spelled_dce(primitive: _Primitive, rule: Rule) -> Rule:
     def dce(used_outputs: list[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
         smaller = rule(used_outputs, eqn)
         kept = set() if smaller is None else set(map(id, smaller.invars))
