@@ -18,6 +18,8 @@ def zeros_of(aval: ShapedArray) -> Any:
 
     While a program is being traced, an operation of the program makes the zeros, so that they are no constant.
     """
+    if type(aval) is not ShapedArray:
+        return aval.vspace_zero()
     if aval.shape == ():
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
@@ -44,8 +46,7 @@ def instantiate(tangent: Any, primal: Any) -> Any:
     """
     if tangent is not ZERO:
         return tangent
-    aval = typeof(primal)
-    return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+    return zeros_of(typeof(primal).to_tangent_aval())
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
@@ -84,8 +85,7 @@ class Zero:
         Returns:
           A :class:`Zero` of the type of a tangent of ``x``.
         """
-        aval = typeof(x)
-        return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+        return Zero(typeof(x).to_tangent_aval())
 
     def instantiate(self) -> Array:
         """Return an array of zeros.

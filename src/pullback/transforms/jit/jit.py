@@ -26,6 +26,7 @@ from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import has_user_types, is_user_value
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -168,7 +169,7 @@ class JitFunction(_Function, Generic[P, R]):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]
+        outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer) or is_user_value(x)]
         if outermost and not config.indices_are_checked:
             if self._plain and not kwargs:
                 self._nested = call.nested
@@ -177,6 +178,8 @@ class JitFunction(_Function, Generic[P, R]):
             entry = self._compiled.get(key)
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, signatures)))
+                if has_user_types(traced.out_avals):
+                    return self._within(call, leaves)
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())
                 entry = entry_for(Lowered(traced, call, signatures), self._options, self._compiled, key)
@@ -191,6 +194,13 @@ class JitFunction(_Function, Generic[P, R]):
                 f"function that is compiled separately, but it was called inside a transformation "
                 f"({state.trace.describe()}). Pass them to the outermost jit."
             )
+        return self._within(call, leaves)
+
+    def _within(self, call: Call, leaves: list[Any]) -> Any:
+        """Apply the traced program as an operation, within a transformation or on values of users' types.
+
+        ``leaves`` are the leaves of the arguments.
+        """
         traced = self._trace(call, list(map(typeof, leaves)))
         if self._options.in_placements is not None:
             placements = in_placements(call, traced)

@@ -44,6 +44,8 @@ class BatchTracer(Tracer):
     def aval(self) -> ShapedArray:
         aval = typeof(self.value)
         axis = self._trace.axis
+        if type(aval) is not ShapedArray:
+            return aval.dec_rank(axis.size, self.dim)
         varying = aval.varying if axis.name is None else aval.varying | {axis.key}
         return ShapedArray(self.shape, aval.dtype, aval.weak_type, varying)
 
