@@ -32,7 +32,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
 from pullback.core.types import ShapedArray
-from pullback.core.user_types import HiType, has_user_types
+from pullback.core.user_types import HiType, has_user_types, types_of_values
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
 from pullback.primitives.elementwise import add
@@ -274,7 +274,7 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
             raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
-    if has_user_types([typeof(x) for x in xs]):  # whose types do not say
+    if types_of_values and has_user_types([typeof(x) for x in xs]):  # whose types do not say
         xs = [x if isinstance(typeof(x), ShapedArray) else None for x in xs]
     for i, x in enumerate(xs):
         if x is not None and not x.shape:

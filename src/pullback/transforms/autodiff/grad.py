@@ -18,7 +18,7 @@ from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.core.user_types import is_user_value
+from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
@@ -257,7 +257,7 @@ def _value_and_grad(
         program.outputs = program.outputs[:1]
     cts = transposed(program, (seed,), outs, names, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
-        if ct is ZERO or is_user_value(x) or ct.weak_type != x.weak_type:
+        if ct is ZERO or (types_of_values and is_user_value(x)) or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
     in_tree = flat.in_tree
     result = cts[0] if in_tree is None else unflatten_arguments(options.argnums, in_tree, cts)

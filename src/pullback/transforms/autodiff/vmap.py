@@ -13,7 +13,7 @@ from pullback.core.array import Array, typeof
 from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.core.refs import RefCell
-from pullback.core.user_types import MappingSpec, has_user_types
+from pullback.core.user_types import HiType, MappingSpec, types_of_values
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
 from pullback.primitives.sums import reduce_sum
@@ -275,7 +275,7 @@ def _in_dims(
         if axis is None:
             dims.append(None)
             continue
-        if isinstance(axis, MappingSpec) is not has_user_types([typeof(x)]):
+        if types_of_values and isinstance(axis, MappingSpec) is not isinstance(typeof(x), HiType):
             raise _specs_disagree(fun, "in_axes", axis, typeof(x))
         if isinstance(axis, MappingSpec):
             dims.append(axis)
@@ -295,7 +295,7 @@ def _in_dims(
 
 def _specs_disagree(fun: Any, option: str, entry: Any, aval: Any, how: str = "") -> BatchAxisError:
     """Return the error for an entry of ``in_axes`` or ``out_axes`` that does not fit a value of type ``aval``."""
-    wanted = "a MappingSpec" if has_user_types([aval]) else "an int or None"
+    wanted = "a MappingSpec" if isinstance(aval, HiType) else "an int or None"
     return BatchAxisError(
         f"vmap of {name_of(fun)}: the entry of {option} for a value of type {aval}{how}, must be {wanted}, "
         f"got {entry!r}"
@@ -388,7 +388,7 @@ def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int)
                 f"the position of its mapped axis"
             )
         return x
-    if has_user_types([typeof(x)]):
+    if types_of_values and isinstance(typeof(x), HiType):
         if not isinstance(end, MappingSpec) or dim != end:
             raise _specs_disagree(fun, "out_axes", end, typeof(x), f", which is mapped as {dim!r}")
         return x

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from pullback.core import tree
 from pullback.core.array import Array, as_array, typeof
 from pullback.core.errors import ArgumentError, CustomRuleError, MissingMethodError
-from pullback.core.runtime import provides
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.user_types import is_user_value, missing
@@ -150,12 +149,6 @@ class NullAccum(GradAccum):
 
     def accum(self, x: Any) -> None:
         """Do nothing."""
-
-
-@provides
-def sum_of_two(x: Any, y: Any) -> Any:
-    """Return the sum of two cotangents, which are arrays."""
-    return add_any(x, y)
 
 
 def added(x: Any, y: Any) -> Any:

@@ -17,6 +17,7 @@ from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, subjaxprs
 from pullback.core.lists import split_list
 from pullback.core.trace import Primitive, RelayTrace, state
 from pullback.core.user_types import HiType, is_user_value, types_of_values
+from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.lift import Fed, feed
 from pullback.transforms.traces.stage import stage_flat
@@ -86,6 +87,7 @@ def lowered(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return a program of arrays only, whose inputs and results are the arrays of those of ``closed``."""
     if not is_high(closed):
         return closed
+    closed, _ = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=True)
 
     def run(*arrays: Any) -> list[Any]:
         operands = raised_values(closed.in_avals, arrays)

@@ -165,7 +165,7 @@ class JVPTrace(Trace):
             state.trace = previous
         made_at = source.here() if previous is self else None
         if primitive.multiple_results:
-            return [self.with_tangent(o, t, primitive, made_at, False) for o, t in zip(out, tangent, strict=True)]
+            return [self.with_tangent(o, t, primitive, made_at) for o, t in zip(out, tangent, strict=True)]
         return self.with_tangent(out, tangent, primitive, made_at)
 
     def _serves(self, primitive: Primitive) -> bool:
@@ -175,15 +175,10 @@ class JVPTrace(Trace):
         """
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
-    def with_tangent(
-        self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None, single: bool = True
-    ) -> Any:
-        """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero.
-
-        ``single``: whether the operation has a single result; the tape knows the types of several.
-        """
+    def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
+        """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
-            if single:
+            if not primitive.multiple_results:
                 tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
             tangent = _constant(tangent, primitive)

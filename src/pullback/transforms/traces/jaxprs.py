@@ -16,7 +16,7 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.user_types import MappingSpec
 from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
-from pullback.primitives.elementwise import add, add_any
+from pullback.primitives.elementwise import sum_of_two
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.dce import flags
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -107,10 +107,7 @@ def batch_jaxpr(
 
     def run(*values: Any) -> list[Any]:
         outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
-        out_dims[:] = [
-            d if isinstance(d, MappingSpec) else 0 if f or d is not None else None
-            for f, d in zip(forced, dims, strict=True)
-        ]
+        out_dims[:] = [0 if isinstance(d, int) or (f and d is None) else d for f, d in zip(forced, dims, strict=True)]
         return [_at_front(x, d, f, axis.size) for x, d, f in zip(outs, dims, forced, strict=True)]
 
     return stage_flat(closed, run, avals), out_dims
@@ -121,10 +118,6 @@ def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
     if dim is not None:
         return x if isinstance(dim, MappingSpec) else moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
-
-
-def _sum(x: Any, y: Any) -> Any:
-    return add(x, y) if isinstance(typeof(x), ShapedArray) else add_any(x, y)
 
 
 class LinearizedJaxpr(NamedTuple):
@@ -203,7 +196,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             variables, others = iter(inputs), iter(fixed)
             return eval_jaxpr(closed.jaxpr, closed.consts, *[next(variables if n else others) for n in linear])
 
-        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, _sum)
+        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, sum_of_two)
         return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)
