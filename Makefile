@@ -12,6 +12,7 @@ ACCURACY_ARGS ?=
 FUZZ_ARGS ?= --minutes 10 --seed 0
 SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
+PRIVATE_NAMES_ARGS ?=
 DOCS_ARGS ?=
 PINS_ARGS ?=
 DATE ?= $(shell date +%Y-%m-%d)
@@ -30,7 +31,7 @@ PIP_CHECK = $(PIP) check
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
     fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \
-    check-distribution ecosystem ecosystem-quick ecosystem-record docs docs-test docs-quick targets clean
+    check-distribution ecosystem ecosystem-quick ecosystem-record private-names docs docs-test docs-quick targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -228,6 +229,12 @@ ecosystem-quick: .venv-ecosystem-quick/quick.stamp ## the same, of optax, equino
 
 ecosystem-record: .venv-ecosystem-jax/jax.stamp ## record what the programs print under the real JAX
 	.venv-ecosystem-jax/bin/python ecosystem/record.py $(ECOSYSTEM_ARGS)
+
+# Sources of libraries are read, and nothing of them is installed. JAX and some libraries need the syntax of newer Pythons.
+private-names: ## which private names of JAX the newest releases of libraries use (PRIVATE_NAMES_ARGS="--page --renew")
+	@python=$$(.ci/find-python 3.13) && \
+	$(MAKE) --no-print-directory .venv-3.13/runtime.stamp PYTHON="$$python" && \
+	.venv-3.13/bin/python -W ignore ecosystem/private_names.py $(PRIVATE_NAMES_ARGS)
 
 # Warnings are errors, and so are links to nothing. What pages and examples printed is kept in build/docs, until they or
 # the library change. After a failure all pages are read again: Sphinx warns of a page only when it reads it.

@@ -258,6 +258,153 @@ def test_closed_over_values():
     assert vmap(total)(pnp.array([1.0, 2.0])).tolist() == [28.0, 56.0]
 
 
+# Some axes of the mesh, and one call within another ------------------------------------------------------------------
+
+
+def test_the_index_along_an_axis_while_the_compiler_divides_the_others():
+    x = pnp.arange(32.0).reshape(8, 4)
+    for name, spec, index in (("i", P("i"), np.arange(8)[:, None] // 2), ("j", P(None, "j"), np.arange(4) // 2)):
+        f = shard_map(
+            lambda y, n=name: y + lax.axis_index(n), mesh=GRID, in_specs=spec, out_specs=spec, axis_names={name}
+        )
+        near(jit(f)(x), x + index)
+        near(f(pullback.device_put(x, pullback.NamedSharding(GRID, P("i", "j")))), x + index)
+
+
+def test_what_the_compiler_divides_stays_divided_along_the_other_axes():
+    x = pullback.device_put(pnp.arange(32.0).reshape(8, 4), pullback.NamedSharding(GRID, P("i", "j")))
+    f = jit(shard_map(lambda y: 2 * y, mesh=GRID, in_specs=P("i"), out_specs=P("i"), axis_names={"i"}))
+    assert f(x).sharding.spec == P("i", "j")
+    assert '[<@mesh, [{"i", ?}, {?}]>]' in f.lower(x).as_text()
+
+
+@pytest.mark.parametrize("passed", [GRID, None], ids=["mesh passed", "mesh of the outer call"])
+def test_an_inner_call_takes_the_axes_that_the_outer_leaves(passed):
+    seen = []
+
+    def inner(y):
+        seen.append((y.shape, pullback.sharding.get_abstract_mesh().axis_types))
+        return pnp.sin(y) + 10 * lax.axis_index("i") + 100 * lax.axis_index("j")
+
+    def outer(y):
+        seen.append((y.shape, pullback.sharding.get_abstract_mesh().manual_axes))
+        return shard_map(inner, mesh=passed, in_specs=P(None, "j"), out_specs=P(None, "j"))(y)
+
+    f = shard_map(outer, mesh=GRID, in_specs=P("i"), out_specs=P("i"), axis_names={"i"})
+    x = pnp.arange(32.0).reshape(8, 4)
+    expected = pnp.sin(x) + 10 * (np.arange(8)[:, None] // 2) + 100 * (np.arange(4) // 2)
+    near(f(x), expected)
+    assert seen == [((2, 4), ("i",)), ((2, 2), (pullback.sharding.AxisType.Manual,) * 2)]
+    near(jit(f)(x), expected)
+    near(jit(grad(lambda y: (f(y) ** 2).sum()))(x), 2 * expected * pnp.cos(x))
+    near(vmap(f)(pnp.stack([x, x + 1]))[0], expected)
+    assert pullback.sharding.get_abstract_mesh().empty
+
+
+def test_arguments_that_are_no_arrays():
+    x, log = pnp.arange(8.0), []
+
+    def f(options, y, w):
+        log.append(options["log"])
+        return options["scale"] * y * w
+
+    def total(w, **options):
+        return shard_map(f, mesh=EIGHT, in_specs=(None, P("i"), None), out_specs=P("i"))(options, x, w).sum()
+
+    assert total(2.0, scale=3, log="a") == 168
+    assert grad(lambda w: total(w, scale=3, log=log.append))(2.0) == 84
+    assert log == ["a", log.append]
+    assert shard_map(lambda n: pnp.full(1, n), mesh=EIGHT, in_specs=None, out_specs=P("i"))(3).shape == (8,)
+
+
+def test_a_mesh_without_devices_has_those_of_the_arguments():
+    x = pullback.device_put(pnp.arange(8.0), pullback.NamedSharding(EIGHT, P("i")))
+    f = shard_map(lambda y: y * lax.psum(y, "i"), mesh=EIGHT.abstract_mesh, in_specs=P("i"), out_specs=P("i"))
+    near(f(x), 28 * np.arange(8.0))
+    near(jit(f)(x), 28 * np.arange(8.0))
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_mesh_axes_that_divide_a_batch(check):
+    """``spmd_axis_name`` of ``vmap`` divides the batch; values and gradients are those without it."""
+    options = {"mesh": GRID, "in_specs": (P("j"), P()), "out_specs": (P("j"), P(), P()), "check_vma": check}
+    f = shard_map(lambda y, w: (pnp.sin(y * w), lax.psum((y * w).sum(), "j"), w * 2), **options)
+    x = pnp.arange(32.0).reshape(8, 4) / 8
+
+    def loss(x, w, mapped):
+        a, b, c = mapped(x, w)
+        return (a**2).sum() + (b**3).sum() + c.sum()
+
+    def plain(y, w):
+        return pnp.sin(y * w), (y * w).sum(), w * 2
+
+    divided, expected = (vmap(g, in_axes=(0, None), spmd_axis_name=n) for g, n in ((f, "i"), (plain, None)))
+    near(divided(x, 3.0), expected(x, 3.0))
+    near(jit(grad(loss, (0, 1)), static_argnums=2)(x, 3.0, divided), grad(loss, (0, 1))(x, 3.0, expected))
+    found = vmap(lambda y: grad(loss, (0, 1))(y, 3.0, f), spmd_axis_name="i")(x)
+    near(found, vmap(lambda y: grad(loss, (0, 1))(y, 3.0, plain))(x))
+    assert "in_specs=(P('i', 'j'), P())" in str(pullback.make_jaxpr(divided)(x, 3.0))
+
+
+def test_an_axis_of_vmap_with_the_name_of_an_axis_of_the_mesh():
+    x = pnp.arange(64.0).reshape(8, 8)
+    for mapped in (
+        shard_map(lambda y: lax.psum(y, "i") + pnp.sin(y), mesh=EIGHT, in_specs=P("i"), out_specs=P("i")),
+        pmap(lambda y: lax.psum(y, "i") + pnp.sin(y), axis_name="i"),
+    ):
+        f = lambda x, m=mapped: (vmap(lambda y: m(y) ** 2 + lax.psum(y, "i") ** 2, axis_name="i")(x)).sum()
+        value = lambda x: ((x.sum(1, keepdims=True) + pnp.sin(x)) ** 2 + x.sum(0) ** 2).sum()
+        near([f(x), jit(f)(x)], [value(x), value(x)])
+        near([grad(f)(x), jit(grad(f))(x)], [grad(value)(x)] * 2)
+
+
+# Groups, and results that all devices share --------------------------------------------------------------------------
+
+
+def test_groups_of_indices_along_two_axes():
+    groups = [[0, 3], [1, 2], [4, 7], [5, 6]]
+    partner = np.array([3, 2, 1, 0, 7, 6, 5, 4])
+    options = {"axis_name": ("i", "j"), "axis_index_groups": groups}
+
+    def f():
+        k = lax.axis_index(("i", "j"))
+        return (
+            lax.psum(k, **options)[None],
+            lax.pmax(k, **options)[None],
+            lax.all_gather(k[None], tiled=True, **options)[None],
+            lax.psum_scatter(pnp.arange(2) + k, **options)[None],
+            lax.all_to_all(pnp.arange(2) + 10 * k, split_axis=0, concat_axis=0, **options)[None],
+        )
+
+    own = np.arange(8)
+    low, high = np.minimum(own, partner), np.maximum(own, partner)
+    second = own == high
+    total, largest, both, scattered, exchanged = shard_map(f, mesh=GRID, in_specs=(), out_specs=P(("i", "j")))()
+    near([total, largest, scattered], [own + partner, high, own + partner + 2 * second])
+    near(both, np.stack([low, high], 1))
+    near(exchanged, 10 * np.stack([low, high], 1) + second[:, None])
+    with pytest.raises(NotImplementedError, match="need all of them mapped by shard_map"):
+        vmap(shard_map(lambda y: lax.psum(y, ("k", "i"), axis_index_groups=[[*range(16)]]), mesh=EIGHT, in_specs=P("i"),
+                       out_specs=P("i")), axis_name="k")(pnp.ones((2, 8)))  # fmt: skip
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("check", [True, False])
+def test_gathered_arrays_that_all_devices_share(tiled, check):
+    x = pnp.arange(32.0).reshape(8, 4)
+
+    def each(y):
+        return lax.all_gather(pnp.sin(y), ("i", "j"), tiled=tiled, to="invarying")
+
+    f = shard_map(each, mesh=GRID, in_specs=P(("i", "j")), out_specs=P(), check_vma=check)
+    w = pnp.cos(pnp.arange(32.0)).reshape(f(x).shape)
+    loss = lambda x: (w * f(x) ** 2).sum()
+    expected = lambda x: (w * pnp.sin(x).reshape(w.shape) ** 2).sum()
+    near([loss(x), jit(loss)(x)], [expected(x)] * 2)
+    near([grad(loss)(x), jit(grad(loss))(x)], [grad(expected)(x)] * 2)
+    near(vmap(grad(loss))(pnp.stack([x, 2 * x])), vmap(grad(expected))(pnp.stack([x, 2 * x])))
+
+
 # pmap ----------------------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +488,29 @@ REFUSED = [
     (lambda: mapped(identity, P("i"), P("i"), axis_names={"k"}), ValueError, "axis_names has 'k'"),
     (lambda: shard_map(identity, mesh=3, in_specs=P(), out_specs=P()), ValueError, "mesh must be a Mesh"),
     (lambda: shard_map(identity, in_specs=P(), out_specs=P())(1.0), ValueError, "pass a mesh"),
+    (lambda: shard_map(identity, mesh=EIGHT, out_specs=P())(1.0), TypeError, "pass in_specs, .* {'i': Auto}"),
+    (lambda: mapped(lambda x: lax.with_sharding_constraint(x, P("i")), P("i"), P("i")), ValueError, "a manual axis of"),
+    (
+        lambda: mapped(lambda x: shard_map(identity, mesh=GRID, in_specs=P(), out_specs=P())(x), P("i"), P("i")),
+        ValueError,
+        "leave mesh out to run over the current mesh",
+    ),
+    (
+        lambda: shard_map(identity, mesh=EIGHT, in_specs=P(), out_specs=P())(object()),
+        TypeError,
+        "With None in in_specs",
+    ),
+    (
+        lambda: vmap(lambda x: mapped(lambda y: y + x, P("i"), P("i")), spmd_axis_name="i")(pnp.ones(8)),
+        ValueError,
+        "which the specification P.'i',. names too",
+    ),
+    (lambda: lax.pcast(1.0, {"i"}, to="varying"), TypeError, "must be a name or a tuple of names"),
+    (
+        lambda: mapped(lambda x: lax.all_gather(x, "i", to="reduce"), P("i"), P("i")),
+        NotImplementedError,
+        "'varying' or 'invarying'",
+    ),
     (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
     (lambda: pmap(identity)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
     (lambda: pmap(lambda x, y: x)(pnp.ones(2), pnp.ones(3)), ValueError, "must have one size"),
@@ -384,8 +554,8 @@ def test_the_older_spelling():
         )(x),
         2 * x,
     )
-    with pytest.raises(ValueError, match="the compiler knows the index only if"):
-        older(lambda y: y * lax.axis_index("i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+    found = older(lambda y: y * lax.axis_index("i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+    near(found, x * np.repeat(np.arange(4.0), 2))
 
 
 def test_a_result_that_is_one_of_several_devices_has_its_share_of_the_cotangent():

@@ -18,6 +18,7 @@ from typing import Any
 
 import pullback
 from pullback.backends.compiler.backend import ADAPTER
+from pullback.compat.refusals import advice
 from pullback.core.config import config, obey_jax_environment
 from pullback.core.errors import CompatError
 from pullback.core.source import is_internal
@@ -141,6 +142,9 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
     asker = _asker()
     if asker is not None and name[:1] != "_":  # tools probe for private attributes, such as _mock_name
         _missing.setdefault(f"{module}.{name}", asker)
+    instead = advice(f"{module}.{name}")
+    if instead:
+        return f"module {module!r} has no attribute {name!r}: Pullback replaces jax here, and refuses it; use {instead}"
     near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
     if module == "jax" and name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:]):

@@ -13,13 +13,15 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from pullback.backends.devices.meshes import current_mesh
 from pullback.core import tree
 from pullback.core.annotations import AxisName
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import SCALARS, Array, typeof
 from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
-from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, ShapeError, ShardMapError, UnsupportedArgumentError
+from pullback.core.trace import state
 from pullback.lax.arguments import ints
 from pullback.primitives import collectives as ops
 from pullback.primitives import elementwise
@@ -39,23 +41,21 @@ def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -
 
     Args:
       name: the name of the function, for errors.
-      names: the named axes; groups are allowed for one axis only.
+      names: the named axes, whose last varies fastest in the indices.
       groups: the groups of indices.
       one_size: whether all groups must have the same size.
     """
     if groups is None:
         return None
-    if len(names) > 1:
-        raise ArgumentError(f"lax.{name}: axis_index_groups need one axis, but axis_name={names}")
-    axis = axis_in_scope(names[0])
+    size = size_of(names)
     try:
         found = tuple([tuple([operator.index(i) for i in group]) for group in groups])
     except TypeError:
         found = ()
-    if sorted([i for group in found for i in group]) != list(range(axis.size)):
+    if sorted([i for group in found for i in group]) != list(range(size)):
+        of = f"the axis {names[0]!r}" if len(names) == 1 else f"the axes {names}"
         raise ArgumentError(
-            f"lax.{name}: axis_index_groups must contain each index of the axis {axis.name!r}, 0 to "
-            f"{axis.size - 1}, once, got {groups!r}"
+            f"lax.{name}: axis_index_groups must contain each index of {of}, 0 to {size - 1}, once, got {groups!r}"
         )
     if one_size and len(set(map(len, found))) > 1:
         raise ArgumentError(f"lax.{name}: axis_index_groups must have one size, got {groups!r}")
@@ -223,7 +223,7 @@ def all_gather(
       axis_index_groups: a list of lists of indices, of one size: each group is gathered separately.
       axis: the axis of the result along which the arrays are joined.
       tiled: whether they are concatenated along an existing axis, instead of stacked along a new one.
-      to: the kind of the result, ``"varying"``: it counts as different at each index.
+      to: ``"varying"`` or ``"invarying"``: whether the result counts as different at each index, or as the same.
 
     Returns:
       A tree like ``x``; an array of shape ``(3,)`` becomes one of ``(size, 3)``, or ``(size * 3,)`` if it is tiled.
@@ -239,17 +239,22 @@ def all_gather(
      [1. 3.]]
     """
     tiled = flag("lax.all_gather", "tiled", tiled)
-    if not is_listed(to, ("varying",)):
-        raise UnsupportedArgumentError(f"lax.all_gather: to must be 'varying', got to={to!r}")
+    if not is_listed(to, ("varying", "invarying")):
+        raise UnsupportedArgumentError(f"lax.all_gather: to must be 'varying' or 'invarying', got to={to!r}")
     names = axis_names(axis_name, "lax.all_gather")
+    if to == "invarying" and axis_index_groups is not None:
+        raise UnsupportedArgumentError(
+            "lax.all_gather: axis_index_groups need to='varying': the result differs between the groups"
+        )
+    primitive = ops.all_gather_p if to == "varying" else ops.all_gather_invariant_p
     groups = _groups("all_gather", names, axis_index_groups, True)
 
     def gathered(leaf: Any) -> Any:
         leaf = array_operand("all_gather", leaf)
         position = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
-        for name in reversed(names):
-            params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
-            leaf = ops.all_gather_p.bind(leaf, dimension=position, tiled=tiled or name is not names[-1], **params)
+        for some in [names] if groups else [(name,) for name in reversed(names)]:
+            params = {"axes": some, "axis_size": _size(some, groups), "groups": groups}
+            leaf = primitive.bind(leaf, dimension=position, tiled=tiled or some[-1] is not names[-1], **params)
         return leaf
 
     return tree.tree_map(gathered, x)
@@ -311,9 +316,11 @@ def psum_scatter(
         position = _axis("psum_scatter", scatter_dimension, len(leaf.shape), "scatter_dimension")
         count = _size(names, groups)
         _scatterable("psum_scatter", f"scatter_dimension={scatter_dimension}", leaf.shape[position], count, tiled)
-        for name in names:
-            params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
-            leaf = ops.reduce_scatter_p.bind(leaf, dimension=position, tiled=tiled or name is not names[-1], **params)
+        for some in [names] if groups else [(name,) for name in names]:
+            params = {"axes": some, "axis_size": _size(some, groups), "groups": groups}
+            leaf = ops.reduce_scatter_p.bind(
+                leaf, dimension=position, tiled=tiled or some[-1] is not names[-1], **params
+            )
         return leaf
 
     return tree.tree_map(scattered, x)
@@ -363,7 +370,7 @@ def all_to_all(
         concat = _axis("all_to_all", concat_axis, rank, "concat_axis")
         count = _size(names, groups)
         _scatterable("all_to_all", f"split_axis={split_axis}", leaf.shape[split], count, tiled)
-        if len(names) > 1:
+        if len(names) > 1 and groups is None:
             return _exchange_all(leaf, names, split, concat, tiled)
         params = {"axes": names, "axis_size": count, "groups": groups, "tiled": tiled}
         return ops.all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
@@ -596,15 +603,40 @@ def pvary(x: T, axis_name: AxisName) -> T:
     >>> print(vmap(lambda x: lax.pvary(2.0, "i") * x, axis_name="i")(jnp.arange(3.0)))
     [0. 2. 4.]
     """
-    names = axis_names(axis_name, "lax.pvary")
+    return _varying(x, axis_name, "lax.pvary")
+
+
+def _varying(x: T, axis_name: AxisName, who: str) -> T:
+    """Do what :func:`pvary` says; ``who`` is the function, for error messages."""
+    names = axis_names(_known_axes(axis_name, who), who)
 
     def varying(leaf: Any) -> Any:
-        leaf = array_operand("pvary", leaf)
+        leaf = array_operand(who.removeprefix("lax."), leaf)
         known = typeof(leaf).varying
         missing = tuple([name for name in names if axis_in_scope(name).key not in known])
         return ops.pvary_p.bind(leaf, axes=missing) if missing else leaf
 
     return tree.tree_map(varying, x)
+
+
+def _known_axes(axis_name: Any, who: str) -> Any:
+    """Return the names without those of unmapped axes of the current mesh of size 1: along them nothing varies.
+
+    Raises:
+      ShardMapError: a name is that of an axis of the current mesh, and nothing maps it (a TypeError and ValueError).
+    """
+    current = current_mesh()
+    if current is None:
+        return axis_name
+    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    unmapped = [name for name in names if name in current.axis_names and name not in state.axes]
+    for name in unmapped:
+        if current.shape[name] > 1:
+            raise ShardMapError(
+                f"{who}: {name!r} is an axis of the mesh {current!r}, and no function is mapped over it here: call "
+                f"{who} within shard_map"
+            )
+    return tuple([name for name in names if name not in unmapped])
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
@@ -620,15 +652,17 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ArgumentError: another ``to`` (a TypeError and ValueError).
+      ArgumentError: another ``to``, or a set of names, which have no order (a TypeError and ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
     >>> print(vmap(lambda x: lax.pcast(2.0, "i", to="varying") * x, axis_name="i")(jnp.arange(3.0)))
     [0. 2. 4.]
     """
+    if isinstance(axis_name, (set, frozenset)):
+        raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")
     if not is_listed(to, ("varying",)):
         raise ArgumentError(
             f"lax.pcast: to must be 'varying', got {to!r}: psum and pmean return values that do not vary"
         )
-    return pvary(x, axis_name)
+    return _varying(x, axis_name, "lax.pcast")

@@ -24,7 +24,7 @@ import numpy as np
 from pullback.backends.hlo import collectives as hlo_collectives
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
-from pullback.core.errors import ArgumentError, UnboundAxisNameError
+from pullback.core.errors import ArgumentError, UnboundAxisNameError, UnsupportedArgumentError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, RuleKind, state
@@ -32,6 +32,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.gather import gather
+from pullback.primitives.arrays.indexing import dynamic_slice
 from pullback.primitives.arrays.slicing import concatenate, iota
 from pullback.primitives.arrays.windows import GatherDimensionNumbers
 from pullback.primitives.axis_maps import front
@@ -116,6 +117,15 @@ def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
     return rows(flat, np.argsort(np.concatenate(groups)))
 
 
+def _one_axis(p: Primitive, axes: Names, groups: Groups) -> None:
+    """Raise if ``groups`` divide the indices of several named axes, one of which is mapped by ``vmap``."""
+    if groups and len(axes) > 1:
+        raise UnsupportedArgumentError(
+            f"lax.{p.name}: axis_index_groups over several axes, {axes}, need all of them mapped by shard_map, and one "
+            "is mapped by vmap"
+        )
+
+
 # Sums and extremes ---------------------------------------------------------------------------------------------------
 
 
@@ -146,6 +156,7 @@ def _across(
         (x,), (dim,) = args, dims
         if axis.name not in axes:
             return p.bind(x, axes=axes, groups=groups), dim
+        _one_axis(p, axes, groups)
         if groups:
             x = front(x, dim, axis)
             results = [along(rows(x, np.array(group)), 0) for group in groups]
@@ -289,8 +300,11 @@ def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
 
 
 all_gather_p = collective("all_gather", moves=True)
-all_gather_p.jvp_rule = jvp_linear(all_gather_p)
-all_gather_p.lowering(hlo_collectives.all_gather)
+all_gather_invariant_p = collective("all_gather_invariant", moves=True)
+"""``all_gather`` whose result counts as the same at all indices."""
+for _p in (all_gather_p, all_gather_invariant_p):
+    _p.jvp_rule = jvp_linear(_p)
+    _p.lowering(hlo_collectives.all_gather)
 reduce_scatter_p = collective("reduce_scatter")
 reduce_scatter_p.jvp_rule = jvp_linear(reduce_scatter_p)
 reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
@@ -307,11 +321,12 @@ def _check_size(axes: Names, size: int, groups: Groups) -> None:
         raise ArgumentError(f"it is for {of}{size} indices along {axes}, which have {math.prod(found)} here")
 
 
-def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
+def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape], varies: bool = True) -> None:
     """Register the abstract evaluation of ``p``, a collective that changes the size of an array axis.
 
     ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result. ``dimension`` is the array axis,
     ``axis_size`` the size of the named axes. With ``tiled`` the array axis stays; otherwise it is added or removed.
+    ``varies`` says whether the result varies along the named axes.
     """
 
     @p.abstract_eval
@@ -319,10 +334,13 @@ def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], 
         x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
     ) -> ShapedArray:
         _check_size(axes, axis_size, groups)
-        return x.update(shape=changed(x.shape, dimension, axis_size, tiled), varying=x.varying | _keys(axes))
+        keys = _keys(axes)
+        varying = x.varying | keys if varies else x.varying - keys
+        return x.update(shape=changed(x.shape, dimension, axis_size, tiled), varying=varying)
 
 
 _changes_dimension(all_gather_p, _gathered_shape)
+_changes_dimension(all_gather_invariant_p, _gathered_shape, varies=False)
 _changes_dimension(reduce_scatter_p, _scattered_shape)
 
 
@@ -331,15 +349,31 @@ def _all_gather_transpose(ct: Any, x: LinearVar, **params: Any) -> Any:
     return (reduce_scatter_p.bind(ct, **params),)
 
 
-@all_gather_p.batch
-def _all_gather_batch(
-    axis: MappedAxis, args: Any, dims: Any, *, axes: Names, dimension: int, tiled: bool, groups: Groups, **params: Any
+@all_gather_invariant_p.transpose
+def _all_gather_invariant_transpose(
+    ct: Any, x: LinearVar, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
 ) -> Any:
+    if not is_reduced(axes[0]):
+        params: dict[str, Any] = {"axis_size": axis_size, "dimension": dimension, "groups": groups, "tiled": tiled}
+        return (reduce_scatter_p.bind(ct, axes=axes, **params),)
+    index = axis_index_p.bind(axes=axes)  # the cotangent is the same at all indices: each has its own block of it
+    sizes = list(ct.shape)
+    sizes[dimension] //= axis_size
+    starts = [ops.mul(index, sizes[dimension]) if i == dimension else 0 for i in range(len(sizes))]
+    block = dynamic_slice(ct, starts, sizes)
+    return (block if tiled else shapes.squeeze(block, (dimension,)),)
+
+
+def _all_gather_batch(
+    p: Primitive, axis: MappedAxis, args: Any, dims: Any, *, axes: Names, dimension: int, tiled: bool, groups: Groups,
+    **params: Any,
+) -> Any:  # fmt: skip
     (x,), (dim,) = args, dims
     if axis.name not in axes:
         position = _shifted(dimension, dim, grows=not tiled)
-        out = all_gather_p.bind(x, axes=axes, dimension=position, tiled=tiled, groups=groups, **params)
+        out = p.bind(x, axes=axes, dimension=position, tiled=tiled, groups=groups, **params)
         return out, dim if tiled or dim is None else dim + (position <= dim)
+    _one_axis(p, axes, groups)
     x = front(x, dim, axis)
     if groups is None:
         x = shapes.moveaxis(x, 0, dimension)
@@ -349,6 +383,10 @@ def _all_gather_batch(
         of_group[list(group)] = i
     x = shapes.moveaxis(rows(x, np.array(groups)[of_group]), 1, dimension + 1)
     return (_merged(x, dimension + 1) if tiled else x), 0
+
+
+for _p in (all_gather_p, all_gather_invariant_p):
+    _p.batch(partial(_all_gather_batch, _p))
 
 
 @reduce_scatter_p.transpose
@@ -365,6 +403,7 @@ def _reduce_scatter_batch(
         position = _shifted(dimension, dim)
         out = reduce_scatter_p.bind(x, axes=axes, axis_size=axis_size, dimension=position, tiled=tiled, groups=groups)
         return out, dim if tiled or dim is None else dim - (position < dim)
+    _one_axis(reduce_scatter_p, axes, groups)
     if tiled:
         at = _shifted(dimension, dim)
         x = _divided(x, at, axis_size)
@@ -406,6 +445,7 @@ def _all_to_all_batch(
     if axis.name not in axes:
         x = front(x, dim, axis)
         return all_to_all_p.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
+    _one_axis(all_to_all_p, axes, groups)
     x = front(x, dim, axis)
     if tiled:
         x = _divided(x, split_axis + 1, axis_size)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import PartitionSpec, names_in
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ShardMapError
@@ -24,7 +23,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
-from pullback.spmd.shard_map_primitive import axes_of, shard_shape
+from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape
 from pullback.transforms.traces.batch import batch_flat
 
 
@@ -34,7 +33,7 @@ class _ThreadTurns:
     A thread runs until it reaches a collective. There it waits until all threads have reached the collective.
     """
 
-    def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
+    def __init__(self, mesh: AnyMesh, manual: frozenset[Any]) -> None:
         self.names = [name for name in mesh.axis_names if name in manual]
         self.sizes = [mesh.shape[name] for name in self.names]
         self.count = int(np.prod(self.sizes))
@@ -188,8 +187,8 @@ class _DeviceTrace(Trace):
 
 def emulate_spmd(
     fun: Any, run: Callable[..., Any], arrays: Sequence[Any], avals: Sequence[ShapedArray],
-    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
-    manual: frozenset[Any], check_vma: bool,
+    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]],
+    mesh: AnyMesh, manual: frozenset[Any], check_vma: bool,
 ) -> list[Any]:  # fmt: skip
     """Run ``run`` on the shards of each device of a mesh in Python, in turn; return the global results.
 
@@ -248,7 +247,7 @@ def emulate_spmd(
     return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
-def _shard(x: Any, mesh: Mesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
+def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
     """Return the shard of an array ``x`` on the device with these ``coordinates`` in the mesh.
 
     ``coordinates`` maps each mesh axis to an index along it.
@@ -264,7 +263,7 @@ def _shard(x: Any, mesh: Mesh, spec: PartitionSpec, coordinates: dict[Any, int])
 
 
 def _assembled(
-    shards: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
+    shards: Sequence[Any], mesh: AnyMesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
 ) -> Any:
     """Concatenate the shards of a result, one for each device, to the global array.
 

@@ -216,8 +216,8 @@ class PmapFunction(OwnsPrograms):
             return [PartitionSpec() if e is None else PartitionSpec(*(None,) * e, name) for e in ends]
 
         def run(*arrays: Any) -> list[Any]:
-            avals = [shard_aval(typeof(x), mesh, spec) for x, spec in zip(arrays, specs, strict=True)]
             manual = frozenset([name])
+            avals = [shard_aval(typeof(x), mesh, spec, manual) for x, spec in zip(arrays, specs, strict=True)]
             return bind_mapped(self._fun, on_device, arrays, avals, specs, out_specs_of, mesh, manual, False, "pmap")
 
         donated = [k for k, i in enumerate(where) if i in self._donated]

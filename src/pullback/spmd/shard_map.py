@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
-from pullback.backends.devices.meshes import Mesh, current_mesh
+from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import typeof
+from pullback.core.array import as_array, typeof
 from pullback.core.config import config
-from pullback.core.errors import ShardMapError
+from pullback.core.errors import OperandError, ShardMapError
+from pullback.core.lists import scatter_where
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
-from pullback.spmd.shard_map_primitive import axes_of, names_of, shard_aval, shard_map_p
+from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, enclosing_axes, names_of, shard_aval, shard_map_p
 from pullback.spmd.user_values import has_user_specs, shard_mapped
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import argument_name, name_of, to_arrays
+from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.stage import stage_flat
@@ -29,13 +30,28 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Inferred:
+    """The type of ``INFERRED``, the specifications of arguments that follow from their types."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "INFERRED"
+
+    def __reduce__(self) -> str:
+        return "INFERRED"
+
+
+INFERRED = _Inferred()
+
+
 @overload
 def shard_map(
     f: Callable[P, R],
     /,
     *,
-    mesh: Mesh | None = None,
-    in_specs: PyTree,
+    mesh: Mesh | AbstractMesh | None = None,
+    in_specs: PyTree = INFERRED,
     out_specs: PyTree,
     axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
@@ -45,18 +61,19 @@ def shard_map(
     f: None = None,
     /,
     *,
-    mesh: Mesh | None = None,
-    in_specs: PyTree,
+    mesh: Mesh | AbstractMesh | None = None,
+    in_specs: PyTree = INFERRED,
     out_specs: PyTree,
     axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
 ) -> Decorator: ...
+# long: half of it is its documentation
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    mesh: Mesh | None = None,
-    in_specs: PyTree,
+    mesh: Mesh | AbstractMesh | None = None,
+    in_specs: PyTree = INFERRED,
     out_specs: PyTree,
     axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
@@ -68,14 +85,17 @@ def shard_map(
 
     Args:
       f: takes and returns trees of arrays, which are shards. Without it, a decorator is returned.
-      mesh: the devices, and the names of their axes; by default the mesh of ``set_mesh``.
+      mesh: the devices, and the names of their axes; by default the mesh of ``set_mesh``, or of an enclosing
+        ``shard_map``. An ``AbstractMesh`` takes the devices of the arguments.
       in_specs: for each argument a ``PartitionSpec``, which says along which axes of the mesh each axis is divided, or
         a tree of them that is a prefix of the argument. Along an axis of the mesh that a specification does not
-        mention, all devices have the same shard.
+        mention, all devices have the same shard. With None instead of a specification, the argument reaches ``f`` as it
+        is, and may be any object. Left out, the specifications are those of the arguments' types, where all axes of the
+        mesh are of the type ``Explicit``.
       out_specs: the same for the result. Shards are concatenated along the axes that it mentions. Along an axis that it
         does not mention, the result must not vary.
-      axis_names: the axes of the mesh over which ``f`` runs on shards; by default all. Along the others the compiler
-        divides the work, as outside of ``shard_map``.
+      axis_names: the axes of the mesh over which ``f`` runs on shards; by default all that an enclosing ``shard_map``
+        leaves. Along the others the compiler divides the work, as outside of ``shard_map``.
       check_vma: whether to check that results do not vary along axes that ``out_specs`` does not mention. With it,
         gradients within ``f`` of values that do not vary along an axis are summed over it.
 
@@ -101,7 +121,7 @@ def shard_map(
             shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axis_names, check_vma=check_vma
         )
     require_function("shard_map", "f", f)
-    if mesh is not None and not isinstance(mesh, Mesh):
+    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
     fun, check_vma = f, flag("shard_map", "check_vma", check_vma)
     of_user_values = has_user_specs((in_specs, out_specs))
@@ -123,30 +143,74 @@ def _call(
     fun: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Iterable[Any], check_vma: bool, args: Any
 ) -> Any:
     """Call ``fun`` under :func:`shard_map` with these options, for the global arrays ``args``; return global arrays."""
-    grid = mesh if mesh is not None else current_mesh()
-    if not isinstance(grid, Mesh) or grid.empty:
-        raise ShardMapError(f"shard_map of {name_of(fun)}: pass a mesh, or set one with set_mesh")
+    grid = _grid(fun, mesh)
     manual = _manual_axes(grid, axis_names)
     leaves, in_tree = tree.flatten(args)
-    arrays = to_arrays(leaves, "shard_map", fun, args)
-    specs = _in_specs(fun, in_specs, args, len(arrays))
+    found = _in_specs(fun, in_specs, args, leaves, grid, manual)
+    given = [i for i, spec in enumerate(found) if spec is not None]
+    specs = [spec for spec in found if spec is not None]
+    arrays = _operands(fun, leaves, args, given)
     avals = [
         _shard_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
-        for i, (x, spec) in enumerate(zip(arrays, specs, strict=True))
+        for i, x, spec in zip(given, arrays, specs, strict=True)
     ]
     flat = FlatFunction(fun, in_tree)
+    run: Callable[..., list[Any]] = flat
+    if len(given) < len(leaves):
+        flat.opaque = {i: x for i, x in enumerate(leaves) if found[i] is None}
+        passed = [spec is not None for spec in found]
+        run = lambda *shards: flat(*scatter_where(passed, shards, None))
 
     def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
         return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
 
-    run = emulate_spmd if config.disable_jit else bind_mapped
-    return flat.result(run(fun, flat, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
+    mapped = emulate_spmd if config.disable_jit else bind_mapped
+    return flat.result(mapped(fun, run, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
+
+
+def _operands(fun: Any, leaves: Sequence[Any], args: Any, given: Sequence[int]) -> list[Any]:
+    """Convert the leaves of the arguments ``args`` at the indices ``given`` to arrays; raise if one is no array."""
+    arrays = []
+    for i in given:
+        try:
+            arrays.append(as_array(leaves[i]))
+        except OperandError as error:
+            raise type(error)(
+                f"shard_map of {name_of(fun)}, {argument_name(i, fun, args)}: {error} With None in in_specs, an object "
+                "reaches the function as it is."
+            ) from None
+    return arrays
+
+
+def _grid(fun: Any, mesh: AnyMesh | None) -> AnyMesh:
+    """Return the mesh of a call of ``shard_map``: ``mesh``, or if it is None the current mesh of the thread.
+
+    Within another ``shard_map`` it is the mesh of that, whose axes have the type ``Manual``.
+
+    Raises:
+      ShardMapError: there is no mesh; it has no axes; or it is not the current mesh, if there is one.
+    """
+    current: AnyMesh | None = current_mesh()
+    if mesh is None:
+        if current is None or current.empty:
+            raise ShardMapError(f"shard_map of {name_of(fun)}: pass a mesh, or set one with set_mesh")
+        return current
+    if mesh.empty:
+        raise ShardMapError(f"shard_map of {name_of(fun)}: the mesh must have axes, got {mesh!r}")
+    if current is None or current.empty:
+        return mesh
+    if current.shape_tuple != mesh.shape_tuple:
+        raise ShardMapError(
+            f"shard_map of {name_of(fun)}: the mesh is {mesh!r}, but the current mesh, of set_mesh or of an enclosing "
+            f"shard_map, is {current!r}: leave mesh out to run over the current mesh"
+        )
+    return current if current.manual_axes else mesh
 
 
 def bind_mapped(
     fun: Any, run: Callable[..., Any], arrays: Sequence[Any], avals: Sequence[ShapedArray],
-    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
-    manual: frozenset[Any], check_vma: bool, mapped_by: str = "shard_map",
+    in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]],
+    mesh: AnyMesh, manual: frozenset[Any], check_vma: bool, mapped_by: str = "shard_map",
 ) -> list[Any]:  # fmt: skip
     """Stage ``run`` for the shards of a device, and bind the operation that each device of a mesh runs.
 
@@ -180,20 +244,21 @@ def bind_mapped(
     return outs
 
 
-def _manual_axes(mesh: Mesh, axis_names: Iterable[Any]) -> frozenset[Any]:
+def _manual_axes(mesh: AnyMesh, axis_names: Iterable[Any]) -> frozenset[Any]:
     """Return ``axis_names`` as a set, or all axes of the mesh if it is empty; raise for a name that is not in the mesh.
 
-    The function runs on shards along these axes.
+    The function runs on shards along these axes. Along those of an enclosing ``shard_map`` it does so already: they are
+    left out.
     """
     wanted = frozenset([axis_names] if isinstance(axis_names, str) else axis_names)
     unknown = [name for name in wanted if name not in mesh.axis_names]
     if unknown:
         raise ShardMapError(f"shard_map: axis_names has {unknown[0]!r}, but the axes of the mesh are {mesh.axis_names}")
-    return wanted or frozenset(mesh.axis_names)
+    return (wanted or frozenset(mesh.axis_names)) - enclosing_axes(mesh)
 
 
 def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
+    return x is None or x is INFERRED or isinstance(x, PartitionSpec)
 
 
 def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
@@ -206,29 +271,42 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
     return x
 
 
-def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionSpec]:
+def _in_specs(
+    fun: Any, in_specs: Any, args: Any, leaves: Sequence[Any], mesh: AnyMesh, manual: frozenset[Any]
+) -> list[PartitionSpec | None]:
     """Return a partition specification for each leaf of ``args``, by broadcasting the tree prefix ``in_specs``.
 
-    Raise unless ``in_specs`` is a prefix of ``args``. ``count`` is the number of leaves.
+    It is None for a leaf that reaches the function as it is.
+
+    Raises:
+      ShardMapError: ``in_specs`` is not a prefix of ``args``, or does not follow from their types.
     """
-    if isinstance(in_specs, PartitionSpec) or in_specs is None:
-        return [_spec(in_specs, "in_specs", fun)] * count
-    if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
+    if in_specs is INFERRED or in_specs is None or isinstance(in_specs, PartitionSpec):
+        found = [in_specs] * len(leaves)
+    else:
+        if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
+            raise ShardMapError(
+                f"shard_map of {name_of(fun)}: in_specs has {len(in_specs)} entries, but it was called with "
+                f"{len(args)} arguments; pass one for each"
+            )
+        prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+        try:
+            found = tree.broadcast_prefix(prefix, args, is_leaf=_is_spec)
+        except ValueError as error:
+            raise ShardMapError(
+                f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
+            ) from None
+    if INFERRED in found:
+        types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
         raise ShardMapError(
-            f"shard_map of {name_of(fun)}: in_specs has {len(in_specs)} entries, but it was called with {len(args)} "
-            "arguments; pass one for each"
+            f"shard_map of {name_of(fun)}: pass in_specs, a PartitionSpec for each argument. They follow from the "
+            f"types of the arguments only if all axes of the mesh are Explicit, and the types of the axes are "
+            f"{ {name: types[name] for name in mesh.axis_names if name in manual} }"
         )
-    prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
-    try:
-        found = tree.broadcast_prefix(prefix, args, is_leaf=_is_spec)
-    except ValueError as error:
-        raise ShardMapError(
-            f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
-        ) from None
-    return [_spec(x, "in_specs", fun) for x in found]
+    return [None if x is None else _spec(x, "in_specs", fun) for x in found]
 
 
-def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: str) -> None:
+def _check_names(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], what: str) -> None:
     names = [name for entry in spec.partitions for name in names_in(entry)]
     for name in names:
         if name not in mesh.axis_names:
@@ -242,7 +320,7 @@ def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: 
 
 
 def _shard_aval(
-    aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
+    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
 ) -> ShapedArray:
     """Return the type of one device's shard of an argument, a global array of type ``aval`` that ``spec`` divides.
 
@@ -263,11 +341,11 @@ def _shard_aval(
                 f"shard_map: axis {i} of {name()}, of size {aval.shape[i]}, is divided by {entry!r} of the mesh into "
                 f"{count} shards, but {aval.shape[i]} is not a multiple of {count}"
             )
-    return shard_aval(aval, mesh, spec)
+    return shard_aval(aval, mesh, spec, manual)
 
 
 def _out_specs(
-    fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: Mesh, manual: frozenset[Any],
+    fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: AnyMesh, manual: frozenset[Any],
     check_vma: bool,
 ) -> list[PartitionSpec]:  # fmt: skip
     """Return a partition specification for each leaf of the result, by broadcasting the tree prefix ``out_specs``.

@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh, exchange_mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
 from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
+from pullback.core.errors import ShardMapError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
@@ -28,6 +29,7 @@ from pullback.primitives.elementwise import mul
 from pullback.transforms.checks.report import first_along_axes
 from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
+from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.jaxprs import batch_jaxpr
@@ -37,23 +39,45 @@ from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
 Specs = tuple[PartitionSpec, ...]
+AnyMesh: TypeAlias = Mesh | AbstractMesh
 
 shard_map_p = Primitive("shard_map", multiple_results=True, keeps_weak_type=False)
 
 
 @contextmanager
-def axes_of(mesh: Mesh, manual: frozenset[Any], check_vma: bool, mapped_by: str) -> Iterator[None]:
-    """Put the axes ``manual`` of a mesh in scope as named axes, mapped by ``mapped_by``, within a ``with`` block."""
+def axes_of(mesh: AnyMesh, manual: frozenset[Any], check_vma: bool, mapped_by: str) -> Iterator[None]:
+    """Put the axes ``manual`` of a mesh in scope as named axes, mapped by ``mapped_by``, within a ``with`` block.
+
+    Within ``shard_map`` the mesh of the thread is this one, in which these axes have the type ``Manual``. The types of
+    shards do not say along which outer axes of the same names values vary, see :func:`hidden`.
+    """
     outer = state.axes
     own = {
-        name: new_axis(name, size, mapped_by, checked=check_vma)
+        name: new_axis(name, size, mapped_by, checked=check_vma)._replace(level=0)
         for name, size in mesh.shape.items() if name in manual
     }  # fmt: skip
+    within = mapped_by == "shard_map"
+    before = exchange_mesh(manual_mesh(mesh, manual)) if within else None
     state.axes = {**outer, **own}
     try:
         yield
     finally:
         state.axes = outer
+        if within:
+            exchange_mesh(before)
+
+
+def manual_mesh(mesh: AnyMesh, manual: frozenset[Any]) -> AnyMesh:
+    """Return a mesh in which the axes ``manual``, and those of an enclosing ``shard_map``, have the type ``Manual``."""
+    names = manual | enclosing_axes(mesh)
+    return mesh.update_axis_types({name: AxisType.Manual for name in mesh.axis_names if name in names})
+
+
+def enclosing_axes(mesh: AnyMesh) -> frozenset[Any]:
+    """The axes of a mesh over which an enclosing ``shard_map`` runs; none if it runs over another mesh."""
+    found = current_mesh()
+    same = found is not None and found.shape_tuple == mesh.shape_tuple
+    return frozenset(found.manual_axes) if same else frozenset()
 
 
 def names_of(spec: PartitionSpec) -> frozenset[Any]:
@@ -61,37 +85,44 @@ def names_of(spec: PartitionSpec) -> frozenset[Any]:
     return frozenset([name for entry in spec.partitions for name in names_in(entry)])
 
 
-def _scaled(shape: Shape, mesh: Mesh, spec: PartitionSpec, scale: Callable[[int, int], int]) -> Shape:
+def _scaled(shape: Shape, mesh: AnyMesh, spec: PartitionSpec, scale: Callable[[int, int], int]) -> Shape:
     entries = (*spec.partitions, *(None,) * (len(shape) - len(spec)))
     counts = [math.prod(mesh.shape[name] for name in names_in(entry)) for entry in entries]
     return tuple([scale(n, count) for n, count in zip(shape, counts, strict=True)])
 
 
-def shard_shape(shape: Shape, mesh: Mesh, spec: PartitionSpec) -> Shape:
+def shard_shape(shape: Shape, mesh: AnyMesh, spec: PartitionSpec) -> Shape:
     """The shape of one device's shard of a global array of shape ``shape``."""
     return _scaled(shape, mesh, spec, lambda n, count: n // count)
 
 
-def shard_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
-    """The type of one device's shard of a global array of type ``aval``."""
-    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=aval.varying | names_of(spec))
+def shard_aval(aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
+    """The type of one device's shard, along the axes ``manual``, of a global array of type ``aval``."""
+    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=(aval.varying - manual) | names_of(spec))
 
 
-def _global_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
+def _global_aval(
+    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any], outer: frozenset[Any]
+) -> ShapedArray:
     """Return the type of the global array that ``spec`` divides over ``mesh`` into shards of the type ``aval``.
 
-    Unlike the shards, the global array does not vary along the axes ``manual``.
+    Unlike the shards, the global array does not vary along the axes ``manual``, but along those of the axes ``outer``.
     """
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
-    return aval.update(shape=shape, varying=aval.varying - manual)
+    return aval.update(shape=shape, varying=(aval.varying - manual) | outer)
+
+
+def hidden(avals: Sequence[ShapedArray], manual: frozenset[Any]) -> frozenset[Any]:
+    """The outer axes, hidden by ``manual`` of the same names, along which operands of the types ``avals`` vary."""
+    return manual.intersection(frozenset().union(*[a.varying for a in avals]))
 
 
 @shard_map_p.abstract_eval
 def _abstract_eval(
-    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, out_specs: Specs, manual: frozenset[Any], **params: Any
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: AnyMesh, out_specs: Specs, manual: frozenset[Any], **params: Any
 ) -> list[ShapedArray]:
-    outs = jaxpr.out_avals
-    return [_global_aval(a, mesh, spec, manual) for a, spec in zip(outs, out_specs, strict=True)]
+    outs, outer = jaxpr.out_avals, hidden(avals, manual)
+    return [_global_aval(a, mesh, spec, manual, outer) for a, spec in zip(outs, out_specs, strict=True)]
 
 
 def _scope(params: dict[str, Any]) -> Any:
@@ -144,8 +175,8 @@ def _transpose(
 
 @cached_by_jaxpr
 def _summed(
-    back: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], in_specs: Specs, out_specs: Specs, mesh: Mesh,
-    manual: frozenset[Any],
+    back: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], in_specs: Specs, out_specs: Specs,
+    mesh: AnyMesh, manual: frozenset[Any],
 ) -> ClosedJaxpr:  # fmt: skip
     """Complete a transposed program for ``check_vma=False``, where types do not record along which axes values vary.
 
@@ -193,8 +224,9 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
         PartitionSpec(tuple([name for name in order if name in a.varying]) if params["check_vma"] else tuple(order))
         for a in known.out_avals[len(known_outs) :]
     ]
+    outer = hidden([a.aval for a in eqn.invars], manual)
     residuals = [
-        Var(_global_aval(a, mesh, spec, manual))
+        Var(_global_aval(a, mesh, spec, manual, outer))
         for a, spec in zip(known.out_avals[len(known_outs) :], residual_specs, strict=True)
     ]
     first = Eqn(
@@ -270,23 +302,88 @@ def _batch(
     axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, in_specs: Specs,
     out_specs: Specs, **params: Any,
 ) -> Any:  # fmt: skip
+    if axis.name in params["manual"]:
+        axis = axis._replace(name=None, level=0)  # within, the name means the axis of the mesh
+    names = _names_of_batch(axis, jaxpr, (*in_specs, *out_specs), **params)
     with _scope(params):
-        mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+        if names:
+            mapped, out_dims = _batched_shards(jaxpr, axis, tuple(dims), params["mesh"], names)
+        else:
+            mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
     outs = shard_map_p.bind(
-        *args, jaxpr=mapped, in_specs=tuple(map(_with_axis, in_specs, dims)),
-        out_specs=tuple(map(_with_axis, out_specs, out_dims)), **params,
+        *args, jaxpr=mapped, in_specs=tuple([_with_axis(s, d, names) for s, d in zip(in_specs, dims, strict=True)]),
+        out_specs=tuple([_with_axis(s, d, names) for s, d in zip(out_specs, out_dims, strict=True)]), **params,
     )  # fmt: skip
     return outs, out_dims
 
 
-def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    """Insert an undivided axis at position ``dim`` into a specification: ``P("i", "j"), 1 -> P("i", None, "j")``.
+def _names_of_batch(
+    axis: MappedAxis, jaxpr: ClosedJaxpr, specs: Specs, mesh: AnyMesh, manual: frozenset[Any], check_vma: bool,
+    **params: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the mesh axes that divide the batch of a mapped axis: those that ``spmd_axis_name`` of ``vmap`` names.
 
-    Return the specification unchanged if ``dim`` is None, or is beyond the entries of the specification.
+    They divide it only if the program runs on shards along them, and has no collective over the mapped axis. With
+    ``check_vma=False`` residuals are stacked along all axes, and are not divided further.
+
+    Raises:
+      ShardMapError: a specification of the user's names such an axis too.
     """
-    if dim is None or dim >= len(spec):
+    names = names_in(axis.spmd_name)
+    if not names or not manual.issuperset(names) or axis.name in jaxpr.jaxpr.axes:
+        return ()
+    twice = [(name, spec) for spec in specs for name in names if name in names_of(spec)]
+    if twice and not check_vma:
+        return ()
+    if twice:
+        raise ShardMapError(
+            f"vmap of shard_map: spmd_axis_name={axis.spmd_name!r} divides the mapped axis by {twice[0][0]!r}, which "
+            f"the specification {twice[0][1]} names too"
+        )
+    return names if axis.size % math.prod(mesh.shape[name] for name in names) == 0 else ()
+
+
+@cached_by_jaxpr
+def _batched_shards(
+    closed: ClosedJaxpr, axis: MappedAxis, in_dims: Sequence[int | None], mesh: AnyMesh, names: tuple[Any, ...]
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """Map a program of shards over those indices of an axis that a device has, where mesh axes divide it.
+
+    Args:
+      closed: the program.
+      axis: the whole axis.
+      in_dims: for each input the position of the mapped axis, or None.
+      mesh, names: the mesh, and those of its axes that divide the mapped axis.
+
+    Returns:
+      The mapped program, and for each result the position of the mapped axis: 0, or None.
+    """
+    axis = axis._replace(size=axis.size // math.prod(mesh.shape[name] for name in names))
+    keys = frozenset([state.axes[name].key for name in names])
+    avals = [
+        a if d is None else a.batched(axis, d).update(varying=a.varying | keys)
+        for a, d in zip(closed.in_avals, in_dims, strict=True)
+    ]
+    out_dims: list[int | None] = []
+
+    def run(*values: Any) -> list[Any]:
+        outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
+        out_dims[:] = [None if d is None else 0 for d in dims]
+        return [x if d is None else vary(shapes.moveaxis(x, d, 0), keys) for x, d in zip(outs, dims, strict=True)]
+
+    return stage_flat(closed, run, avals), out_dims
+
+
+def _with_axis(spec: PartitionSpec, dim: int | None, names: tuple[Any, ...]) -> PartitionSpec:
+    """Insert an axis at position ``dim`` into a specification, which the mesh axes ``names`` divide.
+
+    ``P("i", "j"), 1, () -> P("i", None, "j")``. Return the specification unchanged if ``dim`` is None, or if it is
+    beyond the entries of the specification and not divided.
+    """
+    if dim is None or (dim >= len(spec) and not names):
         return spec
-    return PartitionSpec(*spec.partitions[:dim], None, *spec.partitions[dim:])
+    entries = [*spec.partitions, *[None] * (dim - len(spec))]
+    return PartitionSpec(*entries[:dim], names or None, *entries[dim:])
 
 
 # Checks --------------------------------------------------------------------------------------------------------------
@@ -332,15 +429,16 @@ def _with_stacked(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
 
 @shard_map_p.lowering
 def _lowering(
-    hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: frozenset[Any],
-    **params: Any,
+    hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: Specs, out_specs: Specs,
+    manual: frozenset[Any], **params: Any,
 ) -> list[Any]:  # fmt: skip
     from pullback.backends.hlo.emit import own_function
     from pullback.backends.hlo.module import axis_names
 
     module = hlo.module
     outer = module.manual, module.manual_axes
-    module.manual, module.manual_axes = mesh, manual
+    module.manual, module.manual_axes = mesh, manual | enclosing_axes(mesh)
+    partial_mode = len(module.manual_axes) < len(mesh.axis_names)  # the compiler divides values along the other axes
     try:
         with axes_of(mesh, manual, params["check_vma"], params["mapped_by"]):  # a user's rule may run in it
             function = own_function(module, jaxpr, "shard_map_body")
@@ -352,7 +450,8 @@ def _lowering(
 
     def shown(values: Sequence[tuple[Shape, Any]], specs: Sequence[PartitionSpec]) -> str:
         entries = [
-            module.sharding(NamedSharding(mesh, s), len(shape)) for (shape, _), s in zip(values, specs, strict=True)
+            module.sharding(NamedSharding(mesh, s), len(shape), partial_mode)
+            for (shape, _), s in zip(values, specs, strict=True)
         ]
         return f"[{', '.join(entries)}]"
 

@@ -13,7 +13,7 @@ from pullback.core.arguments import require_function
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
 from pullback.primitives.arrays.shapes import moveaxis
-from pullback.spmd.shard_map import shard_map
+from pullback.spmd.shard_map import INFERRED, shard_map
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import name_of
 
@@ -22,11 +22,15 @@ R = TypeVar("R")
 
 
 @overload
-def smap(f: Callable[P, R], /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Callable[P, R]: ...
+def smap(
+    f: Callable[P, R], /, *, in_axes: PyTree = INFERRED, out_axes: PyTree, axis_name: AxisName
+) -> Callable[P, R]: ...
 @overload
-def smap(f: None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Decorator: ...
+def smap(f: None = None, /, *, in_axes: PyTree = INFERRED, out_axes: PyTree, axis_name: AxisName) -> Decorator: ...
 # long: half of it is its documentation
-def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Any:
+def smap(
+    f: Callable[..., Any] | None = None, /, *, in_axes: PyTree = INFERRED, out_axes: PyTree, axis_name: AxisName
+) -> Any:
     """Map a function of shards to a function of global arrays, over the devices along one axis of a mesh.
 
     It is :func:`shard_map` over that axis alone; along the others the compiler divides the work, as outside of it.
@@ -34,7 +38,8 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
     Args:
       f: takes and returns trees of arrays, which are shards. Without it, a decorator is returned.
       in_axes: the axis along which the arguments are divided: a position, None for no division, or a tuple with a
-        position, or a tree of positions that is a prefix of the argument, for each argument.
+        position, or a tree of positions that is a prefix of the argument, for each argument. Left out, it follows from
+        the types of the arguments, if the axis of the mesh is of the type ``Explicit``.
       out_axes: the axis along which the shards of the results are concatenated, in the same form.
       axis_name: the name of the axis in the mesh of ``set_mesh``.
 
@@ -61,12 +66,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
     @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
-        prefix = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
-        leaves, in_tree = tree.flatten(args)
-        specs = [
-            PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
-            for axis in _positions(fun, "in_axes", prefix, args, leaves)
-        ]
+        in_specs = INFERRED if in_axes is INFERRED else _specs(fun, in_axes, args, axis_name)
         axes_of_result: list[int | None] = []
         trees: list[Any] = []
 
@@ -81,7 +81,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
 
         on_arrays = shard_map(
             with_axes_in_front,
-            in_specs=tree.unflatten(in_tree, specs),
+            in_specs=in_specs,
             out_specs=(PartitionSpec(axis_name), PartitionSpec()),
             axis_names={axis_name},
         )
@@ -90,6 +90,17 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
         return tree.unflatten(trees[-1], outs)
 
     return mapped
+
+
+def _specs(fun: Any, in_axes: Any, args: Any, axis_name: Any) -> Any:
+    """Return the specifications of the arguments, a tree like ``args``, by which ``in_axes`` divides them."""
+    prefix = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
+    leaves, in_tree = tree.flatten(args)
+    specs = [
+        PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+        for axis in _positions(fun, "in_axes", prefix, args, leaves)
+    ]
+    return tree.unflatten(in_tree, specs)
 
 
 def _is_axis(x: Any) -> bool:

@@ -373,11 +373,11 @@ class Mesh(_AnyMesh):
         )
 
     def __enter__(self) -> Mesh:
-        _entered.stack.append(_exchange(self))
+        _entered.stack.append(exchange_mesh(self))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(_entered.stack.pop())
+        exchange_mesh(_entered.stack.pop())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -531,8 +531,8 @@ _entered = _Entered()
 EMPTY = Mesh(None, ())
 
 
-def _exchange(mesh: Any) -> Any:
-    """Set the current mesh of this thread, and return the previous one."""
+def exchange_mesh(mesh: Any) -> Any:
+    """Set the current mesh of this thread, or None for no mesh, and return the previous one."""
     return switches.exchange("context_mesh", mesh)
 
 
@@ -558,13 +558,13 @@ class set_mesh:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(f"set_mesh: expected a Mesh or None, got {quoted(mesh)} of type {type(mesh).__name__}")
         self.mesh = mesh
-        self._before = _exchange(None if mesh is None or mesh.empty else mesh)
+        self._before = exchange_mesh(None if mesh is None or mesh.empty else mesh)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(self._before)
+        exchange_mesh(self._before)
 
 
 class use_mesh:
@@ -592,11 +592,11 @@ class use_mesh:
         self._before: list[Any] = []
 
     def __enter__(self) -> Mesh | AbstractMesh:
-        self._before.append(_exchange(None if self.mesh.empty else self.mesh))
+        self._before.append(exchange_mesh(None if self.mesh.empty else self.mesh))
         return self.mesh
 
     def __exit__(self, *error: Any) -> None:
-        _exchange(self._before.pop())
+        exchange_mesh(self._before.pop())
 
 
 use_abstract_mesh = use_mesh

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.hlo.builder import Builder
+from pullback.backends.hlo.module import axis_names
 from pullback.core.axes import axis_in_scope
-from pullback.core.errors import ShardMapError, UnboundAxisNameError
+from pullback.core.errors import UnboundAxisNameError
 from pullback.core.types import Shape
 
 Groups = tuple[tuple[int, ...], ...] | None
@@ -161,13 +163,25 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
     """Lower ``axis_index``: the index of the device along the mesh axis that ``axes`` names."""
     mesh = _mesh(hlo, axes)
     (name,) = axes
-    if len(hlo.module.manual_axes) < len(mesh.axis_names):
-        raise ShardMapError(
-            f"axis_index({name!r}) within shard_map over the axes {sorted(hlo.module.manual_axes, key=str)} of a mesh "
-            f"with the axes {mesh.axis_names}: the compiler knows the index only if axis_names contains all axes of "
-            f"the mesh. Leave axis_names out, or pass the indices as an argument: jnp.arange(size), sharded along "
-            f"the axis."
-        )
+    rest = [n for n in mesh.axis_names if n not in hlo.module.manual_axes]
+    if not rest:
+        return _index(hlo, mesh, name)
+    # The number of the device is known only where all axes of the mesh are manual, also those left to the compiler.
+    # Along these the index is the same.
+    shown = [text for n, text in zip(mesh.axis_names, axis_names(mesh), strict=True) if n in rest]
+    attributes = (
+        "in_shardings = #sdy.sharding_per_value<[]>, "
+        f"out_shardings = #sdy.sharding_per_value<[<{hlo.module.mesh(mesh)}, []>]>, "
+        f"manual_axes = #sdy<manual_axes{{{', '.join(shown)}}}>"
+    )
+    own = Builder(hlo.module, called=True)
+    function = own.finish(hlo.module.unique("axis_index"), [_index(own, mesh, name)])
+    body = hlo.region([], lambda: hlo.raw_call(function, []), "sdy.return")
+    return hlo.multi_result("sdy.manual_computation", [], [((), np.dtype(np.int32))], attributes, [body])[0]
+
+
+def _index(hlo: Any, mesh: Any, name: Any) -> Any:
+    """Write the index of the device along an axis of a mesh, where all axes of the mesh are manual."""
     position = mesh.axis_names.index(name)
     unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)
     number = hlo.convert(hlo.op("stablehlo.partition_id", [], (), unsigned), kind)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
-from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
+from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.backends.host import own
 from pullback.core.array import ArrayImpl, CommittedArray
@@ -173,6 +173,8 @@ class Module:
         """
         if isinstance(mesh, Mesh):
             self.run_on(mesh.assignment, f"the mesh {mesh!r}")
+        if not mesh.are_all_axes_auto:  # the compiler does not know types of axes
+            mesh = mesh.update(axis_types=(AxisType.Auto,) * len(mesh.axis_names))
         known: dict[Any, str] = self.meshes
         if self.portable or not isinstance(mesh, Mesh):
             known, mesh = self.logical_meshes, mesh.abstract_mesh
@@ -216,15 +218,19 @@ class Module:
                     f"{self.size} devices: shard its arguments over a mesh of {mesh.size} devices, or use a Mesh"
                 )
 
-    def sharding(self, sharding: NamedSharding, ndim: int) -> str:
-        """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``."""
+    def sharding(self, sharding: NamedSharding, ndim: int, is_open: bool = False) -> str:
+        """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``.
+
+        If it ``is_open``, the compiler may divide each axis further: ``<@mesh, [{"x", ?}, {?}]>``.
+        """
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
         entries = [
-            "{?}" if entry is UNCONSTRAINED else f"{{{', '.join(names[n] for n in names_in(entry))}}}"
+            "{?}" if entry is UNCONSTRAINED
+            else f"{{{', '.join([*[names[n] for n in names_in(entry)], *(['?'] if is_open else [])])}}}"
             for entry in sharding.spec.partitions
-        ]
-        entries += ["{}"] * (ndim - len(entries))
+        ]  # fmt: skip
+        entries += ["{?}" if is_open else "{}"] * (ndim - len(entries))
         return f"<{mesh}, [{', '.join(entries)}]>"
 
     @staticmethod

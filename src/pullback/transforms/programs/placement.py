@@ -21,6 +21,7 @@ from pullback.backends.devices.shardings import (
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
+    names_in,
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
@@ -231,11 +232,29 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
     else:
         placement = destination(sharding, who)
     if isinstance(placement, NamedSharding):
+        _check_not_manual(placement, who)
         try:
             check_divides(placement, array.shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
     return put(sharding_constraint_p, array, placement)
+
+
+def _check_not_manual(sharding: NamedSharding, who: str) -> None:
+    """Raise if a sharding divides an array along axes over which an enclosing ``shard_map`` has divided it already.
+
+    Raises:
+      ShardingError: it does (a ValueError). ``who`` is the function, for its message.
+    """
+    current = current_mesh()
+    if current is None or not current.manual_axes or current.shape_tuple != sharding.mesh.shape_tuple:
+        return
+    names = [name for entry in sharding.spec.partitions for name in names_in(entry) if name in current.manual_axes]
+    if names:
+        raise ShardingError(
+            f"{who}: {sharding.spec} names {names[0]!r}, a manual axis of the mesh: the function runs on shards along "
+            "it, within shard_map. Name only axes that shard_map leaves to the compiler."
+        )
 
 
 def _is_logical(sharding: Any) -> bool:
