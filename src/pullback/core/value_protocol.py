@@ -39,9 +39,7 @@ class ArrayProtocol(AbstractValue):
 
     def vspace_zero(self) -> Any:
         """Return zeros of this type."""
-        from pullback.core.zeros import zeros_of
-
-        return zeros_of(self)
+        return runtime.zeros_of(self)
 
     def vspace_add(self, x: Any, y: Any) -> Any:
         """Return the sum of two arrays."""

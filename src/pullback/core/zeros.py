@@ -9,10 +9,11 @@ import numpy as np
 
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, recorders, scalar_array, typeof
-from pullback.core.runtime import runtime
+from pullback.core.runtime import provides, runtime
 from pullback.core.types import ZERO, ShapedArray
 
 
+@provides
 def zeros_of(aval: ShapedArray) -> Any:
     """Return an array of zeros of the type ``aval``.
 
