@@ -227,6 +227,7 @@ class VJPHiPrimitive:
     params: dict[str, Any]
     effects: frozenset[Any] = frozenset()
     vjp_bwd_retval_logs: bool = False
+    is_high = True
     vmap_of: Any  # the class of batches of applications: see hi_vmap
 
     def __init__(self) -> None:

@@ -30,12 +30,12 @@ from pullback.transforms.custom.hi_primitive import (
 )
 from pullback.transforms.custom.linear_map import LinearMap, linear_p
 from pullback.transforms.programs.jit_primitive import at_bottom
-from pullback.transforms.programs.lojax import expands, lowered
+from pullback.transforms.programs.lojax import in_use, lowered
 from pullback.transforms.traces.affine import checked_trace, refused_if_affine
 from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.stage import stage_flat
 
-expands.add(call_hi_primitive_p)
+in_use.append(VJPHiPrimitive)
 call_hi_primitive_p.abstract_eval(lambda *avals, _prim: _prim.out_avals_flat)
 call_hi_primitive_p.impl(at_bottom(lambda args, params: expanded(params["_prim"], args)))
 call_hi_primitive_p.decomposition(lambda *args, _prim: expanded(_prim, args))

@@ -15,6 +15,7 @@ from pullback.core.trace import Primitive, Tracer, leaked, state
 from pullback.transforms.programs import lojax
 from pullback.transforms.programs.program_primitive import program_primitive
 from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.lift import feed
 
 jit_p = program_primitive("jit")
 runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
@@ -87,7 +88,7 @@ def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation that has no host rule: by its impl rule, its decomposition, or as a compiled program."""
     evaluator = primitive.impl_rule
-    if lojax.expands and primitive not in lojax.expands and lojax.needs_lowering(primitive, args, params):
+    if lojax.in_use and feed.of(primitive) is not None and lojax.needs_lowering(args, params):
         return lojax.apply_lowered(primitive, args, params)
     if evaluator is not None:
         return evaluator(args, params)

@@ -22,11 +22,9 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.lift import Fed, feed
 from pullback.transforms.traces.stage import stage_flat
 
-expands: set[Primitive] = set()
-"""Operations that stand for others, on values of users' types: they are replaced in programs of arrays.
-
-Of other operations, an object among the parameters may say that they do so, by its attribute ``is_high``.
-"""
+in_use: list[Any] = []
+"""The kinds of objects among the parameters of operations whose attribute ``is_high`` says that the operation stands for
+others, perhaps on values of users' types. While there are none, programs are not looked through."""
 
 
 def lo_types(avals: Sequence[Any]) -> list[Any]:
@@ -63,7 +61,7 @@ def raised_values(avals: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
 
 def is_high(closed: ClosedJaxpr) -> bool:
     """Whether a program has values of users' types, or operations that stand for others."""
-    return bool(expands) and _is_high(closed)
+    return bool(in_use) and _is_high(closed)
 
 
 @cached_by_jaxpr
@@ -73,7 +71,7 @@ def _is_high(closed: ClosedJaxpr) -> bool:
 
 def _any_high(jaxpr: Any) -> bool:
     for eqn in jaxpr.eqns:
-        if eqn.primitive in expands or any(isinstance(v.aval, HiType) for v in eqn.outvars):
+        if any(isinstance(v.aval, HiType) for v in eqn.outvars):
             return True
         if any(getattr(x, "is_high", False) for x in eqn.params.values()):
             return True
@@ -98,7 +96,7 @@ def lowered(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _relay(trace: RelayTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    if needs_lowering(primitive, args, params):
+    if needs_lowering(args, params):
         return apply_lowered(primitive, args, params)
     outer, state.trace = state.trace, trace.parent
     try:
@@ -107,11 +105,11 @@ def _relay(trace: RelayTrace, primitive: Primitive, args: tuple[Any, ...], param
         state.trace = outer
 
 
-def needs_lowering(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
+def needs_lowering(args: Sequence[Any], params: dict[str, Any]) -> bool:
     """Whether an operation is on users' values, or holds a program that is."""
-    if not expands:
+    if not in_use:
         return False
-    if primitive in expands or (types_of_values and any(map(is_user_value, args))):
+    if types_of_values and any(map(is_user_value, args)):
         return True
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
