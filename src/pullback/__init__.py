@@ -72,7 +72,7 @@ _face(
             "transfer_guard_device_to_host transfer_guard_host_to_device"
         ),
         ".core.dtypes": "float0",
-        ".transforms.programs.placement": "reshard=with_sharding_constraint",
+        ".transforms.programs.resharding": "reshard",
         ".transforms.programs.sharded_arrays": (
             "Shard make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays"
         ),

@@ -126,7 +126,7 @@ from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
 from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier
 from pullback.transforms.programs.callbacks import pure_callback as pure_callback
-from pullback.transforms.programs.placement import with_sharding_constraint as reshard
+from pullback.transforms.programs.resharding import reshard as reshard
 from pullback.transforms.programs.sharded_arrays import Shard as Shard
 from pullback.transforms.programs.sharded_arrays import make_array_from_callback as make_array_from_callback
 from pullback.transforms.programs.sharded_arrays import make_array_from_process_local_data as make_array_from_process_local_data

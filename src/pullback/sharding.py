@@ -16,9 +16,9 @@ _face(
             "AbstractDevice AbstractMesh AxisType Mesh get_abstract_mesh get_mesh set_mesh use_abstract_mesh use_mesh"
         ),
         "pullback.backends.devices.shardings": (
-            "NamedSharding PartitionSpec Sharding SingleDeviceSharding make_single_device_sharding"
+            "NamedSharding PartitionSpec Sharding SingleDeviceSharding UnreducedKind make_single_device_sharding"
         ),
         "pullback.spmd.axis_modes": "auto_axes explicit_axes",
-        "pullback.transforms.programs.placement": "reshard=with_sharding_constraint",
+        "pullback.transforms.programs.resharding": "reshard",
     },
 )

@@ -13,13 +13,14 @@ from pullback.backends.devices.shardings import NamedSharding as NamedSharding
 from pullback.backends.devices.shardings import PartitionSpec as PartitionSpec
 from pullback.backends.devices.shardings import Sharding as Sharding
 from pullback.backends.devices.shardings import SingleDeviceSharding as SingleDeviceSharding
+from pullback.backends.devices.shardings import UnreducedKind as UnreducedKind
 from pullback.backends.devices.shardings import make_single_device_sharding as make_single_device_sharding
 from pullback.spmd.axis_modes import auto_axes as auto_axes
 from pullback.spmd.axis_modes import explicit_axes as explicit_axes
-from pullback.transforms.programs.placement import with_sharding_constraint as reshard
+from pullback.transforms.programs.resharding import reshard as reshard
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
-    "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "SingleDeviceSharding", "UnreducedKind", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
     "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
 ]

@@ -15,7 +15,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import core, errors, interpreters, random
-from pullback.compat.extras import __version_info__, version
+from pullback.compat.extras import __version_info__, legacy_prng_key, version
 from pullback.compat.extras import core as served_core
 from pullback.compat.extras._src import (
     ad_util,
@@ -55,6 +55,13 @@ from pullback.transforms.autodiff.vmap import vmappable
 def test_versions() -> None:
     assert version.__version_info__ == __version_info__
     assert ".".join(map(str, __version_info__)) == version.__version__
+
+
+def test_keys_of_integers_are_allowed() -> None:
+    with legacy_prng_key("allow"):
+        assert random.PRNGKey(0).shape == (2,)
+    with pytest.raises(NotImplementedError, match="'error'"):
+        legacy_prng_key("error")
 
 
 def test_core() -> None:

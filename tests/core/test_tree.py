@@ -237,6 +237,20 @@ def test_transpose():
         tree.transpose(tree.structure(None), None, None)
 
 
+def test_transpose_of_a_node_that_holds_the_structure_of_its_children():
+    class Flat:
+        def __init__(self, content):
+            self.content = content
+
+    tree.register_pytree_node(Flat, lambda x: tree.flatten(x.content), lambda aux, xs: Flat(tree.unflatten(aux, xs)))
+    outer, inner = tree.structure(Flat({"a": 0, "b": 0})), tree.structure([0, 0])
+    found = tree.transpose(outer, inner, Flat({"a": [1, 2], "b": [3, 4]}))
+    assert [x.content for x in found] == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+    for wrong in (Flat({"a": [1, 2], "b": [3]}), [[1, 2], [3, 4]]):
+        with pytest.raises(ValueError, match="lacks the outer structure"):
+            tree.transpose(outer, inner, wrong)
+
+
 def test_prefixes():
     values = {"a": [1, 2], "b": (3, {"c": 4}), "d": None}
     assert tree.broadcast_prefix(0, values) == [0, 0, 0, 0]
@@ -459,6 +473,7 @@ def test_dataclasses():
     ]
     assert tree.structure(layer) != tree.structure(Layer(1, (2, 3), "second"))
     assert dataclasses.fields(Layer)[2].metadata == {"doc": "its name", "static": True}
+    assert not pullback.tree.static(metadata={"static": False}).metadata["static"]
     assert pickle.loads(pickle.dumps(tree.structure({"a": 1}))) == tree.structure({"a": 1})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import ShapeDtypeStruct, device_put, jit, memory, vmap
+from pullback.errors import JaxRuntimeError
 from pullback.experimental import xla_metadata
 from pullback.experimental.buffer_callback import Buffer, ExecutionContext, ExecutionStage, buffer_callback
 from pullback.experimental.compute_on import compute_on
@@ -37,6 +38,14 @@ def test_batches_aliases_and_trees() -> None:
     def first(ctx: Any, out: Any, x: Any) -> None:
         np.asarray(out["y"])[0] = np.asarray(x["a"])[-1] + 5
 
+    for method in ("expand_dims", "broadcast_all"):
+        rows = buffer_callback(lambda ctx, out, x, y: np.add(x, y, out=np.asarray(out)), LINE, vmap_method=method)
+        assert vmap(rows, (0, None))(jnp.arange(6.0).reshape(2, 3), jnp.ones(3)).tolist() == [[1, 2, 3], [4, 5, 6]]
+
+    def same(ctx: Any, out: Any, x: Any) -> None:
+        assert np.asarray(out).ctypes.data == np.asarray(x).ctypes.data
+
+    assert buffer_callback(same, LINE, input_output_aliases={0: 0})(jnp.arange(3.0)).tolist() == [0, 1, 2]
     aliased = buffer_callback(first, {"y": LINE}, input_output_aliases={0: 0})
     assert aliased({"a": jnp.arange(3.0)})["y"].tolist() == [7, 1, 2]
     calls: list[int] = []
@@ -50,7 +59,7 @@ def test_aliases_that_do_not_fit() -> None:
         buffer_callback(add_one, LINE, input_output_aliases={1: 0})(jnp.zeros(3))
     with pytest.raises(ValueError, match=r"joins argument 0, float32 of shape \(2,\), and result 0"):
         buffer_callback(add_one, LINE, input_output_aliases={0: 0})(jnp.zeros(2))
-    with pytest.raises(NotImplementedError, match="a CPU has no streams"):
+    with pytest.raises(JaxRuntimeError, match="a CPU has no streams"):
         ExecutionContext().stream  # noqa: B018
 
 

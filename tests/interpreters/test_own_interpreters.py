@@ -176,7 +176,7 @@ def test_types() -> None:
     integer = core.ShapedArray([2, np.int64(3)], jnp.int32)
     assert integer == core.ShapedArray((2, 3), np.dtype("int32"))
     assert integer.to_tangent_aval().dtype == integer.to_ct_aval().dtype == jax.dtypes.float0
-    assert core.ShapedArray((3,), "float32", sharding=None).sharding is None
+    assert core.ShapedArray((3,), "float32", sharding=None).sharding.spec == jax.P(None)
     assert integer.update(shape=(4,)).shape == (4,)
 
 

@@ -126,7 +126,7 @@ HEART = [
 
 def test_the_heart_is_small() -> None:
     lines = [(ROOT / "src" / "pullback" / path).read_text(encoding="utf-8").count("\n") for path in HEART]
-    assert sum(lines) < 2700
+    assert sum(lines) < 2750
 
 
 def test_modules_change_no_variables_of_theirs() -> None:

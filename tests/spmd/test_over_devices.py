@@ -13,6 +13,7 @@ from tests.helpers import ROOT
 HERE = Path(__file__).parent
 PARTS = {
     "cases_eager.py": 1,
+    "cases_explicit.py": 1,
     "cases_export.py": 1,
     "cases_jit.py": 1,
     "cases_partitioning.py": 1,

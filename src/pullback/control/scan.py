@@ -27,7 +27,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayLike, scalar_array, typeof
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, RefError
+from pullback.core.errors import ControlFlowError, RefError, ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
@@ -243,6 +243,16 @@ def run_scan(
     return outs, ys, tree.treedef_children(body.out_tree)[1]
 
 
+def _row(aval: ShapedArray) -> ShapedArray:
+    """Return the type of an element of the scanned arrays of type ``aval``; raise if the first axis is sharded."""
+    if aval.explicit is not None and aval.explicit.spec[0] is not None:
+        raise ShardingTypeError(
+            f"scan: the 0th dimension of all xs should be replicated, since each step takes one index of it; got "
+            f"{aval}. Change the sharding by sharding.reshard"
+        )
+    return aval.without_axis(0)
+
+
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
     """Reorder inputs and results of a step's program, so that the contents of references follow the user's carry.
 
@@ -262,7 +272,7 @@ def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
 def element_type(x: Any, length: int) -> Any:
     """Return the type of an element of the leading axis of ``x``: an array, or a value of a user's type."""
     aval = typeof(x)
-    return aval.element(length) if isinstance(aval, HiType) else aval.update(shape=aval.shape[1:])
+    return aval.element(length) if isinstance(aval, HiType) else _row(aval)
 
 
 def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int:

@@ -105,7 +105,7 @@ def _abstract_eval(
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of ``length`` stacked values of type ``aval``."""
-    return aval.stacked(length) if isinstance(aval, HiType) else aval.update(shape=(length, *aval.shape))
+    return aval.stacked(length) if isinstance(aval, HiType) else aval.with_axis(0, length)
 
 
 scan_p.record(partial(record_split, scan_p))

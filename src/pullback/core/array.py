@@ -421,7 +421,9 @@ def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, pla
         with _signatures_lock:
             found = _signatures.get(key)
             if found is None:
-                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), placement)
+                sharding = None if placement is None else placement.in_types(shape)
+                aval = ShapedArray(shape, dtype, weak_type, sharding=sharding)
+                found = _signatures[key] = Signature(aval, placement)
     return found
 
 
@@ -551,6 +553,12 @@ class CommittedArray(ArrayImpl):
             value = value[()]
         self._host_value = value
         return value
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value, whose sharding is that of the array over explicit axes of a mesh."""
+        aval = self._signature.aval
+        return aval if aval.weak_type == self.weak_type else aval.update(weak_type=self.weak_type)
 
     def forget_value(self) -> None:
         """Drop the copy of the elements on the host; those on the device stay."""

@@ -51,6 +51,7 @@ PullbackError
 ├── MeshContextError (RuntimeError, ValueError)   a specification without a mesh, where none was set
 ├── ShardMapError (TypeError, ValueError)    specs and shards that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
+│   ├── ShardingTypeError                    operands whose shardings do not say that of the result
 │   ├── LayoutError (NotImplementedError)    a memory layout that arrays do not support
 │   ├── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 │   └── PartitioningError                    a partition or a sharding rule of custom_partitioning that does not fit
@@ -354,6 +355,10 @@ class MeshContextError(PullbackError, RuntimeError, ValueError):
 
 class ShardingError(PullbackError, TypeError, ValueError):
     """A sharding that does not fit its mesh, or the array that it is for."""
+
+
+class ShardingTypeError(ShardingError):
+    """An operation on arrays whose types have shardings that do not say the sharding of the result."""
 
 
 class LayoutError(ShardingError, NotImplementedError):

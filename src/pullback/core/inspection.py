@@ -204,7 +204,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     if aval.shape[axis] != size:
         raise ArgumentError(f"mapped_aval: axis {axis} of {aval} is not of size {size}")
     axis %= aval.ndim
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    return aval.without_axis(axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
@@ -229,7 +229,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
     if axis is None:
         return aval
     axis %= aval.ndim + 1
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return aval.with_axis(axis, size)
 
 
 def valid_jaxtype(x: Any) -> bool:

@@ -10,6 +10,7 @@ from pullback.core import source
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr_info import CONTEXT, UNKNOWN, DebugInfo, EqnContext, SourceInfo, changed
 from pullback.core.jaxpr_text import VariableNames, show_eqn, show_jaxpr, show_literal
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -292,6 +293,11 @@ def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
     return _programs(eqn.params)
 
 
+def holds_programs(params: dict[str, Any]) -> bool:
+    """Whether there are programs among the parameters of an operation."""
+    return any(True for _ in _programs(params))
+
+
 def _programs(params: dict[str, Any]) -> Iterator[Jaxpr]:
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
@@ -314,6 +320,10 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         if a.varying:
             out = _varying(primitive, avals, params, out)
             break
+    for a in avals:
+        if a.explicit is not None:
+            out = runtime.explicit_results(primitive, avals, params, out)
+            break
     weak = False
     for a in avals:
         if a.weak_type:
@@ -325,9 +335,10 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         return [a.update(weak_type=a.dtype.kind != "b") for a in out] if weak else out
     weak = out.weak_type or (weak and out.dtype.kind != "b")
     for a in avals:  # a program has few types and many variables: equal types share one object
-        if a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak and a.varying == out.varying:
+        same = a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak
+        if same and a.varying == out.varying and a.explicit == out.explicit:
             return a
-    return out if out.weak_type == weak else ShapedArray(out.shape, out.dtype, weak, out.varying)
+    return out if out.weak_type == weak else out.update(weak_type=weak)
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
@@ -335,7 +346,7 @@ def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
 
     Return it unchanged if the operation has an ``axes`` rule or programs, whose own rules mark the types.
     """
-    if primitive.axes_rule is not None or any(True for _ in _programs(params)):
+    if primitive.axes_rule is not None or holds_programs(params):
         return out
     axes = _NO_AXES.union(*[a.varying for a in avals])
     if primitive.multiple_results:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import masking, provenance, source
-from pullback.core.array import resolve_weak_scalars, typeof
+from pullback.core.array import Array, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
@@ -250,11 +250,20 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
 
 
+def is_explicit(ct: Any) -> bool:
+    """Whether the type of a cotangent, or of one in a list, has a sharding over explicit axes of a mesh."""
+    if type(ct) is list:
+        return any(map(is_explicit, ct))
+    return type(ct) is not ArrayImpl and isinstance(ct, Array) and ct.aval.explicit is not None
+
+
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
     """Return the cotangents of the operands of ``node``, from the cotangent ``ct`` of its result.
 
     If an operand does not vary along a ``reduced`` axis, sum its cotangent over this axis.
     """
+    if is_explicit(ct):
+        return runtime.explicit_cotangents(node, ct, reduced)  # type: ignore[no-any-return]
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]
@@ -330,7 +339,7 @@ class LinearProgram:
             if node.provenance is not None:
                 with provenance.of(node.provenance, source.BACKWARD):
                     cts = _transposed(node, ct, reduced)
-            elif reduced:
+            elif reduced or (type(ct) is not ArrayImpl and is_explicit(ct)):
                 cts = _transposed(node, ct, reduced)
             else:
                 cts = node.primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]

@@ -127,6 +127,34 @@ class Runtime:
         """
         raise NotImplementedError
 
+    def undivided(self, shape: Sequence[int]) -> Any:
+        """Return the sharding of the type of an array that is not sharded: over the current mesh, not divided."""
+        raise NotImplementedError
+
+    def explicit_results(self, primitive: Any, avals: Sequence[Any], params: dict[str, Any], out: Any) -> Any:
+        """Return ``out``, one or several result types, with their shardings over the explicit axes of a mesh.
+
+        Args:
+          primitive: the operation.
+          avals: the types of the operands, some of which have shardings.
+          params: the parameters of the operation.
+          out: the types of the results without shardings.
+
+        Raises:
+          ShardingTypeError: the shardings of the operands do not say that of a result (a TypeError and ValueError).
+        """
+        raise NotImplementedError
+
+    def explicit_cotangents(self, node: Any, ct: Any, reduced: Any) -> Any:
+        """Return the cotangents of the operands of an operation, each with the sharding in the type of its operand.
+
+        Args:
+          node: the operation, recorded on a tape.
+          ct: the cotangent of its result, or a list of them, with shardings in their types.
+          reduced: the named axes over which reverse mode sums, or None.
+        """
+        raise NotImplementedError
+
     def html_of(self, x: Any) -> str | None:
         """Return an object as HTML for a notebook, or None if its text serves."""
         return None

@@ -425,10 +425,8 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
     _require_treedef("tree.transpose: outer_treedef", outer_treedef)
     if inner_treedef is not None:
         _require_treedef("tree.transpose: inner_treedef", inner_treedef)
-    outline = unflatten(outer_treedef, [0] * outer_treedef.num_leaves)
-    subtrees = _flatten_up_to(outer_treedef, outline, pytree_to_transpose, None, "the tree lacks the outer structure")
     rows = []
-    for subtree in subtrees:
+    for subtree in _outer_leaves(outer_treedef, inner_treedef, pytree_to_transpose):
         row, treedef = flatten(subtree)
         if inner_treedef is None:
             inner_treedef = treedef
@@ -439,6 +437,24 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
         raise ArgumentError(f"pass the inner structure, because the outer one, {outer_treedef}, has no leaves")
     columns = [[row[i] for row in rows] for i in range(inner_treedef.num_leaves)]
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def _outer_leaves(outer: PyTreeDef, inner: PyTreeDef | None, given: PyTree) -> list[Any]:
+    """Return the subtrees of a tree at the leaves of the structure ``outer``.
+
+    A node of a registered class may hold the structure of its children as auxiliary data, which then differ from those
+    in ``outer``. The leaves of such a tree are divided by their number.
+    """
+    outline = unflatten(outer, [0] * outer.num_leaves)
+    try:
+        return _flatten_up_to(outer, outline, given, None, "the tree lacks the outer structure")
+    except ArgumentError:
+        row, treedef = flatten(given)
+        same = treedef.type is outer.type and not isinstance(given, (tuple, list, dict))
+        if inner is None or not same or len(row) != outer.num_leaves * inner.num_leaves:
+            raise
+        count = inner.num_leaves
+        return [unflatten(inner, row[i : i + count]) for i in range(0, len(row), count)]
 
 
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
@@ -768,7 +784,7 @@ def static(**options: Any) -> Any:
     """
     import dataclasses
 
-    metadata = {**(options.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(options.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **options)
 
 

@@ -17,6 +17,7 @@ from pullback.core.dtypes import (
     shown,
     tangent_dtype,
 )
+from pullback.core.runtime import runtime
 from pullback.core.value_protocol import AbstractValue as AbstractValue
 from pullback.core.value_protocol import ArrayProtocol
 
@@ -32,9 +33,10 @@ class ShapedArray(ArrayProtocol):
       dtype: the type of an element.
       weak_type: whether the type is weak, as that of a Python number: in promotion, other types prevail.
       varying: the named axes along which the value varies.
+      explicit: the sharding over the explicit axes of a mesh; None if the type says nothing of a mesh.
     """
 
-    __slots__ = ("dtype", "shape", "varying", "weak_type")
+    __slots__ = ("dtype", "explicit", "shape", "varying", "weak_type")
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class ShapedArray(ArrayProtocol):
           dtype: the type of an element.
           weak_type: whether the type is weak: in promotion, other types prevail.
           varying: the named axes along which the value varies.
-          sharding: is ignored; JAX has it. The sharding of an array is not part of its type here.
+          sharding: a sharding over a mesh. The type contains its explicit axes; a mesh without any leaves no trace.
         """
         if not isinstance(dtype, np.dtype):
             if type(dtype) is not KeyDtype:
@@ -63,6 +65,7 @@ class ShapedArray(ArrayProtocol):
         self.dtype = dtype
         self.weak_type = weak_type
         self.varying = varying
+        self.explicit = None if sharding is None else sharding.in_types(shape)
 
     @property
     def ndim(self) -> int:
@@ -77,33 +80,63 @@ class ShapedArray(ArrayProtocol):
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
         """Return the type of a batch of such arrays, with ``axis`` at ``dim`` unless None, and not in ``varying``."""
-        shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
-        return self.update(shape=shape, varying=self.varying - {axis.key})
+        varying = self.varying - {axis.key}
+        return self.update(varying=varying) if dim is None else self.with_axis(dim, axis.size, axis.spmd_name, varying)
+
+    def with_axis(self, dim: int, size: int, entry: Any = None, varying: frozenset[Any] | None = None) -> ShapedArray:
+        """Return the type with a new axis at ``dim``, which the mesh axes ``entry`` divide."""
+        sharding = None if self.explicit is None else self.explicit.with_axis(dim, entry)
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        return self.update(shape=shape, varying=self.varying if varying is None else varying, sharding=sharding)
+
+    def without_axis(self, dim: int) -> ShapedArray:
+        """Return the type without the axis ``dim``: the type of one example of a batch."""
+        sharding = None if self.explicit is None else self.explicit.without_axis(dim)
+        return self.update(shape=self.shape[:dim] + self.shape[dim + 1 :], sharding=sharding)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return a copy of the type with the attributes ``changes``, such as ``shape=...``."""
-        get = changes.get
+        """Return a copy of the type with the attributes ``changes``, such as ``shape=...``.
+
+        Another shape removes the sharding, unless ``changes`` has a ``sharding``.
+        """
+        get, shape = changes.get, changes.get("shape", self.shape)
         return ShapedArray(
-            get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
-            get("varying", self.varying),
+            shape, get("dtype", self.dtype), get("weak_type", self.weak_type), get("varying", self.varying),
+            sharding=get("sharding", self.explicit if shape == self.shape else None),
         )  # fmt: skip
 
     @property
-    def sharding(self) -> None:
-        """None, since the sharding of an array is not part of its type."""
+    def sharding(self) -> Any:
+        """The sharding over the explicit axes of a mesh; other types are not divided, over the mesh that is set."""
+        return runtime.undivided(self.shape) if self.explicit is None else self.explicit
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """Return the type as text: ``float32[3]``, or ``f32[3]`` if ``short_dtypes`` is True."""
+        """Return the type as text: ``float32[3]``, or ``f32[3]`` if ``short_dtypes`` is True.
+
+        ``float32[8@x,3]`` is sharded: the axis x of a mesh divides its first axis.
+        """
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        types = f"({self.sharding.mesh.names_by_type})" if mesh_axis_types else ""
+        return f"{name}{self._shown_shape()}{types}"
+
+    def _shown_shape(self) -> str:
+        """The shape as text, with the mesh axes that divide it, and those along which the value varies: ``[8@x,3]``."""
+        if self.explicit is None and not self.varying:
+            return f"[{','.join(map(str, self.shape))}]"
+        entries, marks = ([""] * len(self.shape), []) if self.explicit is None else self.explicit.shown()
+        if self.varying:
+            marks = [f"V:{','.join(sorted(map(str, self.varying)))}", *marks]
+        sizes = [f"{n}{entry}" for n, entry in zip(self.shape, entries, strict=True)]
+        return f"[{','.join(sizes)}]" + (f"{{{', '.join(marks)}}}" if marks else "")
 
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of tangents of such arrays: for integers and booleans its dtype is ``float0``."""
         return self.update(dtype=tangent_dtype(self.dtype))
 
     def to_ct_aval(self) -> ShapedArray:
-        """Return the type of cotangents of such arrays, the same as that of tangents."""
-        return self.to_tangent_aval()
+        """Return the type of cotangents: that of tangents, but reduced over the axes where arrays are unreduced."""
+        aval = self.to_tangent_aval()
+        return aval if self.explicit is None else aval.update(sharding=self.explicit.of_cotangents())
 
     def strip_weak_type(self) -> ShapedArray:
         """Return the type with ``weak_type`` set to False."""
@@ -114,7 +147,7 @@ class ShapedArray(ArrayProtocol):
         return self.update(weak_type=weak_type)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.weak_type, self.varying)
+        return (self.shape, self.dtype, self.weak_type, self.varying, self.explicit)
 
     def __reduce__(self) -> Any:
         return _unpickled, self._key()
@@ -126,16 +159,17 @@ class ShapedArray(ArrayProtocol):
         return hash(self._key())
 
     def __str__(self) -> str:
-        axes = f"{{V:{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
-        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]{axes}"
+        return f"{short_name(self.dtype)}{self._shown_shape()}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self}{weak})"
 
 
-def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: frozenset[Any]) -> ShapedArray:
-    return ShapedArray(shape, interned(dtype), weak_type, varying)
+def _unpickled(
+    shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: frozenset[Any], explicit: Any = None
+) -> ShapedArray:
+    return ShapedArray(shape, interned(dtype), weak_type, varying, sharding=explicit)
 
 
 class MappedAxis(NamedTuple):

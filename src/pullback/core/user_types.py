@@ -248,9 +248,7 @@ def unmapped(aval: Any, size: int, dim: Any) -> Any:
     """
     if dim is None:
         return aval
-    if not isinstance(aval, ShapedArray):
-        return aval.inc_rank(size, dim)
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+    return aval.inc_rank(size, dim)
 
 
 Params = dict[str, Hashable]

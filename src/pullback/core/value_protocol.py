@@ -47,11 +47,11 @@ class ArrayProtocol(AbstractValue):
 
     def dec_rank(self, size: int | None, spec: Any) -> Any:
         """Return the type of an element of a batch; ``spec`` is the position of the mapped axis, or None."""
-        return self if spec is None else self.update(shape=(*self.shape[:spec], *self.shape[spec + 1 :]))
+        return self if spec is None else self.without_axis(spec)
 
     def inc_rank(self, size: int | None, spec: Any) -> Any:
         """Return the type of a batch; ``spec`` is the position of the mapped axis, or None."""
-        return self if spec is None else self.update(shape=(*self.shape[:spec], size, *self.shape[spec:]))
+        return self if spec is None else self.with_axis(spec, size)
 
     def leading_axis_spec(self) -> Any:
         """Return the position of the axis over which ``scan`` goes."""
@@ -76,6 +76,14 @@ class ArrayProtocol(AbstractValue):
 
     def update(self, **changes: Any) -> Any:
         """Return a copy of the type with some attributes replaced."""
+        raise NotImplementedError
+
+    def with_axis(self, dim: int, size: Any) -> Any:
+        """Return the type with a new axis at ``dim``."""
+        raise NotImplementedError
+
+    def without_axis(self, dim: int) -> Any:
+        """Return the type without the axis ``dim``."""
         raise NotImplementedError
 
 

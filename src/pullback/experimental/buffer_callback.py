@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.errors import ArgumentError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, JaxRuntimeError
 from pullback.core.faces import face
 from pullback.core.types import Shape
 from pullback.transforms.programs.callbacks import io_callback, pure_callback
@@ -52,9 +53,9 @@ class ExecutionContext:
         """The stream of a GPU on which the program runs.
 
         Raises:
-          UnsupportedArgumentError: the program runs on a CPU (a NotImplementedError).
+          JaxRuntimeError: the program runs on a CPU (a RuntimeError).
         """
-        raise UnsupportedArgumentError("a CPU has no streams")
+        raise JaxRuntimeError("a CPU has no streams: XLA FFI GPU context is not available")
 
 
 class Buffer:
@@ -142,17 +143,25 @@ def buffer_callback(
     require_function("buffer_callback", "callback", callback)
     aliases = {to: of for of, to in (input_output_aliases or {}).items()}
 
-    def write(*args: Any) -> Any:
-        given = tree.leaves(args)
-        leaves, structure = tree.flatten(result_shape_dtypes)
-        outs = [np.empty(r.shape, r.dtype) for r in leaves]
-        for to, of in aliases.items():
-            _copy(given, of, outs, to)
-        inputs = tree.tree_map(lambda x: Buffer(_read_only(x)), args)
-        callback(ExecutionContext(), tree.unflatten(structure, list(map(Buffer, outs))), *inputs)
-        return tree.unflatten(structure, outs)
+    @functools.cache
+    def writes(ndims: tuple[int, ...]) -> Callable[..., Any]:
+        """The function of arrays whose leaves have ``ndims`` axes, or further ones in front of them for a batch."""
+
+        def write(*args: Any) -> Any:
+            given, in_tree = tree.flatten(args)
+            leaves, structure = tree.flatten(result_shape_dtypes)
+            batch = np.broadcast_shapes(*[x.shape[: x.ndim - n] for x, n in zip(given, ndims, strict=True)])
+            outs = [np.empty((*batch, *r.shape), r.dtype) for r in leaves]
+            for to, of in aliases.items():
+                given[of] = _copy(given, of, outs, to)
+            inputs = tree.unflatten(in_tree, [Buffer(_read_only(x)) for x in given])
+            callback(ExecutionContext(), tree.unflatten(structure, list(map(Buffer, outs))), *inputs)
+            return tree.unflatten(structure, outs)
+
+        return write
 
     def call(*args: PyTree) -> PyTree:
+        write = writes(tuple(np.ndim(x) for x in tree.leaves(args)))
         if flag("buffer_callback", "has_side_effect", has_side_effect):
             return io_callback(write, result_shape_dtypes, *args)
         return pure_callback(write, result_shape_dtypes, *args, vmap_method=vmap_method)
@@ -160,8 +169,8 @@ def buffer_callback(
     return call
 
 
-def _copy(given: Any, of: int, outs: Any, to: int) -> None:
-    """Copy leaf ``of`` of the arguments to leaf ``to`` of the results; raise unless they exist and are alike."""
+def _copy(given: Any, of: int, outs: Any, to: int) -> np.ndarray[Any, Any]:
+    """Copy leaf ``of`` of the arguments to leaf ``to`` of the results, and return it; raise unless they are alike."""
     if not (0 <= of < len(given) and 0 <= to < len(outs)):
         raise ArgumentError(
             f"buffer_callback: input_output_aliases has {{{of}: {to}}}, for {len(given)} arguments and {len(outs)} "
@@ -174,6 +183,7 @@ def _copy(given: Any, of: int, outs: Any, to: int) -> None:
             f"result {to}, {out.dtype} of shape {out.shape}"
         )
     out[...] = source
+    return out  # type: ignore[no-any-return]
 
 
 def _read_only(x: Any) -> np.ndarray[Any, Any]:

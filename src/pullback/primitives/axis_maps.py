@@ -12,7 +12,7 @@ from typing import Any
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape
 from pullback.primitives.arrays import shapes
-from pullback.primitives.rules import axis_kept
+from pullback.primitives.rules import GONE, axis_divided, axis_kept
 
 Params = dict[str, Any]
 
@@ -98,6 +98,10 @@ def reduces(p: Primitive) -> None:
     @axis_kept(p)
     def result_axis(axis: int, operand: int, x: Shape, /, *, axes: Shape, **params: Any) -> int | None:
         return None if axis in axes else axis - sum(a < axis for a in axes)
+
+    @axis_divided(p)
+    def gone(axis: int, operand: int, *shapes: Shape, **params: Any) -> int:
+        return GONE
 
     @p.batch
     def rule(axis: MappedAxis, args: Any, dims: Any, /, *, axes: Shape, **params: Any) -> Any:

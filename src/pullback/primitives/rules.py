@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core.trace import Primitive, RuleKind
-from pullback.core.types import ZERO, MappedAxis
+from pullback.core.types import ZERO, MappedAxis, Shape
 from pullback.core.zeros import instantiate
 
 axis_kept = RuleKind(
@@ -21,6 +21,31 @@ unsummed = RuleKind("unsummed", "the sum is computed for each direction")
 """``rule(axis, operand, *shapes, **params) -> (params, axis)``, for a linear operation that may sum over axis ``axis``
 of operand number ``operand``: the parameters with which it omits that sum, and the position of the axis in the result;
 or None."""
+
+
+axis_divided = RuleKind("axis_divided", "operands must not be sharded along axes whose indices meet")
+"""``rule(axis, operand, *shapes, **params) -> axis``: for axis ``axis`` of operand number ``operand``, whose indices
+meet in the operation: the axis of each result that a mesh divides if it divides this axis; ``GONE`` if the results lack
+the axis, and None if the operation refuses to work along a divided axis."""
+
+
+def stays(axis: int, operand: int, *shapes: Shape, **params: Any) -> int:
+    """The rule ``axis_divided`` of an operation that moves elements along a divided axis, which stays where it is."""
+    return axis
+
+
+GONE = -1
+"""Says that an operation takes the elements along a divided axis together."""
+
+
+sharding_rule = RuleKind("sharding_rule", "the result's sharding follows from the axis map")
+"""``rule(operands, results, **params) -> entries``: for each result the entries of its sharding, a list with one for
+each axis; or None if the types ``results``, those of abstract evaluation, have their shardings. ``operands`` are types.
+The rule may raise a ``ShardingTypeError``."""
+
+
+def as_inferred(operands: Any, results: Any, **params: Any) -> None:
+    """The ``sharding_rule`` of an operation whose abstract evaluation returns types with their shardings."""
 
 
 class ZeroTangents:

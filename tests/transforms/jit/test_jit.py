@@ -36,6 +36,7 @@ from pullback import (
 )
 from pullback.core.array import ArrayImpl, is_on_host
 from pullback.core.config import override
+from pullback.core.trace import Tracer
 from tests.helpers import assert_elements_close
 
 close = partial(assert_elements_close, rtol=1e-5)
@@ -126,7 +127,7 @@ def test_static_arguments_by_position_name_and_default() -> None:
     g = Counter(lambda x, n, mode="a": x * n if mode == "a" else x - n)
     functools.update_wrapper(g, lambda x, n, mode="a": None)
     compiled = jit(g, static_argnums=(1,), static_argnames=("mode",))
-    assert [float(compiled(2.0, 3)), float(compiled(2.0, n=3)), float(compiled(2.0, 3, "b"))] == [6, 6, -1]
+    assert [float(compiled(2.0, 3)), float(compiled(2.0, n=3)), float(compiled(2.0, 3, mode="b"))] == [6, 6, -1]
     compiled(5.0, 3)
     assert g.count == 3
     times = jit(lambda x, n: x * n, static_argnums=1)
@@ -137,6 +138,19 @@ def test_static_arguments_by_position_name_and_default() -> None:
         compiled(2.0, [3])
     with pytest.raises(errors.ArgumentError, match="not the name of an argument"):
         jit(lambda x: x, static_argnames="y")
+    for name in ("x", "rest"):  # no call passes these by keyword
+        with pytest.raises(ValueError, match="is not the name of an argument"):
+            jit(lambda x, /, *rest, **more: x, static_argnames=name)
+
+
+def test_positions_and_names_of_static_arguments_may_disagree() -> None:
+    def traced(x, y):
+        return jnp.array([isinstance(x, Tracer), isinstance(y, Tracer)])
+
+    assert jit(traced, static_argnums=1)(1, y=2).tolist() == [True, False]
+    assert jit(traced, static_argnums=1, static_argnames=())(1, y=2).tolist() == [True, True]
+    assert jit(traced, static_argnums=(), static_argnames="y")(1, 2).tolist() == [True, True]
+    assert jit(traced, static_argnums=1, static_argnames="x")(x=1, y=2).tolist() == [False, True]
     with pytest.raises(errors.ArgumentError, match="not a position"):
         jit(lambda x: x, static_argnums=3)
 

@@ -35,6 +35,7 @@ from pullback import (
 )
 from pullback.backends.host import calls
 from pullback.core.trace import state
+from pullback.core.types import ShapedArray
 from pullback.experimental import io_callback
 from pullback.transforms.programs.callbacks import VMAP_METHODS, without_effects
 from pullback.transforms.traces.dce import dce_closed_jaxpr
@@ -103,6 +104,9 @@ def test_numbers_and_wide_results_are_narrowed(way: Way) -> None:
     with enable_x64():
         wide = ShapeDtypeStruct((), "float64")
         assert way(lambda x: pure_callback(np.float64, wide, x))(2.5).dtype == np.float64
+    for call in (pure_callback, io_callback):
+        with pytest.raises(ValueError, match="64-bit types are disabled: declare int32"):
+            way(lambda x, call=call: call(lambda x: 1, ShapedArray((), np.dtype("int64")), x))(2.5)
 
 
 @BOTH

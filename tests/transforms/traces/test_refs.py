@@ -730,3 +730,16 @@ def test_functions_with_rules_use_references():
     with pytest.raises(RefError, match="cannot read or write references"):
         jit(lambda r, x: f(r, x))(ref, 1.0)
     assert held(ref) == 50
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jit])
+def test_a_barrier_takes_references(transform) -> None:
+    ref = ref_of(1)
+
+    def f(ref, x):
+        y, same = lax.optimization_barrier((x, ref))
+        assert same is ref
+        ref[...] += y
+        return ref[...]
+
+    assert float(transform(f)(ref, 2.0)) == held(ref) == 3

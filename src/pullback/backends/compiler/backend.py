@@ -350,7 +350,7 @@ class Backend(Protocol):
           data: the bytes.
           entry: the name of the function.
           operands: the types of the operands. They replace the function's own types, which may be symbolic.
-          results: the types of results that the function declares.
+          results: for each result, the type that the function declares and the type for these operands.
           unique: takes the name of a function, and returns its new name.
           check: raises for operations that the program may not have; called before anything else is done with it.
 

@@ -73,6 +73,9 @@ class Device:
         self.is_host = platform == "cpu" and number == here.process * IDS_PER_PROCESS
         self.bound: Any = None  # the backend's object for it, made at first use
 
+    def in_types(self, shape: Any) -> None:
+        """Return None: types say nothing of a device."""
+
     @property
     def runs_on(self) -> Device:
         """The device on which programs run whose arrays are on this device: the device itself."""
@@ -215,6 +218,9 @@ class DeviceAssignment:
         self.local = tuple(d for d in members if d.is_local)
         self.is_local = len(self.local) == len(members)
         self.bound: Any = None  # the backend's object for it, made at first use
+
+    def in_types(self, shape: Any) -> None:
+        """Return None: types say nothing of devices without a mesh."""
 
     @property
     def id(self) -> tuple[int, ...]:

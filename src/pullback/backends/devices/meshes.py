@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,11 @@ class _AnyMesh:
             raise MeshError(f"update_axis_types: there is no axis {unknown[0]!r} among {self.axis_names}")
         types = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple(name_to_type.get(name, kind) for name, kind in types))
+
+    @property
+    def names_by_type(self) -> dict[AxisType, tuple[Any, ...]]:
+        """The names of the axes of each type that some axis has."""
+        return {kind: self._of_type(kind) for kind in dict.fromkeys(self.axis_types)}
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
         return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
@@ -531,6 +537,22 @@ _entered = _Entered()
 EMPTY = Mesh(None, ())
 
 
+_of_types: weakref.WeakValueDictionary[AbstractMesh, Mesh] = weakref.WeakValueDictionary()
+
+
+def in_types(mesh: Mesh) -> AbstractMesh:
+    """Return the abstract mesh of a mesh for a type, and keep in mind which devices it stands for."""
+    known = _of_types.get(mesh.abstract_mesh)
+    if known is not mesh and (known is None or known.assignment is not mesh.assignment):
+        _of_types[mesh.abstract_mesh] = mesh
+    return mesh.abstract_mesh
+
+
+def mesh_of_type(mesh: AbstractMesh) -> Mesh | None:
+    """Return the mesh with devices that types over an abstract mesh last came from; None if there is no such mesh."""
+    return _of_types.get(mesh)
+
+
 def exchange_mesh(mesh: Any) -> Any:
     """Set the current mesh of this thread, or None for no mesh, and return the previous one."""
     return switches.exchange("context_mesh", mesh)
@@ -635,18 +657,19 @@ def get_abstract_mesh() -> AbstractMesh:
     return EMPTY.abstract_mesh if found is None else found.abstract_mesh  # type: ignore[no-any-return]
 
 
-def needed_mesh(who: str, what: str) -> Mesh:
+def needed_mesh(who: str, what: str, abstract: bool = False) -> Any:
     """Return the current mesh, which an argument of the user's refers to.
 
     Args:
       who: the name of the function, for the error message.
       what: a description of the argument, for the error message.
+      abstract: whether a mesh without devices serves.
 
     Raises:
       MeshContextError: no mesh is set (a RuntimeError and ValueError).
     """
     found = current_mesh()
-    if isinstance(found, Mesh):
+    if isinstance(found, Mesh) or (abstract and found is not None):
         return found
     raise MeshContextError(
         f"{who}: {what} names axes of a mesh, but no mesh is set. Pass a NamedSharding(mesh, spec), or set the mesh: "

@@ -4,172 +4,32 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.devices.devices import Device, DeviceAssignment
-from pullback.backends.devices.meshes import AbstractMesh, Mesh
-from pullback.core.errors import IndivisibleError, ShardingError, UnsupportedArgumentError
+from pullback.backends.devices.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    current_mesh,
+    get_abstract_mesh,
+    in_types,
+    mesh_of_type,
+)
+from pullback.backends.devices.specs import UNCONSTRAINED as UNCONSTRAINED
+from pullback.backends.devices.specs import P as P
+from pullback.backends.devices.specs import PartitionSpec as PartitionSpec
+from pullback.backends.devices.specs import UnreducedKind as UnreducedKind
+from pullback.backends.devices.specs import names_in as names_in
+from pullback.core.errors import IndivisibleError, ShardingError
 from pullback.core.locks import cached_property
 from pullback.core.naming import quoted
-from pullback.core.runtime import runtime
+from pullback.core.runtime import provides, runtime
 
 Index = tuple[slice, ...]
-
-
-class _Unconstrained:
-    """The type of ``UNCONSTRAINED``: as the entry of an array axis, it lets the compiler choose the axis's division."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-    def __reduce__(self) -> str:
-        return "UNCONSTRAINED"
-
-
-UNCONSTRAINED = _Unconstrained()
-
-
-class PartitionSpec:
-    """How the axes of an array are divided among the axes of a mesh.
-
-    Args:
-      partitions: for each axis of the array the name of an axis of the mesh, or a tuple of names, the slowest first, or
-        None if it is not divided, or ``PartitionSpec.UNCONSTRAINED`` if the compiler decides. Further axes of the array
-        are not divided.
-      unreduced, reduced: axes of the mesh over which an array is still to be summed, or over which its cotangent is;
-        only empty sets.
-      unreduced_kind: only None.
-
-    Raises:
-      ShardingError: an entry is of another kind (a ValueError and TypeError).
-      UnsupportedArgumentError: sets that are not empty (a NotImplementedError).
-
-    >>> from pullback.sharding import PartitionSpec
-    >>> PartitionSpec("data", None, ("x", "y"))
-    P('data', None, ('x', 'y'))
-    """
-
-    __slots__ = ("partitions",)
-    UNCONSTRAINED = UNCONSTRAINED
-
-    def __init__(
-        self,
-        *partitions: Any,
-        unreduced: Collection[Any] = (),
-        reduced: Collection[Any] = (),
-        unreduced_kind: None = None,
-    ) -> None:
-        if unreduced or reduced or unreduced_kind is not None:
-            raise UnsupportedArgumentError(
-                f"PartitionSpec: arrays that are still to be summed over axes of a mesh are not supported, got "
-                f"unreduced={unreduced!r}, reduced={reduced!r}: sum them with lax.psum"
-            )
-        self.partitions = tuple(map(_entry, partitions))
-
-    def update(self, partitions: Sequence[Any]) -> PartitionSpec:
-        """Return a specification with other entries.
-
-        Args:
-          partitions: the entries, a sequence.
-
-        Returns:
-          A :class:`PartitionSpec`.
-
-        >>> from pullback.sharding import PartitionSpec
-        >>> PartitionSpec("x").update(["y", None])
-        P('y', None)
-        """
-        return PartitionSpec(*partitions)
-
-    def __len__(self) -> int:
-        return len(self.partitions)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.partitions[i]
-
-    def __iter__(self) -> Any:
-        return iter(self.partitions)
-
-    def index(self, entry: str | Sequence[Any] | None) -> int:
-        """Return the index of the first entry that equals another.
-
-        Args:
-          entry: None, the name of an axis, or a tuple of names.
-
-        Returns:
-          An integer.
-
-        >>> from pullback.sharding import PartitionSpec
-        >>> PartitionSpec("x", "y").index("y")
-        1
-        """
-        return self.partitions.index(_entry(entry))
-
-    def count(self, entry: str | Sequence[Any] | None) -> int:
-        """Return the number of times that an entry occurs.
-
-        Args:
-          entry: None, the name of an axis, or a tuple of names.
-
-        Returns:
-          An integer.
-
-        >>> from pullback.sharding import PartitionSpec
-        >>> PartitionSpec("x", None, None).count(None)
-        2
-        """
-        return self.partitions.count(_entry(entry))
-
-    def __add__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*self.partitions, *other) if isinstance(other, (tuple, PartitionSpec)) else NotImplemented
-
-    def __radd__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*other, *self.partitions) if isinstance(other, tuple) else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is PartitionSpec and self.partitions == other.partitions
-
-    def __hash__(self) -> int:
-        return hash((PartitionSpec, self.partitions))
-
-    def __repr__(self) -> str:
-        return f"P{self.partitions!r}"
-
-    def __reduce__(self) -> Any:
-        return PartitionSpec, self.partitions
-
-
-P = PartitionSpec
-
-
-def _entry(entry: Any) -> Any:
-    if entry is None or entry is UNCONSTRAINED:
-        return entry
-    if isinstance(entry, (tuple, list)):
-        names = tuple(entry)
-        if any(n is None or n is UNCONSTRAINED or isinstance(n, (tuple, list)) for n in names):
-            raise ShardingError(f"PartitionSpec: an entry that is a tuple must have names of axes, got {entry!r}")
-        entry = names if len(names) > 1 else names[0] if names else None
-    try:
-        hash(entry)
-    except TypeError:
-        raise ShardingError(
-            f"PartitionSpec: an entry must be the name of an axis of a mesh, a tuple of names or None, got "
-            f"{quoted(entry)} of type {type(entry).__name__}"
-        ) from None
-    return entry
-
-
-def names_in(entry: Any) -> tuple[Any, ...]:
-    """The names of mesh axes in an entry of a specification, as a tuple."""
-    if entry is None or entry is UNCONSTRAINED:
-        return ()
-    return entry if isinstance(entry, tuple) else (entry,)
 
 
 class Sharding:
@@ -192,6 +52,10 @@ class Sharding:
     def device_set(self) -> set[Device]:
         """The devices that hold shards."""
         raise NotImplementedError
+
+    def in_types(self, shape: Sequence[int]) -> NamedSharding | None:
+        """Return None: types contain only shardings over meshes, of the class :class:`NamedSharding`."""
+        return None
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
         """Return the slices of each device's shard in an array of a shape.
@@ -438,7 +302,7 @@ class NamedSharding(Sharding):
             )
         _check_memory(memory_kind)
         used: set[Any] = set()
-        for name in itertools.chain.from_iterable(map(names_in, spec.partitions)):
+        for name in itertools.chain(*map(names_in, spec.partitions), spec.unreduced, spec.reduced):
             if name not in mesh.axis_names:
                 known = ", ".join(map(repr, mesh.axis_names)) or "none"
                 raise ShardingError(f"NamedSharding: {spec} names the axis {name!r}, but the mesh has the axes {known}")
@@ -488,8 +352,84 @@ class NamedSharding(Sharding):
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The axes of the mesh that divide no axis of an array."""
-        used = set(itertools.chain.from_iterable(map(names_in, self.spec.partitions)))
+        spec = self.spec
+        used = {*itertools.chain.from_iterable(map(names_in, spec.partitions)), *spec.unreduced, *spec.reduced}
         return frozenset(n for n in self.mesh.axis_names if n not in used)
+
+    # Shardings in types
+
+    def in_types(self, shape: Sequence[int]) -> NamedSharding | None:
+        """Return the part of the sharding that types of arrays of a shape contain; None if the mesh has no part.
+
+        It is a sharding over an abstract mesh, with an entry for each axis of the array, of explicit axes only.
+
+        Raises:
+          ShardingError: the specification has more entries than the arrays have axes (a ValueError and TypeError).
+          IndivisibleError: an axis is not divided evenly (a ValueError and TypeError).
+        """
+        spec, mesh = self.spec, self.mesh.abstract_mesh
+        if AxisType.Explicit not in mesh.axis_types:
+            return None
+        if isinstance(self.mesh, Mesh):
+            in_types(self.mesh)
+        is_typed = mesh is self.mesh and mesh.are_all_axes_explicit and UNCONSTRAINED not in spec.partitions
+        if is_typed and len(spec) == len(shape):
+            self._check_divides(shape)
+            return self
+        if len(spec) > len(shape):
+            raise ShardingError(
+                f"Length of sharding.spec ({len(spec)}) must be equal to the rank ({len(shape)}) of an array of type "
+                f"{tuple(shape)}, or less: got {spec}"
+            )
+        kept = set(mesh.explicit_axes)
+        entries = [tuple(n for n in names_in(entry) if n in kept) for entry in spec.partitions]
+        typed = spec.update(
+            (*entries, *([None] * (len(shape) - len(entries)))), spec.unreduced & kept, spec.reduced & kept
+        )
+        out = NamedSharding(mesh, typed)
+        out._check_divides(shape)
+        return out
+
+    def _check_divides(self, shape: Sequence[int]) -> None:
+        """Raise unless the sharding divides arrays of a shape evenly; symbolic sizes pass."""
+        for axis, (n, k) in enumerate(zip(shape, self.factors(len(shape)), strict=True)):
+            if k > 1 and isinstance(n, int) and n % k:
+                raise IndivisibleError(
+                    f"axis {axis} of an array of shape {tuple(shape)} is partitioned {k} times by {self.spec}, but its "
+                    f"size {n} is not a multiple of {k}. Pad the array, or choose another mesh or specification."
+                )
+
+    def with_axis(self, dim: int, entry: Any) -> NamedSharding:
+        """Return the sharding of arrays with a new axis at ``dim``, which the mesh axes ``entry`` divide."""
+        entries = self.spec.partitions
+        return NamedSharding(self.mesh, self.spec.update((*entries[:dim], entry, *entries[dim:])))
+
+    def without_axis(self, dim: int) -> NamedSharding:
+        """Return the sharding of arrays without the axis ``dim``."""
+        entries = self.spec.partitions
+        return NamedSharding(self.mesh, self.spec.update(entries[:dim] + entries[dim + 1 :]))
+
+    def of_cotangents(self) -> NamedSharding:
+        """Return the sharding of the cotangents of arrays: unreduced and reduced axes change roles."""
+        spec = self.spec
+        if not spec.unreduced and not spec.reduced:
+            return self
+        return NamedSharding(self.mesh, PartitionSpec(*spec.partitions, unreduced=spec.reduced, reduced=spec.unreduced))
+
+    def shown(self) -> tuple[list[str], list[str]]:
+        """Return the texts of the entries in types, such as ``@x``, and of the reductions, such as ``U:y``."""
+        spec = self.spec
+        entries = [
+            "" if entry is None else f"@({','.join(map(str, entry))})" if isinstance(entry, tuple) else f"@{entry}"
+            for entry in spec.partitions
+        ]
+        marks = []
+        unreduced = "U" if spec.unreduced_kind in (None, UnreducedKind.sum) else f"U_{spec.unreduced_kind.name}"
+        for mark, axes in (unreduced, spec.unreduced), ("R", spec.reduced):
+            names = [str(n) for n in self.mesh.axis_names if n in axes]
+            if names:
+                marks.append(f"{mark}:{names[0] if len(names) == 1 else f'({chr(44).join(names)})'}")
+        return entries, marks
 
     def update(self, mesh: Mesh | AbstractMesh | None = None, spec: PartitionSpec | None = None) -> NamedSharding:
         """A copy of the sharding with another mesh or specification; None keeps that of this sharding."""
@@ -573,6 +513,46 @@ class NamedSharding(Sharding):
 
     def __reduce__(self) -> Any:
         return NamedSharding, (self.mesh, self.spec)
+
+
+@provides
+def undivided(shape: Sequence[int]) -> NamedSharding:
+    """Return the sharding of the type of an array that is not sharded: over the current mesh, not divided."""
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * len(shape)))
+
+
+def over_devices(sharding: NamedSharding, others: Sequence[Any] = ()) -> NamedSharding:
+    """Return a sharding of a type over the devices of a mesh.
+
+    It is the mesh of one of the placements ``others``, the current mesh, or the one that the type came from. If there
+    is no such mesh, the sharding is returned unchanged.
+    """
+    if isinstance(sharding.mesh, Mesh):
+        return sharding
+    known = mesh_of_type(sharding.mesh)
+    for mesh in (*[p.mesh for p in others if isinstance(p, NamedSharding)], current_mesh(), known):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            typed = mesh if mesh.abstract_mesh == sharding.mesh else mesh.update(axis_types=sharding.mesh.axis_types)
+            return NamedSharding(typed, sharding.spec)
+    return sharding
+
+
+def of_types(
+    avals: Sequence[Any], placements: Sequence[Any], requested: Sequence[Any] = ()
+) -> list[NamedSharding | None]:
+    """Return the sharding of each result of a program, as far as its type says it; an empty list if none does.
+
+    Args:
+      avals: the types of the results.
+      placements: the placements of the program's inputs.
+      requested: for each result the sharding that the caller requests, or None; empty if there are no requests.
+    """
+    found = list(requested) or [None] * len(avals)
+    for i, a in enumerate(avals):
+        if a.explicit is not None and found[i] is None and a.explicit.mesh.are_all_axes_explicit:
+            sharding = over_devices(a.explicit, placements)
+            found[i] = sharding if isinstance(sharding.mesh, Mesh) else None
+    return found if any(placement is not None for placement in found) else []
 
 
 OutSharding = Sharding | PartitionSpec | None

@@ -196,6 +196,9 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
             env.update(zip(outvars, out, strict=True))
         else:
             env[outvars[0]] = out
+        for v in outvars:
+            if v.aval.explicit is not None:
+                env[v] = hlo.constrained(env[v], v.aval.explicit)
 
 
 def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:

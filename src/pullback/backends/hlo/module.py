@@ -178,6 +178,9 @@ class Module:
         known: dict[Any, str] = self.meshes
         if self.portable or not isinstance(mesh, Mesh):
             known, mesh = self.logical_meshes, mesh.abstract_mesh
+            for other, name in () if self.portable else self.meshes.items():
+                if other.shape_tuple == mesh.shape_tuple:  # the mesh of a type, over the devices of the program
+                    return name
         found = known.get(mesh)
         if found is None:
             count = len(self.meshes) + len(self.logical_meshes)
@@ -225,6 +228,8 @@ class Module:
         """
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
+        partly = AxisType.Explicit in sharding.mesh.axis_types and AxisType.Auto in sharding.mesh.axis_types
+        is_open = is_open or partly  # the compiler may divide by axes of which types say nothing
         entries = [
             "{?}" if entry is UNCONSTRAINED
             else f"{{{', '.join([*[names[n] for n in names_in(entry)], *(['?'] if is_open else [])])}}}"

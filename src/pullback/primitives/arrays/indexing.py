@@ -31,7 +31,7 @@ from pullback.primitives.arrays.windows import zeros as zeros
 from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.rules import axis_kept, jvp_linear_in
+from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear_in, stays
 
 
 def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
@@ -95,9 +95,15 @@ def _slice_keeps(axis: int, operand: int, x: Shape, *starts: Shape, slice_sizes:
     return axis if slice_sizes[axis] == x[axis] else None
 
 
+axis_divided(dynamic_slice_p)(stays)
+
+
 @axis_kept(dynamic_update_slice_p)
 def _update_keeps(axis: int, operand: int, x: Shape, update: Shape, *starts: Shape) -> int | None:
     return axis if update[axis] == x[axis] else None
+
+
+axis_divided(dynamic_update_slice_p)(stays)
 
 
 def _clamped_block(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, ...]:

@@ -11,13 +11,14 @@ import numpy as np
 from pullback.backends.host import native
 from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
-from pullback.core.errors import AllocationError, ShapeError
+from pullback.core.errors import AllocationError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
-from pullback.primitives.rules import axis_kept, jvp_linear
+from pullback.primitives.explicit_shardings import REMEDY, reshaped_entries, resharded
+from pullback.primitives.rules import axis_kept, jvp_linear, sharding_rule
 
 # Broadcasting ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +121,8 @@ def zeros(aval: ShapedArray) -> Any:
 
     While a program is traced, an operation makes them, so that the program holds no constant.
     """
-    return full(aval.shape, 0, aval.dtype, aval.weak_type)
+    out = full(aval.shape, 0, aval.dtype, aval.weak_type)
+    return out if aval.explicit is None else resharded(out, aval.explicit)
 
 
 # Reshaping ---------------------------------------------------------------------------------------------------------
@@ -192,6 +194,18 @@ def _reshape_keeps(axis: int, operand: int, x: Shape, *, new_sizes: Shape) -> in
         if size == x[axis] and math.prod(new_sizes[:result_axis]) == before:
             return result_axis
     return None
+
+
+@sharding_rule(reshape_p)
+def _reshape_sharding(operands: Any, results: Any, *, new_sizes: Shape) -> Any:
+    (x,) = operands
+    found = reshaped_entries(x, new_sizes)
+    if found is None:
+        raise ShardingTypeError(
+            f"This reshape is not supported: the sharding of {x} does not say how a result of shape {new_sizes} is "
+            f"divided. {REMEDY}"
+        )
+    return [found]
 
 
 squeeze_p = Primitive("squeeze", cost=Cost.LIGHT, moves=True)

@@ -19,7 +19,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import front, mapped_to_front, works_along
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import sub, where
-from pullback.primitives.rules import axis_kept, jvp_linear, jvp_linear_in
+from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear, jvp_linear_in, stays
 from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
@@ -100,6 +100,9 @@ def _slice_keeps(
     return axis if is_full else None
 
 
+axis_divided(slice_p)(stays)
+
+
 # Padding -----------------------------------------------------------------------------------------------------------
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
@@ -123,6 +126,7 @@ def _padded_shape(shape: Shape, config: PaddingConfig) -> Shape:
 
 pad_p = Primitive("pad", cost=Cost.LIGHT, moves=True)
 axis_kept(pad_p)(lambda axis, operand, *shapes, padding_config: None if operand or any(padding_config[axis]) else axis)
+axis_divided(pad_p)(stays)
 
 
 @pad_p.host
@@ -228,6 +232,7 @@ def _concatenate_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
 
 
 works_along(concatenate_p, "dimension")
+axis_divided(concatenate_p)(stays)
 
 
 @concatenate_p.transpose
@@ -352,6 +357,7 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 
 rev_p = Primitive("rev", cost=Cost.SIMPLE, moves=True)
 works_along(rev_p, "dimensions", several=True)
+axis_divided(rev_p)(stays)
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
 rev_p.lowering(

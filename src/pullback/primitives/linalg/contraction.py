@@ -17,7 +17,7 @@ from pullback.backends.host import blas
 from pullback.core import dtypes
 from pullback.core.arguments import quote
 from pullback.core.config import PRECISIONS, config
-from pullback.core.errors import ShapeError
+from pullback.core.errors import ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
@@ -26,9 +26,10 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.explicit_shardings import REMEDY, by_axes, entries_of
 from pullback.primitives.large import compiled
 from pullback.primitives.masked import masked_sum_of_products
-from pullback.primitives.rules import axis_kept, unsummed
+from pullback.primitives.rules import GONE, axis_divided, axis_kept, sharding_rule, unsummed
 from pullback.primitives.sums import reduce_sum
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
@@ -311,6 +312,28 @@ def _dot_keeps(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers
     free = _free(len((x, y)[operand]), contracted, batch).index(axis)
     others = len(x) - len(contracted) - len(batch) if operand else 0
     return len(batch) + others + free
+
+
+@axis_divided(dot_general_p)
+def _dot_divided(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims) -> int:
+    return GONE  # a contracted axis
+
+
+@sharding_rule(dot_general_p)
+def _dot_sharding(operands: Any, results: Any, *, dimension_numbers: Dims) -> Any:
+    (contracted, batch), entries = dimension_numbers, list(map(entries_of, operands))
+    for axes, what in (
+        (batch, "dot_general requires lhs batch dimensions and rhs batch dimensions to have the same sharding"),
+        (contracted, "Contracting dimensions are sharded and it is ambiguous how the output should be sharded"),
+    ):
+        for i, j in zip(*axes, strict=True):
+            a, b = entries[0][i], entries[1][j]
+            if a is not None and b is not None and (a != b or axes is contracted):
+                raise ShardingTypeError(
+                    f"dot_general of {operands[0]} and {operands[1]}: {what}: axis {i} of the first operand is sharded "
+                    f"over {a!r}, and axis {j} of the second over {b!r}. {REMEDY}"
+                )
+    return by_axes(dot_general_p, operands, {"dimension_numbers": dimension_numbers}, results)
 
 
 @unsummed(dot_general_p)

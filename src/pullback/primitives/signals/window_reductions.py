@@ -28,7 +28,7 @@ from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherSca
 from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
 from pullback.primitives.reductions import extreme
-from pullback.primitives.rules import axis_kept, jvp_linear, jvp_linear_in, jvp_zero
+from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear, jvp_linear_in, jvp_zero, stays
 from pullback.primitives.signals.convolution import (
     Pairs,
     back_padding,
@@ -163,6 +163,8 @@ def _in_windows(p: Primitive) -> None:
     def result_axis(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
         own = Windows(*[(v[axis],) for v in windows])  # type: ignore[arg-type]
         return axis if own == Windows((), (), (), (), ()).with_axis(0) else None
+
+    axis_divided(p)(stays)
 
     @p.batch
     def rule(axis: MappedAxis, args: Any, dims: Any, /, *, windows: Windows, **params: Any) -> Any:

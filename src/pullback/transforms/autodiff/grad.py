@@ -22,6 +22,7 @@ from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
+from pullback.primitives.explicit_shardings import like
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
@@ -208,6 +209,10 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
+    cts = [
+        ct if ct is ZERO or type(x) is ArrayImpl else like(ct, x if type(x) is ShapedArray else typeof(x))
+        for ct, x in zip(cts, outs)
+    ]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):

@@ -93,7 +93,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = abstractify(x)
-        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, CommittedArray)) else None
+        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, CommittedArray)) else aval.explicit
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -157,7 +157,7 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
     ShapedArray(i32[2,3])
     """
     if isinstance(x, ShapeDtypeStruct):
-        return ShapedArray(x.shape, x.dtype, x.weak_type)
+        return abstractify(x)
     return AbstractRef(x.inner) if isinstance(x, RefCell) else array.typeof(x)
 
 

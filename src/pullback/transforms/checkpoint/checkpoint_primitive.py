@@ -21,6 +21,7 @@ from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
 from pullback.core.lists import partition_list, scatter_where
 from pullback.core.naming import named
+from pullback.core.refs import RefCell
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
@@ -30,6 +31,7 @@ from pullback.transforms.programs.program_primitive import if_needed, program_pr
 from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.refs import content_of, write
 from pullback.transforms.traces.remat import remat_partial_eval
 
 T = TypeVar("T")
@@ -51,10 +53,10 @@ def optimization_barrier(operand: T) -> T:
     """Return the operand, and prevent the compiler from moving operations across this point.
 
     Args:
-      operand: a tree of arrays. The results are available when all operands have been computed.
+      operand: a tree of arrays and references. The results are available when all operands have been computed.
 
     Returns:
-      The same tree of arrays.
+      The same tree, with the same references.
 
     Raises:
       OperandError: a leaf is no array (a TypeError).
@@ -65,7 +67,12 @@ def optimization_barrier(operand: T) -> T:
     0.0
     """
     leaves, treedef = tree.flatten(operand)
-    same: T = tree.unflatten(treedef, optimization_barrier_p.bind(*map(as_array, leaves)))
+    outs = optimization_barrier_p.bind(*[content_of(x) if isinstance(x, RefCell) else as_array(x) for x in leaves])
+    for i, x in enumerate(leaves):
+        if isinstance(x, RefCell):
+            write(x, outs[i])
+            outs[i] = x
+    same: T = tree.unflatten(treedef, outs)
     return same
 
 

@@ -22,6 +22,7 @@ from pullback.core.zeros import densify, instantiate
 from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
 from pullback.primitives.elementwise import add_any, convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.programs.lojax import lowered
@@ -322,6 +323,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
     for p in (called, recorded):
         p.impl(lambda args, params: _apply(*args, **params))
         p.abstract_eval(lambda *avals, linear_map: list(linear_map.out_avals))
+        sharding_rule(p)(as_inferred)
         p.jvp(partial(_jvp, p))
         p.transpose(_transpose, linear_in)
         p.lowering(_lowering)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.devices.meshes import needed_mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.core import dtypes, source, tree
 from pullback.core.array import (
     SCALARS,
@@ -171,7 +173,11 @@ def abstractify(x: Any) -> ShapedArray:
             dtype = dtypes.canonicalize_dtype(x.dtype)
         except DtypeError as error:
             raise OperandError(f"expected an array of numbers, got {x!r} of type {type(x).__name__}: {error}") from None
-        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
+        sharding = getattr(x, "sharding", None)
+        if isinstance(sharding, PartitionSpec):
+            sharding = NamedSharding(needed_mesh("ShapeDtypeStruct", repr(sharding), abstract=True), sharding)
+        typed = sharding if isinstance(sharding, NamedSharding) else None
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False), sharding=typed)
     return typeof(x)
 
 

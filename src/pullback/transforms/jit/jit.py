@@ -36,7 +36,15 @@ from pullback.transforms.jit.compiler_hints import Inline
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced, donate, in_placements, out_placements
+from pullback.transforms.jit.stages import (
+    Compiled,
+    Lowered,
+    Traced,
+    donate,
+    in_placements,
+    out_placements,
+    typed_by_placements,
+)
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
@@ -203,7 +211,7 @@ class JitFunction(_Function, Generic[P, R]):
         """
         traced = self._trace(call, list(map(typeof, leaves)))
         if self._options.in_placements is not None:
-            placements = in_placements(call, traced)
+            placements = in_placements(call, traced.in_avals)
             leaves = [constrained(x, p, "jit") for x, p in zip(leaves, placements, strict=True)]
         refs = traced.refs
         operands = [*leaves, *(() if refs is None else refs.contents()), *traced.captured]
@@ -241,6 +249,8 @@ class JitFunction(_Function, Generic[P, R]):
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
         """Return the traced program for a call whose leaves have the types ``avals``: from the cache, or by tracing."""
+        if self._options.in_placements is not None:
+            avals = typed_by_placements(call, avals)
         key = (config.trace_context, call.treedef, _marked(avals, call.refs), tuple(state.axes.items()))
         found: Traced | None = self._traced.get(key)
         if found is not None:

@@ -217,7 +217,8 @@ def infer_argnums_argnames(
       who: the transformation, for error messages.
 
     Returns:
-      The positions and the names of all these arguments, sorted; both unchanged if ``fun`` has no signature.
+      The positions and the names of all these arguments, sorted; both unchanged if ``fun`` has no signature, or if the
+      user passed both.
     """
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
@@ -235,6 +236,7 @@ def infer_argnums_argnames(
         return nums, names
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_keyword = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    by_nothing = {p.name for p in parameters} - by_keyword
     more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
     for i in nums:
@@ -244,13 +246,15 @@ def infer_argnums_argnames(
                 f"{len(positional)} positional parameters: {', '.join(positional)}"
             )
     for n in names:
-        if not any_name and n not in by_keyword:
+        if n in by_nothing or (not any_name and n not in by_keyword):
             raise ArgumentError(
                 f"{who}: {what}_argnames={argnames!r} is not the name of an argument of {name_of(fun)}, whose "
                 f"parameters are {', '.join(p.name for p in parameters)}"
             )
     if not more and nums:
         nums = tuple(i % len(positional) for i in nums)
+    if argnums is not None and argnames is not None:
+        return tuple(sorted({*nums})), tuple(sorted({*names}))
     found = {positional[i] for i in nums if 0 <= i < len(positional)} & by_keyword
     numbers = {positional.index(n) for n in names if n in positional}
     return tuple(sorted({*nums, *numbers})), tuple(sorted({*names, *found}))

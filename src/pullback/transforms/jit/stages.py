@@ -17,7 +17,7 @@ from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
 from pullback.backends.devices.meshes import Mesh, current_mesh
-from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding, of_types
 from pullback.backends.processes import forks
 from pullback.core import source, tree
 from pullback.core.arguments import is_listed
@@ -188,7 +188,7 @@ class Traced:
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
-        return _requested_or_actual(in_placements(self.call, self), actual)
+        return _requested_or_actual(in_placements(self.call, self.in_avals), actual)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Lower the program to a StableHLO module for the device of the arguments.
@@ -266,11 +266,13 @@ class Lowered:
         results = out_placements(call, traced)
         if results:
             results += [None] * (len(closed.out_avals) - len(results))  # for the contents of references
-        requested = in_placements(call, traced)
+        requested = in_placements(call, traced.in_avals)
         placements = list(map(_with_devices, _requested_or_actual(requested, self.actual_placements)))
         results = _moved_with_inputs(
             closed.jaxpr, list(map(_with_devices, results)), placements, self.actual_placements
         )
+        captured = [sig.placement for sig in committed_signatures(closed.consts)]
+        results = of_types(closed.out_avals, [*placements, *captured], results)
         device, asked_for = _device(call, placements, results, closed.consts)
         self.out_index, jaxpr = _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -652,10 +654,18 @@ def donate(arrays: Iterable[Any], device: Devices) -> None:
             x._buffer = backend().copied(buffer)
 
 
-def in_placements(call: Call, traced: Traced) -> list[Any]:
+def typed_by_placements(call: Call, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """Return the types ``avals`` of the leaves of the arguments, with the shardings that ``in_shardings`` requests."""
+    return [
+        a.update(sharding=p) if isinstance(p, NamedSharding) else a
+        for a, p in zip(avals, in_placements(call, avals), strict=True)
+    ]
+
+
+def in_placements(call: Call, avals: Sequence[ShapedArray]) -> list[Any]:
     """Return the placement that ``in_shardings`` requests for each leaf of the positional arguments.
 
-    A placement may be None. The list is empty without ``in_shardings``.
+    A placement may be None. The list is empty without ``in_shardings``. ``avals`` are the types of the leaves.
     """
     requested = call.options.in_placements
     if requested is None:
@@ -664,7 +674,7 @@ def in_placements(call: Call, traced: Traced) -> list[Any]:
     if call.kwargs:
         raise ArgumentError(f"{who}: they apply to positional arguments, but got by keyword: {', '.join(call.kwargs)}")
     placements: list[Any] = requested.of(call.args, who, "the positional arguments")
-    for i, (placement, aval) in enumerate(zip(placements, traced.in_avals, strict=False)):
+    for i, (placement, aval) in enumerate(zip(placements, avals, strict=False)):
         check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
     return placements
 

@@ -130,7 +130,7 @@ class Looped:
 
 def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
     """Return the type ``aval`` with a further first axis of ``size``."""
-    return aval.update(shape=(size, *aval.shape))
+    return aval.with_axis(0, size)
 
 
 def _example(x: Any, i: int) -> Any:
@@ -417,6 +417,13 @@ def _call_for_results(
             f"functools.partial for example."
         ) from None
     declared, out_tree = tree.flatten(result_shape_dtypes)
+    for x in declared:
+        dtype = getattr(x, "dtype", None)
+        if isinstance(dtype, np.dtype) and dtypes.canonicalize_dtype(dtype) != dtype:
+            raise CallbackError(
+                f"{who} of {name_of(function)}: result_shape_dtypes has the dtype {dtype}, but 64-bit types are "
+                f"disabled: declare {dtypes.canonicalize_dtype(dtype)}, or enable them (`with pullback.enable_x64():`)"
+            )
     avals = [abstractify(x).update(weak_type=False, varying=frozenset()) for x in declared]
     call = HostFunction(who, function, in_tree, avals)
     return tree.unflatten(out_tree, primitive.bind(*operands, call=call, **params))
@@ -433,6 +440,14 @@ def _closes_over_traced(function: Any) -> bool:
         with suppress(ValueError):  # an empty cell
             referenced.append(cell.cell_contents)
     return any(isinstance(x, Tracer) for x in referenced)
+
+
+def _one_device(who: str, sharding: Any) -> None:
+    """Raise if the option ``sharding`` of a callback has several devices."""
+    if len(getattr(sharding, "device_set", "1")) != 1:
+        raise UnsupportedArgumentError(
+            f"{who}: the function runs in one process, but the sharding has several devices: {sharding!r}"
+        )
 
 
 @api_boundary
@@ -479,10 +494,7 @@ def pure_callback(
     [1. 1.]
     """
     require_function("pure_callback", "callback", callback)
-    if len(getattr(sharding, "device_set", "1")) != 1:
-        raise UnsupportedArgumentError(
-            f"pure_callback: the function runs in one process, but the sharding has several devices: {sharding!r}"
-        )
+    _one_device("pure_callback", sharding)
     if vmap_method is not None and not is_listed(vmap_method, VMAP_METHODS):
         raise ArgumentError(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
@@ -494,7 +506,12 @@ def pure_callback(
 
 @api_boundary
 def io_callback(
-    callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree, ordered: bool = False, **kwargs: PyTree
+    callback: Callable[..., Any],
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
+    sharding: OutSharding = None,
+    ordered: bool = False,
+    **kwargs: PyTree,
 ) -> PyTree:
     """Call a Python function that has effects, exactly once, also from compiled functions.
 
@@ -503,6 +520,7 @@ def io_callback(
       result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or objects with ``shape`` and ``dtype``, like the results;
         None if there are no results.
       args, kwargs: trees of arrays and numbers.
+      sharding: a sharding of a single device, or None; without effect: functions are called in this process.
       ordered: whether ordered calls of a program happen in program order. Under ``vmap``, an ordered call raises, and
         another call happens for each example.
 
@@ -514,6 +532,7 @@ def io_callback(
         mapped (a ValueError and NotImplementedError).
       HostFunctionError: the callback raised an error in a compiled function. It is an instance of JaxRuntimeError and
         of the class of that error, which is its cause.
+      UnsupportedArgumentError: ``sharding`` is of several devices (a NotImplementedError).
 
     >>> from pullback import ShapeDtypeStruct, jit
     >>> from pullback.experimental import io_callback
@@ -523,6 +542,7 @@ def io_callback(
     10 20
     """
     require_function("io_callback", "callback", callback)
+    _one_device("io_callback", sharding)
     ordered = flag("io_callback", "ordered", ordered)
     return _call_for_results(io_callback_p, callback, result_shape_dtypes, args, kwargs, ordered=ordered)
 

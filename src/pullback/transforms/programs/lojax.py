@@ -23,8 +23,8 @@ from pullback.transforms.traces.lift import Fed, feed
 from pullback.transforms.traces.stage import stage_flat
 
 in_use: list[Any] = []
-"""The classes of objects among parameters whose attribute ``is_high`` says that the operation stands for others, perhaps
-on values of users' types. While there are none, programs are not looked through."""
+"""The classes of objects among parameters whose attribute ``is_high`` says that the operation stands for others,
+perhaps on values of users' types. While there are none, programs are not looked through."""
 
 
 def lo_types(avals: Sequence[Any]) -> list[Any]:

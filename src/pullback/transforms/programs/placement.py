@@ -25,11 +25,13 @@ from pullback.backends.devices.shardings import (
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import Array, ArrayImpl, CommittedArray, as_array, shared, signature, signature_of
-from pullback.core.errors import BackendError, OperandError, ShardingError
+from pullback.core.array import Array, ArrayImpl, CommittedArray, as_array, shared, signature, signature_of, typeof
+from pullback.core.errors import BackendError, OperandError, ShardingError, ShardingTypeError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.explicit_shardings import resharded
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
 
@@ -96,6 +98,12 @@ def _abstract(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
     return x
 
 
+def _abstract_put(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
+    return _abstract(x, placement=placement, source=source).update(
+        sharding=placement if isinstance(placement, NamedSharding) else None
+    )
+
+
 def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
     (x,), (t,) = primals, tangents
     return primitive.bind(x, **params), ZERO if t is ZERO else primitive.bind(t, **params)
@@ -135,12 +143,14 @@ def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
 
 
 for _primitive in (sharding_constraint_p, device_put_p):
-    _primitive.abstract_eval(_abstract)
+    sharding_rule(_primitive)(as_inferred)
     _primitive.impl(_evaluate)
     _primitive.jvp(lambda primals, tangents, _p=_primitive, **params: _jvp(_p, primals, tangents, **params))
     _primitive.transpose(_transpose)
     _primitive.batch(lambda axis, args, dims, _p=_primitive, **params: _batch(_p, axis, args, dims, **params))
     _primitive.lowering(_lowering)
+sharding_constraint_p.abstract_eval(_abstract)
+device_put_p.abstract_eval(_abstract_put)
 
 
 # Public functions -----------------------------------------------------------------------------------------------------
@@ -197,19 +207,30 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
     >>> print(jit(lambda x: lax.with_sharding_constraint(2 * x, rows))(jnp.ones(2)))
     [2. 2.]
     """
-    leaves, treedef = tree.flatten(x)
     who = "with_sharding_constraint"
-    if is_placement(shardings):
-        placements = [shardings] * len(leaves)
-    else:
-        try:
-            placements = tree.broadcast_prefix(shardings, x, is_leaf=is_placement)
-        except (TypeError, ValueError) as error:
-            raise ShardingError(
-                f"{who}: the tree of shardings is not a prefix of the tree of arrays: {error}"
-            ) from None
+    leaves, treedef, placements = placements_of(x, shardings, who)
     sharded: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
     return sharded
+
+
+def placements_of(x: Any, shardings: Any, who: str) -> tuple[list[Any], Any, list[Any]]:
+    """Return the leaves of a tree of arrays, the tree, and the sharding of each leaf.
+
+    Args:
+      x: a tree of arrays.
+      shardings: a sharding, or a prefix tree of shardings.
+      who: the function, for error messages.
+
+    Raises:
+      ShardingError: the tree of shardings is not a prefix of that of arrays (a TypeError and ValueError).
+    """
+    leaves, treedef = tree.flatten(x)
+    if is_placement(shardings):
+        return leaves, treedef, [shardings] * len(leaves)
+    try:
+        return leaves, treedef, tree.broadcast_prefix(shardings, x, is_leaf=is_placement)
+    except (TypeError, ValueError) as error:
+        raise ShardingError(f"{who}: the tree of shardings is not a prefix of the tree of arrays: {error}") from None
 
 
 def constrained(x: Any, sharding: Any, who: str) -> Any:
@@ -237,7 +258,23 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
             check_divides(placement, array.shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
+        typed = placement.in_types(array.shape)
+        if typed is not None:
+            return _explicit(array, typed, placement, who)
     return put(sharding_constraint_p, array, placement)
+
+
+def _explicit(x: Any, typed: NamedSharding, placement: NamedSharding, who: str) -> Any:
+    """Return an array with a sharding over explicit axes. ``with_sharding_constraint`` only checks that it has it."""
+    have = typeof(x).explicit
+    if have is not None and have.spec == typed.spec:
+        return x if typed.mesh.are_all_axes_explicit else put(sharding_constraint_p, x, placement)
+    if who != "with_sharding_constraint":
+        return resharded(x, placement)
+    raise ShardingTypeError(
+        f"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`: the array of type "
+        f"{typeof(x)} does not have the sharding {typed.spec}. sharding.reshard changes the sharding of an array"
+    )
 
 
 def _check_not_manual(sharding: NamedSharding, who: str) -> None:

@@ -47,6 +47,8 @@ class BatchTracer(Tracer):
         if type(aval) is not ShapedArray:
             return aval.dec_rank(axis.size, self.dim)
         varying = aval.varying if axis.name is None else aval.varying | {axis.key}
+        if aval.explicit is not None:
+            return aval.without_axis(self.dim).update(varying=varying)
         return ShapedArray(self.shape, aval.dtype, aval.weak_type, varying)
 
     @property

@@ -201,12 +201,13 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
         raise type(error)(f"new_ref: {error}") from None
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """Make a reference without initial content, which should be written before it is read; until then it is zero.
 
     Args:
       ty: anything with ``shape`` and ``dtype``.
       memory_space: must be None.
+      pin: without effect.
 
     Returns:
       A reference.

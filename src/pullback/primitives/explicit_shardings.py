@@ -1,0 +1,355 @@
+"""Shardings in types: the sharding of each result over the explicit axes of a mesh, and operations that change it.
+
+The sharding of a result follows from those of the operands and from the map of axes of the operation (``axis_maps``):
+the axis of a result is divided as the axes of operands that correspond to it. An operation without such a map, or with
+more to say, has a ``sharding_rule``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.backends.devices import transfers
+from pullback.backends.devices.buffers import buffer_at, from_buffer
+from pullback.backends.devices.meshes import AbstractMesh, AxisType
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in, over_devices
+from pullback.core import traits
+from pullback.core.array import shared, signature, signature_of, typeof
+from pullback.core.dims import any_symbolic
+from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError
+from pullback.core.jaxpr import holds_programs
+from pullback.core.linear import LinearVar
+from pullback.core.runtime import provides, runtime
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.rules import GONE, as_inferred, axis_divided, axis_kept, jvp_linear, sharding_rule
+
+Entries = list[Any]
+"""For each axis of an array, the axes of a mesh that divide it, as in a ``PartitionSpec``."""
+
+REMEDY = (
+    "Say the sharding of the result by out_sharding=, where the function has it; or change that of an operand, with "
+    "sharding.reshard(x, P(...)); or let the compiler decide, with sharding.auto_axes(f, out_sharding=P(...))"
+)
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def entries_of(aval: ShapedArray) -> tuple[Any, ...]:
+    """Return for each axis of arrays of a type the axes of a mesh that divide it, or None."""
+    return (None,) * len(aval.shape) if aval.explicit is None else aval.explicit.spec.partitions
+
+
+@provides
+def explicit_results(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
+    if _is_typed(primitive, params):
+        return out
+    results: list[ShapedArray] = out if primitive.multiple_results else [out]
+    rule = sharding_rule.of(primitive)
+    found = by_axes(primitive, avals, params, results) if rule is None else rule(avals, results, **params)
+    if found is None:
+        return out
+    mesh = mesh_of(primitive.name, avals)
+    typed = [_typed(primitive, mesh, avals, a, entries) for a, entries in zip(results, found, strict=True)]
+    return typed if primitive.multiple_results else typed[0]
+
+
+def _is_typed(primitive: Primitive, params: dict[str, Any]) -> bool:
+    """Whether abstract evaluation returns types with shardings, such as those of the results of programs."""
+    return holds_programs(params) or sharding_rule.of(primitive) is as_inferred
+
+
+def mesh_of(name: str, avals: Sequence[ShapedArray]) -> AbstractMesh:
+    """Return the mesh of the types ``avals``, some of which have one; raise if there are several.
+
+    Raises:
+      ShardingTypeError: two of them are over different meshes (a TypeError and ValueError).
+    """
+    meshes = [a.explicit.mesh for a in avals if a.explicit is not None]
+    first: AbstractMesh = meshes[0]
+    if any(mesh is not first and mesh != first for mesh in meshes):
+        raise ShardingTypeError(
+            f"For primitive {name}, the operands {_shown(avals)} are over different meshes: the context mesh and each "
+            f"aval mesh must be equal, but they are {' and '.join(map(str, dict.fromkeys(meshes)))}"
+        )
+    return first
+
+
+def _typed(
+    primitive: Primitive, mesh: AbstractMesh, avals: Sequence[ShapedArray], result: ShapedArray, entries: Entries
+) -> ShapedArray:
+    """Return the type of a result with its sharding; raise if it divides unevenly, or an axis of the mesh is twice."""
+    try:
+        return result.update(sharding=NamedSharding(mesh, PartitionSpec(*entries)))
+    except IndivisibleError as error:
+        raise ShardingTypeError(
+            f"{primitive.name} on sharded dims where out dim is not divisible by mesh axes is not possible: the "
+            f"operands {_shown(avals)} lead to the result {result} sharded by {PartitionSpec(*entries)}. {error}"
+        ) from None
+    except ShardingError:
+        shown = ",".join(str(n) + ("" if e is None else f"@{e}") for n, e in zip(result.shape, entries, strict=True))
+        raise ShardingTypeError(
+            f"{primitive.name} operation with inputs: {_shown(avals)} produces an illegally sharded result: [{shown}]: "
+            f"an axis of a mesh can divide one axis of an array. {REMEDY}"
+        ) from None
+
+
+def _shown(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(map(str, avals))
+
+
+def by_axes(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], results: Sequence[ShapedArray]
+) -> list[Entries]:
+    """Return the entries of the sharding of each result, by the map of axes of the operation."""
+    found: list[Entries] = [[None] * len(a.shape) for a in results]
+    shapes = [a.shape for a in avals]
+    for i, a in enumerate(avals):
+        for axis, entry in enumerate(entries_of(a)):
+            if entry is not None:
+                to = _result_axis(primitive, axis, i, shapes, params, results)
+                if to is None:
+                    raise refused(primitive, avals, i, axis)
+                for entries in found:
+                    if to != GONE and to < len(entries):
+                        put_entry(primitive, avals, entries, to, entry)
+    return found
+
+
+def _result_axis(
+    primitive: Primitive, axis: int, operand: int, shapes: Sequence[Any], params: dict[str, Any], results: Sequence[Any]
+) -> int | None:
+    """Return the axis of each result that is divided as an axis of an operand; GONE or None as in ``axis_divided``."""
+    if traits.elementwise.of(primitive):
+        to: int | None = axis + len(results[0].shape) - len(shapes[operand])
+        return to if results[0].shape[to] == shapes[operand][axis] else GONE
+    kept = axis_kept.of(primitive)
+    to = None if kept is None else kept(axis, operand, *shapes, **params)
+    if to is None:
+        divided = axis_divided.of(primitive)
+        to = None if divided is None else divided(axis, operand, *shapes, **params)
+    return to
+
+
+def put_entry(primitive: Primitive, avals: Sequence[ShapedArray], entries: Entries, axis: int, entry: Any) -> None:
+    """Set an entry of a result's sharding; raise if another operand has set another one.
+
+    Raises:
+      ShardingTypeError: two operands divide the axis differently (a TypeError and ValueError).
+    """
+    if entries[axis] is not None and entries[axis] != entry:
+        raise ShardingTypeError(
+            f"{primitive.name} got incompatible shardings for broadcasting: the operands {_shown(avals)} divide axis "
+            f"{axis} of the result by {entries[axis]!r} and by {entry!r}. {REMEDY}"
+        )
+    entries[axis] = entry
+
+
+def refused(primitive: Primitive, avals: Sequence[ShapedArray], operand: int, axis: int) -> ShardingTypeError:
+    """Return the error for an operand that is sharded along an axis along which the operation cannot be divided."""
+    entry = entries_of(avals[operand])[axis]
+    return ShardingTypeError(
+        f"{primitive.name} of {_shown(avals)}: axis {axis} of operand {operand} is sharded over {entry!r}, so that the "
+        f"sharding of the result is ambiguous: Input should be unsharded over this axis. {REMEDY}"
+    )
+
+
+def reshaped_entries(x: ShapedArray, new_sizes: Sequence[int]) -> Entries | None:
+    """Return the entries of the sharding of an array of type ``x`` after a reshape; None if it is not divided so.
+
+    The axes of the operand are products of factors: those of the mesh that divide them, then the rest. Each axis of the
+    result takes factors in this order, those of the mesh first: ``[8@x, 2]`` with x of size 2 becomes ``[2@x, 4, 2]``.
+    """
+    entries, sizes = entries_of(x), {} if x.explicit is None else x.explicit.mesh.shape
+    if not any(entries):
+        return [None] * len(new_sizes)
+    if any_symbolic((*x.shape, *new_sizes)) or 0 in x.shape:
+        return None
+    factors: list[tuple[Any, int]] = []  # an axis of the mesh or None, and its size; the first factor is the last here
+    for n, entry in zip(reversed(x.shape), reversed(entries), strict=True):
+        if n != 1:
+            names = names_in(entry)
+            rest = n // math.prod([sizes[a] for a in names])
+            if factors and factors[-1][0] is None:
+                rest *= factors.pop()[1]
+            factors += [(None, rest), *((a, sizes[a]) for a in reversed(names))]
+    found: Entries = []
+    for i, n in enumerate(new_sizes):
+        own = names_in(entries[i]) if n == 1 and i < len(x.shape) and x.shape[i] == 1 else _taken(factors, n)
+        if own is None:
+            return None
+        found.append(own or None)
+    return found if not any(name for name, _ in factors) else None
+
+
+def _taken(factors: list[tuple[Any, int]], n: int) -> tuple[Any, ...] | None:
+    """Take factors of a product ``n`` from the end of a list; return the axes of a mesh among them, or None."""
+    names: list[Any] = []
+    divided = True  # whether all factors so far are axes of the mesh
+    while n > 1:
+        name, k = factors.pop()
+        shared = math.gcd(n, k)
+        if name is not None:
+            if shared < k or not divided:
+                return None
+            names.append(name)
+        elif shared < min(n, k):
+            return None
+        else:
+            divided = divided and shared == 1
+            if k > shared:
+                factors.append((None, k // shared))
+        n //= shared
+    while factors and factors[-1][0] is not None and factors[-1][1] == 1:
+        names.append(factors.pop()[0])
+    return tuple(names)
+
+
+# Changes of shardings -------------------------------------------------------------------------------------------------
+
+
+reshard_p = Primitive("reshard", passes_nan=True, moves=True)
+reshard_p.jvp_rule = jvp_linear(reshard_p)
+sharding_rule(reshard_p)(as_inferred)
+
+
+def resharded(x: Any, sharding: NamedSharding) -> Any:
+    """Return ``x`` with another sharding in its type."""
+    return reshard_p.bind(x, sharding=sharding)
+
+
+@reshard_p.abstract_eval
+def _reshard_abstract(x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
+    return ShapedArray(x.shape, x.dtype, sharding=sharding)
+
+
+@reshard_p.impl
+def _reshard(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    x, sharding = args[0], params["sharding"]
+    known = signature_of(x).placement
+    placement = over_devices(sharding, [] if known is None else [known])
+    typed = placement.in_types(x.shape)
+    return _committed(x, placement if typed is None else placement.update(spec=typed.spec))
+
+
+def _committed(x: Any, placement: NamedSharding) -> Any:
+    with transfers.explicit():
+        buffer = buffer_at(x, placement)
+    if getattr(x, "_buffer", None) is buffer:  # donation of one of the two must not invalidate the other
+        shared(buffer)
+    return from_buffer(buffer, signature(x.shape, x.dtype, bool(x.weak_type), placement))
+
+
+@reshard_p.transpose
+def _reshard_transpose(ct: Any, x: LinearVar, *, sharding: NamedSharding) -> Any:
+    return (ct,)  # the backward pass gives it the sharding of the operand
+
+
+@reshard_p.batch
+def _reshard_batch(axis: MappedAxis, args: Any, dims: Any, *, sharding: NamedSharding) -> Any:
+    (x,), (d,) = args, dims
+    entry = entries_of(typeof(x))[d] if axis.spmd_name is None else axis.spmd_name
+    partitions = sharding.spec.partitions
+    padded = (*partitions, *[None] * (len(x.shape) - 1 - len(partitions)))
+    spec = sharding.spec.update((*padded[:d], entry, *padded[d:]))
+    return resharded(x, NamedSharding(sharding.mesh, spec)), d
+
+
+@reshard_p.lowering
+def _reshard_lowering(hlo: Any, x: Any, *, sharding: NamedSharding) -> Any:
+    hlo.module.mesh(sharding.mesh)
+    return x  # the type of the result becomes a constraint: see hlo/emit
+
+
+mesh_cast_p = Primitive("mesh_cast", passes_nan=True, moves=True)
+mesh_cast_p.jvp_rule = jvp_linear(mesh_cast_p)
+sharding_rule(mesh_cast_p)(as_inferred)
+
+
+def to_auto(x: Any, axes: Sequence[Any] | None = None) -> Any:
+    """Return ``x`` with a type in which the compiler decides along axes of the mesh; None stands for all axes.
+
+    Operations on the result are not refused, and their results have no sharding in their types. A value whose type has
+    no sharding is returned unchanged.
+    """
+    explicit = typeof(x).explicit
+    if explicit is None:
+        return x
+    names = explicit.mesh.explicit_axes if axes is None else [n for n in axes if n in explicit.mesh.explicit_axes]
+    if not names:
+        return x
+    mesh = explicit.mesh.update_axis_types(dict.fromkeys(names, AxisType.Auto))
+    return mesh_cast_p.bind(x, mesh=mesh)
+
+
+@mesh_cast_p.abstract_eval
+def _cast_abstract(x: ShapedArray, *, mesh: AbstractMesh) -> ShapedArray:
+    spec = PartitionSpec() if x.explicit is None else x.explicit.spec
+    return ShapedArray(x.shape, x.dtype, sharding=NamedSharding(mesh, spec))
+
+
+@mesh_cast_p.impl
+def _cast(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    (x,), mesh = args, params["mesh"]
+    placement = signature_of(x).placement
+    if not isinstance(placement, NamedSharding):
+        return x
+    return _committed(x, placement.update(mesh=placement.mesh.update(axis_types=mesh.axis_types)))
+
+
+mesh_cast_p.transpose(lambda ct, x, *, mesh: (like(ct, x.aval),))
+mesh_cast_p.batch(lambda axis, args, dims, *, mesh: (mesh_cast_p.bind(*args, mesh=mesh), dims[0]))
+mesh_cast_p.lowering(lambda hlo, x, *, mesh: x)
+
+
+def with_out_sharding(sharding: NamedSharding | None, function: Callable[..., Any], *operands: Any) -> Any:
+    """Return ``function(*operands)`` with a given sharding, whatever those of the operands are; None leaves it open.
+
+    The compiler decides how the function runs. ``function`` returns one array.
+    """
+    if sharding is None:
+        return function(*operands)
+    return resharded(function(*map(to_auto, operands)), sharding)
+
+
+# The backward pass ----------------------------------------------------------------------------------------------------
+
+
+@provides
+def explicit_cotangents(node: Any, ct: Any, reduced: Any) -> Any:
+    """Return the cotangents of the operands of ``node``, each with the sharding of its operand.
+
+    The transposition rule runs on values without shardings in their types, so that it is never refused.
+    """
+    args = node.args
+    if not _is_typed(node.primitive, node.params):
+        auto = [to_auto(c) if c is not ZERO else c for c in ct] if node.results is not None else to_auto(ct)
+        values = tuple([x if type(x) is LinearVar or not hasattr(x, "aval") else to_auto(x) for x in args])
+        node, ct = _with_args(node, values), auto
+    if reduced:
+        cts = runtime.transpose_over(node, ct, reduced)
+    else:
+        cts = node.primitive.transpose_rule(ct, *node.args, **node.params)
+    return [like(c, x.aval) if type(x) is LinearVar and c is not None else c for x, c in zip(args, cts)]
+
+
+def _with_args(node: Any, args: tuple[Any, ...]) -> Any:
+    out = LinearVar(node.index, node.primitive, args, node.params, node._aval, node.results)
+    out.provenance = node.provenance
+    return out
+
+
+def like(ct: Any, aval: ShapedArray) -> Any:
+    """Return a cotangent with the sharding that cotangents of the type ``aval`` have; ZERO is returned unchanged."""
+    if ct is ZERO or aval.explicit is None:
+        return ct
+    wanted = aval.explicit.of_cotangents()
+    return ct if typeof(ct).explicit == wanted else resharded(ct, wanted)
+
+
+def explicit_axes_of(entries: Sequence[Any]) -> list[Any]:
+    """Return the axes of a mesh in the entries of a sharding."""
+    return [name for entry in entries for name in names_in(entry)]

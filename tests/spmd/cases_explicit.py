@@ -1,0 +1,94 @@
+"""Shardings in types, over eight devices: values and shardings of eager and compiled functions and of gradients."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import NamedSharding, P, grad, jit, lax, vmap
+from pullback.sharding import AxisType, auto_axes, explicit_axes, reshard
+
+MESH = pullback.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+NUMBERS = np.arange(32.0).reshape(8, 4)
+
+
+def put(value: Any, *entries: Any) -> Any:
+    return pullback.device_put(value, NamedSharding(MESH, P(*entries)))
+
+
+FUNCTIONS = {
+    "elementwise": (lambda x: jnp.sin(x) * x, P("x", "y")),
+    "sum": (lambda x: x.sum(0), P("y")),
+    "product": (lambda x: x @ x.T, None),
+    "softmax": (lambda x: pullback.nn.softmax(x), P("x", "y")),
+    "reshape": (lambda x: x.reshape(4, 2, 4), P("x", None, "y")),
+    "reshard": (lambda x: reshard(jnp.sin(x), NamedSharding(MESH, P(None, "x"))), P(None, "x")),
+    "auto": (auto_axes(lambda x: jnp.sort(x, 0), out_sharding=NamedSharding(MESH, P("x"))), P("x", None)),
+    "vmap": (vmap(lambda row: row - row.mean()), P("x", "y")),
+    "scan": (lambda x: lax.scan(lambda c, _: (jnp.sin(c), c), x, None, 3)[1], P(None, "x", "y")),
+    "checkpoint": (pullback.checkpoint(lambda x: jnp.sin(jnp.exp(-x))), P("x", "y")),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_sharded_arrays(name: str) -> None:
+    f, spec = FUNCTIONS[name]
+    x, plain = put(NUMBERS, "x", "y"), jnp.asarray(NUMBERS)
+    if name == "product":
+        with pytest.raises(pullback.errors.ShardingTypeError, match="Contracting"):
+            f(x)
+        return
+    expected = f(plain) if name not in ("reshard", "auto") else {"reshard": jnp.sin, "auto": np.sort}[name](plain)
+    expected = np.sort(NUMBERS, 0) if name == "auto" else expected
+    for g in (f, jit(f)):
+        out = g(x)
+        assert out.sharding == NamedSharding(MESH, spec)
+        assert pullback.typeof(out).sharding.spec == spec
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+    total = lambda x: (f(x) ** 2).sum()
+    for g in (grad(total), jit(grad(total)), grad(jit(total))):
+        assert g(x).sharding == x.sharding
+
+
+def test_gradients_of_products() -> None:
+    x, w = put(NUMBERS, "x", None), put(NUMBERS.T.copy(), None, "y")
+    f = lambda x, w: jnp.sin(x @ w).sum()
+    expected = grad(f, (0, 1))(jnp.asarray(NUMBERS), jnp.asarray(NUMBERS.T))
+    for g in (grad(f, (0, 1)), jit(grad(f, (0, 1)))):
+        for ct, primal, want in zip(g(x, w), (x, w), expected, strict=True):
+            assert ct.sharding == primal.sharding
+            np.testing.assert_allclose(ct, want, rtol=1e-4, atol=1e-3)
+
+
+def test_a_program_says_the_shardings() -> None:
+    x = put(NUMBERS, "x", "y")
+    text = jit(lambda x: x * 2 + 1).lower(x).as_text()
+    assert text.count("sdy.sharding_constraint") == 2
+    assert text.count("sdy.mesh") == 1
+    arguments = jit(lambda x: x * 2, in_shardings=NamedSharding(MESH, P("y"))).lower(NUMBERS)
+    assert arguments.out_info.sharding.spec == P("y", None)
+
+
+def test_axes_of_two_types() -> None:
+    mesh = MESH.update_axis_types({"y": AxisType.Auto})
+    x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
+    assert str(pullback.typeof(x)) == "f32[8@x,4]"
+    for f in (lambda x: x * 2, jit(lambda x: x * 2)):
+        assert f(x).sharding.spec[0] == "x"
+        assert np.array_equal(f(x), NUMBERS * 2)
+
+
+def test_explicit_axes_within_automatic_ones() -> None:
+    auto = MESH.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(str(pullback.typeof(x)))
+        return x * 2
+
+    with pullback.set_mesh(auto):
+        out = jit(explicit_axes(f, in_sharding=P("x")))(NUMBERS)
+    assert seen == ["f32[8@x,4]"]
+    assert np.array_equal(out, NUMBERS * 2)
