@@ -17,7 +17,7 @@ from pullback.core.linear import LinearProgram
 from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
 from pullback.core.trace import Tracer, state
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ZERO, AbstractValue, ShapedArray
 from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
@@ -210,14 +210,14 @@ def transposed(
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
     cts = [
-        ct if ct is ZERO or type(x) is ArrayImpl else like(ct, x if type(x) is ShapedArray else typeof(x))
+        ct if ct is ZERO or type(x) is ArrayImpl else like(ct, x if isinstance(x, AbstractValue) else typeof(x))
         for ct, x in zip(cts, outs)
     ]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
         keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
-        avals = [x if type(x) is ShapedArray else typeof(x) for x in outs]
+        avals = [x if isinstance(x, AbstractValue) else typeof(x) for x in outs]
         cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
         return program.transpose(cts, add_any, consume)
 
