@@ -68,7 +68,7 @@ def test_device_and_out_sharding_are_refused_together():
 
 
 def test_the_sharding_of_a_type_without_a_mesh_has_no_effect() -> None:
-    x = jnp.ones((2, 3))
+    x = pnp.ones((2, 3))
     sharding = pullback.typeof(x).sharding
-    for call in (jnp.matmul, pullback.jit(jnp.matmul, static_argnames="out_sharding")):
-        np.testing.assert_array_equal(call(x, x.T, out_sharding=sharding), 3 * np.ones((2, 2)))
+    for call in (pnp.matmul, pullback.jit(pnp.matmul, static_argnames="out_sharding")):
+        assert call(x, x.T, out_sharding=sharding).tolist() == [[3, 3], [3, 3]]
