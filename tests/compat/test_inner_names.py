@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+import unittest
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from pullback.compat.extras._src import (
     xla_bridge,
 )
 from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src import test_util as private_test_util
 from pullback.compat.extras._src.lax import lax as private_lax
 from pullback.compat.extras._src.lib import mlir as private_mlir
 from pullback.compat.extras._src.numpy import util as private_numpy
@@ -84,6 +86,13 @@ def test_rules_with_the_bindings_of_mlir() -> None:
     assert private_lax.sub(jax.jit(double_p.bind)(2.0), 1.0) == 3
     assert private_mlir.ir is interpreters.mlir.ir
     assert {"chlo", "func", "hlo"} <= set(dir(private_mlir.dialects))
+
+
+def test_meshes_of_tests() -> None:
+    assert private_test_util.create_mesh((1, 1), ("x", "y")).shape_tuple == (("x", 1), ("y", 1))
+    with pytest.raises(unittest.SkipTest, match="needs 64 devices"):
+        private_test_util.create_mesh((8, 8), ("x", "y"))
+    assert private_test_util.check_grads is jax.test_util.check_grads
 
 
 def test_constants_within_programs() -> None:

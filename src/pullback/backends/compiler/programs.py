@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.backends.compiler import compile_progress, compile_times, options, small_loops
 from pullback.backends.compiler.backend import Executable, backend
+from pullback.backends.devices import memories
 from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.meshes import Mesh
@@ -54,6 +55,7 @@ class Lowered:
 
     Attributes:
       module: the StableHLO module.
+      memories: the kind of memory of each input and of each result; None if all are in the devices' own.
       captured: the captured arrays, which the program takes after its inputs.
       device: the device, or the devices of a mesh, on which the program runs.
       asked_for: whether the user, or an operation, chose the device, so that results stay there.
@@ -65,7 +67,8 @@ class Lowered:
     """
 
     __slots__ = (
-        "aliases", "asked_for", "captured", "closed", "device", "in_shardings", "module", "name", "out_shardings",
+        "aliases", "asked_for", "captured", "closed", "device", "in_shardings", "memories", "module", "name",
+        "out_shardings",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +88,7 @@ class Lowered:
         self.aliases = aliases
         self.in_shardings = _shardings(in_placements)
         self.out_shardings = _shardings(out_placements)
+        self.memories = _memories(closed.jaxpr, in_placements, out_placements)
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
@@ -124,6 +128,17 @@ class Lowered:
             return _executable(self, overrides)
 
 
+def _memories(
+    jaxpr: Jaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any]
+) -> tuple[list[str], list[str]] | None:
+    """Return the kind of memory of each input and of each result; None if all are in the devices' own."""
+    moved = (eqn.params.get("placement") for eqn in jaxpr.eqns)
+    if all(memories.kind_of(p) == memories.DEVICE for p in (*in_placements, *out_placements, *moved)):
+        return None
+    inputs = in_placements or [None] * len(jaxpr.invars)
+    return list(map(memories.kind_of, inputs)), memories.kinds_of_results(jaxpr, inputs, out_placements)
+
+
 def _called(name: str) -> str:
     """The name of a program in JAX's form, ``jit(f)``, for monitoring listeners and messages."""
     return f"jit({name.removeprefix('jit_')})"
@@ -144,11 +159,21 @@ class Program:
       captured: the captured arrays, on the program's device. Each call looks up their buffers, and raises
         ``DeletedArrayError`` if one was deleted or donated meanwhile.
       in_shardings: the sharding of each input over several devices; None if the program runs on one device.
+      out_shardings: the same for each result, in a program over several devices.
       out_signatures: the signatures of the program's results; they name the device only if the caller or an
         operation chose it.
     """
 
-    __slots__ = ("captured", "device", "executable", "in_shardings", "lowered", "out_signatures", "run")
+    __slots__ = (
+        "captured",
+        "device",
+        "executable",
+        "in_shardings",
+        "lowered",
+        "out_shardings",
+        "out_signatures",
+        "run",
+    )
 
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
         self.lowered = lowered
@@ -158,7 +183,14 @@ class Program:
         avals = lowered.closed.out_avals
         several = not isinstance(self.device, Device)
         count = len(lowered.closed.in_avals)
-        self.in_shardings = executable.in_shardings[:count] if several else None
+        self.in_shardings: list[Any] | None = executable.in_shardings[:count] if several else None
+        self.out_shardings = executable.out_shardings
+        if (
+            self.in_shardings is not None and lowered.memories is not None
+        ):  # the executable knows none: programs share it
+            inputs, results = lowered.memories
+            self.in_shardings = list(map(memories.in_memory, self.in_shardings, inputs))
+            self.out_shardings = list(map(memories.in_memory, self.out_shardings, results))
         if lowered.captured:
             placements = executable.in_shardings[count:] if several else [self.device] * len(lowered.captured)
             self.captured = [resident(x, placement) for x, placement in zip(lowered.captured, placements, strict=True)]
@@ -188,7 +220,7 @@ class Program:
     def signatures(self) -> list[Signature]:
         """The signatures of the program's results, as arrays that are committed to the program's device."""
         avals = [k.aval for k in self.out_signatures]
-        placements = [self.device] * len(avals) if self.in_shardings is None else self.executable.out_shardings
+        placements = [self.device] * len(avals) if self.in_shardings is None else self.out_shardings
         return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, placements, strict=True)]
 
 
@@ -404,7 +436,7 @@ class _Shardings:
 
     def _one(self, requested: NamedSharding | None, shape: Any, tiling: Any) -> NamedSharding | None:
         if requested is not None and UNCONSTRAINED not in requested.spec.partitions:
-            return requested
+            return memories.in_memory(requested, memories.DEVICE)
         if tiling is None:
             return NamedSharding(self.mesh, PartitionSpec())
         for mesh in self.meshes:

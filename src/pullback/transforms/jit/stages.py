@@ -17,7 +17,7 @@ from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
 from pullback.backends.devices.meshes import Mesh, current_mesh
-from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding, of_types
+from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types
 from pullback.backends.processes import forks
 from pullback.core import source, tree
 from pullback.core.arguments import is_listed
@@ -553,11 +553,7 @@ class Compiled:
     def output_shardings(self) -> Any:
         """The shardings of the results, a tree."""
         program, out_index = self.program, self.lowered.out_index
-        found = (
-            [program.device] * len(self.signatures)
-            if program.in_shardings is None
-            else program.executable.out_shardings
-        )
+        found = [program.device] * len(self.signatures) if program.in_shardings is None else program.out_shardings
         if out_index is not None:
             actual = self.lowered.actual_placements
             found = [found[i] if i >= 0 else actual[~i] for i in out_index]
@@ -611,11 +607,7 @@ def _formats(shardings: Any, types: Sequence[Any]) -> Any:
 
 def _as_sharding(placement: Any) -> Any:
     """Convert a placement, a device or a sharding, to a sharding; None stands for the default device."""
-    return (
-        SingleDeviceSharding(placement or devices.default_device())
-        if not isinstance(placement, Sharding)
-        else placement
-    )
+    return as_sharding(placement or devices.default_device())
 
 
 def _not_simple() -> None:
@@ -694,7 +686,7 @@ def _with_devices(placement: Any) -> Any:
         and not isinstance(placement.mesh, Mesh)
         and isinstance(current_mesh(), Mesh)
     ):
-        return NamedSharding(current_mesh(), placement.spec)
+        return placement.update(mesh=current_mesh())
     return placement
 
 

@@ -133,7 +133,7 @@ def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
     entries: list[Any] = list(placement.spec.partitions)
     entries += [None] * (position - len(entries))
     entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
-    return NamedSharding(placement.mesh, PartitionSpec(*entries[:position], entry, *entries[position:]))
+    return placement.update(spec=PartitionSpec(*entries[:position], entry, *entries[position:]))
 
 
 def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
@@ -167,12 +167,12 @@ def destination(x: Any, who: str) -> Any:
     """
     x = without_layout(x, who)
     if isinstance(x, SingleDeviceSharding):
-        return next(iter(x.device_set))
+        return x.placement
     if isinstance(x, PartitionSpec):
         return NamedSharding(needed_mesh(who, repr(x)), x)
     if isinstance(x, NamedSharding):
         if not isinstance(x.mesh, Mesh):
-            return NamedSharding(needed_mesh(who, repr(x)), x.spec)
+            return x.update(mesh=needed_mesh(who, repr(x)))
         return x
     if x is None or isinstance(x, Device):
         return x
