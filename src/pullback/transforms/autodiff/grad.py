@@ -25,6 +25,7 @@ from pullback.primitives.elementwise import add_any
 from pullback.primitives.explicit_shardings import like
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
+from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -350,12 +351,18 @@ class VJPFunction(LinearFunction):
 
     Attributes:
       wants: for each leaf of the arguments, the destination of its cotangent; None to return all cotangents.
+      arguments: weak references to the leaves of the arguments; empty where they are not known.
+      origins: which residuals are leaves of the arguments; None if ``arguments`` are to say.
     """
 
-    __slots__ = ("wants",)
+    __slots__ = ("arguments", "origins", "wants")
 
-    def __init__(self, *fields: Any, wants: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self, *fields: Any, wants: Sequence[Any] | None = None, arguments: Sequence[Any] = (),
+        origins: Origins | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(*fields)
+        self.arguments, self.origins = arguments, origins
         if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
             wants = [GradValue()] * len(self.in_avals)
         self.wants = None if wants is None else tuple(wants)
@@ -391,7 +398,29 @@ class VJPFunction(LinearFunction):
         return VJPFunction(
             *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
             wants=destinations(wants, self.in_tree, self.in_avals, self.name),
-        )
+            arguments=self.arguments, origins=self.origins,
+        )  # fmt: skip
+
+    def _residuals(self) -> tuple[list[Any], Origins]:
+        """Return the residuals, and which of them are leaves of the arguments."""
+        residuals, _ = split(self.program)
+        return residuals, origins_of(residuals, self.arguments) if self.origins is None else self.origins
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The arguments that the backward pass needs unchanged; ``NotNeeded()`` stands for the others.
+
+        >>> from pullback import vjp
+        >>> out, pull = vjp(lambda x, y: x + 2 * y * y, 1.0, 3.0)
+        >>> pull.args_res
+        [NotNeeded(), Array(3., dtype=float32, weak_type=True)]
+        """
+        return kept_arguments(self.in_tree, *self._residuals())
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """The residuals that are no arguments: what the forward pass has computed, and constants."""
+        return [x for x, i in zip(*self._residuals(), strict=True) if i is None]
 
     @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
@@ -487,13 +516,16 @@ def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
     """Flatten the derivative ``f`` as a pytree: return its residuals, and everything else as data without arrays."""
     residuals, structure = split(f.program)
     fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
-    return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)
+    if not isinstance(f, VJPFunction):
+        return residuals, (structure, fields, None)
+    origins = origins_of(residuals, f.arguments) if f.origins is None else f.origins
+    return residuals, (structure, fields, (("wants", f.wants), ("origins", origins)))
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
     """Rebuild a derivative of the class ``kind`` from its ``residuals`` and ``aux``, its data without arrays."""
-    structure, fields, wants = aux
-    return kind(join(structure, residuals), *fields, **({} if wants is None else {"wants": wants}))
+    structure, fields, options = aux
+    return kind(join(structure, residuals), *fields, **({} if options is None else dict(options)))
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -544,6 +576,8 @@ def _linearize(
     out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
     names = _axis_names(reduce_axes, transformation)
     derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
+    if isinstance(derivative, VJPFunction):
+        derivative.arguments = references_to(arrays)
     return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 

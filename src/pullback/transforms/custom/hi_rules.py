@@ -16,6 +16,7 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.user_types import has_tangents
 from pullback.core.zeros import Zero, instantiate_zeros
 from pullback.primitives.elementwise import add_any
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.custom.hi_primitive import (
     AxisData,
@@ -36,6 +37,7 @@ from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.stage import stage_flat
 
 in_use.append(VJPHiPrimitive)
+sharding_rule(call_hi_primitive_p)(as_inferred)  # the types of results are the user's
 call_hi_primitive_p.abstract_eval(lambda *avals, _prim: _prim.out_avals_flat)
 call_hi_primitive_p.impl(at_bottom(lambda args, params: expanded(params["_prim"], args)))
 call_hi_primitive_p.decomposition(lambda *args, _prim: expanded(_prim, args))

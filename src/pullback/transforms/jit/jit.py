@@ -20,7 +20,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
-from pullback.core.errors import ArgumentError, TracingForbiddenError
+from pullback.core.errors import ArgumentError, TracingForbiddenError, UnsupportedArgumentError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
@@ -210,6 +210,12 @@ class JitFunction(_Function, Generic[P, R]):
         ``leaves`` are the leaves of the arguments.
         """
         traced = self._trace(call, list(map(typeof, leaves)))
+        placed = self._options.in_placements is not None or self._options.out_placements is not None
+        if placed and has_user_types([*traced.in_avals, *traced.out_avals]):
+            raise UnsupportedArgumentError(
+                f"jit of {name_of(self._fun)}: in_shardings and out_shardings are for arrays, but there are values of "
+                "users' types among the arguments or results; shard their arrays instead"
+            )
         if self._options.in_placements is not None:
             placements = in_placements(call, traced.in_avals)
             leaves = [constrained(x, p, "jit") for x, p in zip(leaves, placements, strict=True)]
