@@ -400,7 +400,11 @@ def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> Non
 
 
 class _Shardings:
-    """Converts tilings, the compiler's form of shardings, to shardings over the meshes of a program."""
+    """Converts tilings, the compiler's form of shardings, to shardings over the meshes of a program.
+
+    A tiling does not say which axes of size 1 divide an array: a result that is divided like an input of its rank has
+    the sharding of that input, as in JAX.
+    """
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
@@ -438,12 +442,22 @@ class _Shardings:
         if requested is not None and UNCONSTRAINED not in requested.spec.partitions:
             return memories.in_memory(requested, memories.DEVICE)
         if tiling is None:
-            return NamedSharding(self.mesh, PartitionSpec())
+            return self._as_an_input(NamedSharding(self.mesh, PartitionSpec()), len(shape))
         for mesh in self.meshes:
             found = sharding_of_tiles(mesh, *tiling)
             if found is not None and divides(found, shape):
-                return found
+                return self._as_an_input(found, len(shape))
         return None
+
+    def _as_an_input(self, found: NamedSharding, rank: int) -> NamedSharding:
+        """Return the sharding of the first input of this rank that is divided as ``found`` says; else ``found``."""
+        for sharding, shape in zip(self.requested_in, self.in_shapes, strict=False):
+            if (
+                sharding is not None and len(shape) == rank and sharding != found
+                and UNCONSTRAINED not in sharding.spec.partitions and sharding.is_equivalent_to(found, rank)
+            ):  # fmt: skip
+                return sharding
+        return found
 
 
 def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:

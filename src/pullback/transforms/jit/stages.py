@@ -435,7 +435,6 @@ class Compiled:
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
     out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
-    out_info = property(lambda self: self.lowered.out_info, doc="The types of the results.")
     args_info = property(lambda self: self.lowered.args_info, doc="A tree like the arguments, of ``ArgInfo``.")
     in_avals = property(lambda self: self.lowered.in_avals, doc="A tree like the arguments, of their types.")
     donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
@@ -558,6 +557,11 @@ class Compiled:
             actual = self.lowered.actual_placements
             found = [found[i] if i >= 0 else actual[~i] for i in out_index]
         return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, a tree of ``ShapeDtypeStruct`` with their shardings."""
+        return tree.tree_map(lambda a, s: a.update(sharding=s), self.lowered.out_info, self.output_shardings)
 
     @property
     def input_formats(self) -> Any:
