@@ -36,7 +36,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.runtime import runtime
 from pullback.core.types import ShapedArray
-from pullback.core.user_types import types_of_values
+from pullback.core.user_types import is_user_value, types_of_values
 
 _VOID = dtypes.VOID
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -818,7 +818,7 @@ def as_array(x: Any) -> Array:
 
 def as_value(x: Any) -> Any:
     """Convert a leaf of arguments or results to an array; a value of a user's type stays as it is."""
-    return x if type(x) in types_of_values else as_array(x)
+    return x if is_user_value(x) else as_array(x)
 
 
 def is_masked(x: Any) -> bool:

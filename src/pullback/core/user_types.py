@@ -223,8 +223,8 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 
 
 def is_user_value(x: Any) -> bool:
-    """Whether an object is a value of a registered class."""
-    return type(x) in types_of_values
+    """Whether an object is a value of a registered class whose type is a :class:`HiType`; mutable ones have others."""
+    return type(x) in types_of_values and isinstance(types_of_values[type(x)](x), HiType)
 
 
 def has_user_types(avals: Any) -> bool:

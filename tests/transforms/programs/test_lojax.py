@@ -152,6 +152,8 @@ def test_values_are_arguments_results_and_constants_of_compiled_functions() -> N
         compiled(rounded(X[:1]), 1.0)
     assert jit(rounded).trace(X).lojax.jaxpr.out_avals == RoundedType((2, 3)).lo_ty()
     assert pb.eval_shape(rounded, X) == RoundedType((2, 3))
+    with pytest.raises(NotImplementedError, match="in_shardings and out_shardings are for arrays"):
+        jit(wide, in_shardings=pb.devices()[0])(value)
     with pytest.raises(AttributeError, match="bytes"):
         jit(lambda x: x.bytes)(value)
     with pytest.raises(TypeError):  # a value of traced arrays, made without an operation

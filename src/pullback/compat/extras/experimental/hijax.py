@@ -30,6 +30,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import AbstractValue as AbstractValue
 from pullback.core.types import ShapedArray
 from pullback.core.user_types import HiType as HiType
+from pullback.core.user_types import missing
 from pullback.core.user_types import register_hitype as register_hitype
 from pullback.interpreters.ad import UndefinedPrimal
 from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
@@ -144,8 +145,8 @@ class HiPrimitive(Primitive):
     """An operation on values of users' types; subclasses define it on their arrays by ``to_lojax``.
 
     A subclass that has ``abstract_eval`` as well, which returns the type of the result and its effects, is recorded in
-    programs as one equation, and its further methods are rules: ``jvp``, ``transpose`` and ``batch``. Another one, and one
-    on values that are mutable, is replaced immediately by what ``to_lojax`` does.
+    programs as one equation, and its further methods are rules: ``jvp``, ``transpose`` and ``batch``. Another one, and
+    one on values that are mutable, is replaced immediately by what ``to_lojax`` does.
 
     Raises:
       MissingRuleError: in use, if ``to_lojax`` and ``impl`` are both missing (a NotImplementedError).
@@ -227,6 +228,8 @@ class _Application(VJPHiPrimitive):
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
         rule: Any = self.primitive.batch
+        if not self.has("batch"):
+            missing(self.primitive, "batch", "vmap")
         out, dim = rule(axis_data, args, dims, **dict(self.options))
         return self._many(out), self._many(dim)
 
