@@ -210,8 +210,8 @@ class JitFunction(_Function, Generic[P, R]):
         ``leaves`` are the leaves of the arguments.
         """
         traced = self._trace(call, list(map(typeof, leaves)))
-        placed = self._options.in_placements is not None or self._options.out_placements is not None
-        if placed and has_user_types([*traced.in_avals, *traced.out_avals]):
+        of_arrays = self._options.in_placements is not None or self._options.out_placements is not None
+        if of_arrays and has_user_types([*traced.in_avals, *traced.out_avals]):
             raise UnsupportedArgumentError(
                 f"jit of {name_of(self._fun)}: in_shardings and out_shardings are for arrays, but there are values of "
                 "users' types among the arguments or results; shard their arrays instead"
