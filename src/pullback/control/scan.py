@@ -296,7 +296,7 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
     if types_of_values and has_user_types([typeof(x) for x in xs]):  # whose types do not say
-        xs = [x if isinstance(typeof(x), ShapedArray) else None for x in xs]
+        xs = [x if isinstance(typeof(x), ShapedArray) else None for x in xs]  # type: ignore[misc]
     for i, x in enumerate(xs):
         if x is not None and not x.shape:
             raise ControlFlowError(

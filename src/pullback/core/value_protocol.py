@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pullback.core.runtime import runtime
 
 
@@ -21,8 +23,8 @@ class ArrayProtocol(AbstractValue):
 
     __slots__ = ()
 
-    shape: Any
-    dtype: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def lo_ty(self) -> list[Any]:
         """Return the types of the arrays that a value consists of: an array is one."""

@@ -26,7 +26,7 @@ class _AtBoundary(VJPHiPrimitive):
             "function, or pass arrays"
         )
 
-    jvp = lin = vjp_fwd
+    jvp = lin = vjp_fwd  # type: ignore[assignment]
 
 
 class LowerVal(_AtBoundary):

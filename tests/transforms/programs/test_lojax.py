@@ -11,7 +11,7 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp, lax, make_jaxpr, typeof, vjp, vmap
+from pullback import errors, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.experimental.hijax import (
     GradAccum,
     HiPspec,
@@ -25,6 +25,7 @@ from pullback.experimental.hijax import (
 )
 from pullback.sharding import PartitionSpec as P
 
+typeof: Any = pb.typeof
 FLOAT, BYTE = np.dtype("float32"), np.dtype("int8")
 
 
@@ -128,7 +129,6 @@ def wide(x: Any) -> Any:
 
 
 X = jnp.array([[1.0, 2.0, 3.0], [4.0, -5.0, 6.0]])
-NEAR = {"atol": 0.05}
 
 
 def both(f: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def test_values_are_arguments_results_and_constants_of_compiled_functions() -> N
     program = make_jaxpr(lambda x: wide(rounded(x)))(X)
     assert [str(v.aval) for eqn in program.eqns for v in eqn.outvars] == ["r8[2,3]", "f32[2,3]"]
     for f in both(lambda x: wide(rounded(x))):
-        np.testing.assert_allclose(f(X), X, **NEAR)
+        np.testing.assert_allclose(f(X), X, atol=0.05)
     assert isinstance(jit(rounded)(X), Rounded)
     np.testing.assert_array_equal(jit(wide)(value), wide(value))
     np.testing.assert_array_equal(jit(lambda: wide(value))(), wide(value))
@@ -253,13 +253,14 @@ class RowSpec(HiPspec):
 
 def test_shard_map_takes_and_returns_values() -> None:
     with pb.set_mesh(pb.make_mesh((1,), ("i",))):
-        for wrap in (lambda f: f, jit):
+        wraps: list[Any] = [lambda f: f, jit]
+        for wrap in wraps:
             value = wrap(pb.shard_map(rounded, in_specs=P("i"), out_specs=RowSpec(P("i"))))(X)
             assert typeof(value) == RoundedType((2, 3))
             out = wrap(pb.shard_map(lambda v, y: wide(v) + y, in_specs=(RowSpec(P("i")), P()), out_specs=P("i")))(
                 value, 1.0
             )
-            np.testing.assert_allclose(out, X + 1, **NEAR)
+            np.testing.assert_allclose(out, X + 1, atol=0.05)
         with pytest.raises(NotImplementedError, match="cannot be differentiated"):
             grad(lambda x: wide(pb.shard_map(rounded, in_specs=P("i"), out_specs=RowSpec(P("i")))(x)).sum())(X)
         with pytest.raises(errors.ShardMapError, match="in_specs for a value of type f32"):
@@ -382,7 +383,7 @@ def test_values_within_values() -> None:
     nested = make(make(1.0, 2.0), rounded(X))
     assert [a.shape for a in typeof(nested).lo_ty()] == [(), (), (2, 3), (2,)]
     for f in both(lambda x: part(part(x, 0), 1) + wide(part(x, 1))):
-        np.testing.assert_allclose(f(nested), 2 + X, **NEAR)
+        np.testing.assert_allclose(f(nested), 2 + X, atol=0.05)
     pair = make(jnp.arange(3.0), 5.0)
     out = vmap(swapped, in_axes=Parts((0, None)), out_axes=Parts((None, 0)), axis_size=3)(pair)
     assert typeof(out) == swapped(typeof(pair).raise_val(5.0, jnp.arange(3.0))) or typeof(out).types[1].shape == (3,)
@@ -423,18 +424,19 @@ def test_a_type_lacks_methods() -> None:
         pass
 
     register_hitype(Value, lambda x: Bare())
-    for call, method in (
+    calls: list[Any] = [
         (lambda: jit(lambda x: x)(Value()), "lo_ty"),
         (lambda: grad(lambda x: 1.0)(Value()), "to_tangent_aval"),
         (lambda: vmap(lambda x: 1.0, in_axes=Leading(), axis_size=2)(Value()), None),
         (lambda: lax.scan(lambda c, x: (c, None), 0, Value(), length=2), "leading_axis_spec"),
         (lambda: Bare().vspace_add(1, 2), "vspace_add"), (lambda: Bare().shard(None, frozenset(), True, None), "shard"),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for call, method in calls:
         if method is None:
-            assert call().shape == (2,)  # type: ignore[no-untyped-call]
+            assert call().shape == (2,)
         else:
             with pytest.raises(NotImplementedError, match=f"needs the method {method} of Bare"):
-                call()  # type: ignore[no-untyped-call]
+                call()
     with pytest.raises(errors.ArgumentError, match="takes a class and a function"):
         register_hitype(Value, None)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="'Bare' object has no attribute 'nothing'"):

@@ -210,17 +210,19 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
-    cts = [
-        ct if ct is ZERO or type(x) is ArrayImpl else like(ct, x if isinstance(x, AbstractValue) else typeof(x))
-        for ct, x in zip(cts, outs)
-    ]
+    cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
         keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
-        avals = [x if isinstance(x, AbstractValue) else typeof(x) for x in outs]
+        avals = list(map(_type_of, outs))
         cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
         return program.transpose(cts, add_any, consume)
+
+
+def _type_of(x: Any) -> Any:
+    """Return ``x`` if it is a type, and the type of another value."""
+    return x if isinstance(x, AbstractValue) else typeof(x)
 
 
 class _ScalarFunction(FlatFunction):

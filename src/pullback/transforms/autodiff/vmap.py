@@ -278,7 +278,7 @@ def _in_dims(
         if types_of_values and isinstance(axis, MappingSpec) is not isinstance(typeof(x), HiType):
             raise _specs_disagree(fun, "in_axes", axis, typeof(x))
         if isinstance(axis, MappingSpec):
-            dims.append(axis)
+            dims.append(axis)  # type: ignore[arg-type]
             continue
         if not _is_axis(axis):
             raise BatchAxisError(f"vmap: in_axes must contain ints and None only, got {axis!r} in {in_axes!r}")

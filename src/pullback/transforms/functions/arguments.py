@@ -166,7 +166,7 @@ def to_arrays(
 def abstractify(x: Any) -> ShapedArray:
     """Return the type of an array, a number, or any object with a shape and a dtype."""
     if is_user_value(x) or isinstance(x, HiType):
-        return x if isinstance(x, HiType) else typeof(x)
+        return x if isinstance(x, HiType) else typeof(x)  # type: ignore[return-value]
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
         try:
@@ -243,7 +243,7 @@ def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def zero_cotangent(aval: ShapedArray) -> Any:
+def zero_cotangent(aval: Any) -> Any:
     """Return an array of zeros, the gradient of an input of type ``aval``.
 
     Its dtype is float0 if the input is not real or complex.

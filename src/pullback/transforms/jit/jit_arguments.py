@@ -137,7 +137,7 @@ class Call:
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
             return content_of(x)
         if is_user_value(x):
-            return x
+            return x  # type: ignore[no-any-return]
         if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
             transfers.check("host_to_device", as_array(x).aval)
         try:
