@@ -141,6 +141,34 @@ def test_modules_of_sparse_arrays() -> None:
     assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "full", "messages"),
+    [
+        ((1, 2), ((11, 12), 2), []),
+        ((None,), (None,), []),
+        ((1, 2), [1, 2], ["different types at key path\n    in_axes"]),
+        (((1,), (2,)), ([3], [4]), ["different types at key path\n    in_axes[0]", "    in_axes[1]"]),
+        ((1,), (2, 3), ["different lengths of tuple at key path\n    in_axes"]),
+        (
+            {"a": 1},
+            {"a": 2, "b": 3},
+            [
+                "different numbers of pytree children",
+            ],
+        ),
+        ({"a": 1}, {"a": 2, "b": 3}, ["so the symmetric difference on key sets is\n    ['b']"]),
+        ([{1: 2}], [{3: 4}], ["different pytree metadata at key path\n    in_axes[0]"]),
+    ],
+)
+def test_errors_of_prefixes(prefix: Any, full: Any, messages: list[str]) -> None:
+    found = [error("in_axes") for error in tree_util.prefix_errors(prefix, full)]
+    assert len(found) == len(messages)
+    for error, message in zip(found, messages, strict=True):
+        assert isinstance(error, ValueError)
+        assert message in str(error)
+    assert tree_util.prefix_errors(prefix, full, is_leaf=lambda node: node is prefix) == []
+
+
 # Lines of libraries --------------------------------------------------------------------------------------------------
 
 
@@ -551,3 +579,20 @@ def test_modules_that_are_imported_and_hold_little() -> None:
         "assert jax.lib.__version__ == jaxlib.__version__; assert jax._src.pjit.jit_p.name == 'jit'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_tracers_with_a_known_value() -> None:
+    """PennyLane asks this of each operand, to choose an interface."""
+    seen: list[Any] = []
+
+    def watch(x: Any) -> Any:
+        seen.append((served_core.is_concrete(x), served_core.to_concrete_value(x)))
+        return x * 2.0
+
+    jax.grad(watch)(3.0)
+    jax.jit(watch)(3.0)
+    assert seen == [(True, 3.0), (False, None)]
+    assert served_core.is_concrete(np.ones(2))
+    assert jax.grad(lambda x: x * served_core.concrete_or_error(int, x))(3.0) == 3.0
+    with pytest.raises(errors.ConcretizationTypeError, match="a conversion needs a concrete value"):
+        jax.jit(lambda x: served_core.concrete_or_error(None, x))(3.0)
