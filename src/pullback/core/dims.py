@@ -602,7 +602,7 @@ def _in_all_cases(size: Size, depth: int = 4) -> bool:
     b - max(a, c) is at least zero if b - a and b - c are. At most ``depth`` of them are replaced in succession.
     """
     if not isinstance(size, Dim):
-        return size >= 0
+        return bool(size >= 0)
     if bounds(size)[0] >= 0:
         return True
     for monomial, c in size.terms if depth else ():
