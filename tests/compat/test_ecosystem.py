@@ -136,3 +136,10 @@ def test_times_without_and_with_programs_on_disk(catalogue, monkeypatch, tmp_pat
     catalogue.run_twice([sys.executable, "-c", code], 60, "optax", "JAX")
     times = json.loads(catalogue.TIMES.read_text())
     assert {system: len(found) for system, found in times["optax"].items()} == {"Pullback": 4, "JAX": 4}
+
+
+def test_the_table_of_times(checker, catalogue, monkeypatch, tmp_path):
+    monkeypatch.setattr(catalogue, "TIMES", tmp_path / "times.json")
+    catalogue.TIMES.write_text('{"a": {"Pullback": [9, 2, 8, 1], "JAX": [30, 4, 20, 2]}, "b": {"JAX": [1, 1, 1, 1]}}')
+    rows = [line for line in checker.times_table().splitlines() if "`a`" in line or "`b`" in line]
+    assert rows == ["| `a` | 2.0 | 4.0 | 0.50 | 1.0 | 2.0 | 0.50 | 9 | 30 | 8 | 20 |"]
