@@ -19,7 +19,7 @@ import time
 import catalogue
 
 PAGE = catalogue.HERE.parent / "docs" / "ecosystem.md"
-MISSING = "Names of JAX that were asked for and that Pullback does not have:\n"
+MISSING = "Names of JAX that the program used and that Pullback does not have:\n"
 
 HEAD = """\
 # Programs of JAX's libraries
