@@ -17,8 +17,8 @@ from pullback.core.dtypes import (
     shown,
     tangent_dtype,
 )
+from pullback.core.manual_axes import AbstractValue as AbstractValue
 from pullback.core.runtime import runtime
-from pullback.core.value_protocol import AbstractValue as AbstractValue
 from pullback.core.value_protocol import ArrayProtocol
 
 Shape = tuple[int, ...]

@@ -9,13 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.manual_axes import AbstractValue
 from pullback.core.runtime import runtime
-
-
-class AbstractValue:
-    """The base class of the types of traced values; :class:`ShapedArray` is the type of arrays."""
-
-    __slots__ = ()
 
 
 class ArrayProtocol(AbstractValue):
