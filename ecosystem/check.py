@@ -1,8 +1,10 @@
 """Run `ecosystem/programs` on Pullback and compare what they print with what they print under JAX.
 
-python ecosystem/check.py [--page] [--timeout SECONDS] [NAME ...]
+python ecosystem/check.py [--page] [--times] [--timeout SECONDS] [NAME ...]
 
 The exit status is 1 if a program fails or a figure differs. `--page` writes `docs/ecosystem.md`, of all programs.
+`--times` runs each program twice, without and with compiled programs on disk, and adds its times to
+`ecosystem/times.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import time
 import catalogue
 
 PAGE = catalogue.HERE.parent / "docs" / "ecosystem.md"
-MISSING = "Names of JAX that were asked for and that Pullback does not have:\n"
+MISSING = "Names of JAX that the program used and that Pullback does not have:\n"
 
 HEAD = """\
 # Programs of JAX's libraries
@@ -32,11 +34,22 @@ figure's largest element, unless the program states another one and the reason. 
 |---|---|---|---|---|
 """
 TAIL = """
-## Names that are missing
+{times}## Names that are missing
 
 These names are missing in Pullback, and the libraries look them up in these programs. In most cases they only test
 whether the name exists.
 
+"""
+TIMES = """\
+## Time
+
+The seconds that a program takes from start to end, with its imports: cold, without compiled programs on disk, and warm,
+with those of the run before. JAX's persistent cache keeps every program here, as Pullback's does. CPU seconds are those
+of all threads. The clock's seconds are from a machine that was busy with other work, so they say less. `make ecosystem`
+and `make ecosystem-record` measure them with `ECOSYSTEM_ARGS=--times`.
+
+| program | cold, CPU | of JAX | ratio | warm, CPU | of JAX | ratio | cold, clock | of JAX | warm, clock | of JAX |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -60,6 +73,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs; all if none is named")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each")
     parser.add_argument("--page", action="store_true", help="write docs/ecosystem.md")
+    parser.add_argument("--times", action="store_true", help="run each twice and write ecosystem/times.json")
     given = parser.parse_args()
     if given.page and given.names:
         parser.error("--page is written of all programs: name none")
@@ -69,7 +83,7 @@ def main() -> int:
         f"{'library':17} {'version':10} {'program':12} {'result':8} {'seconds':>7}  missing names asked for", flush=True
     )
     for name in catalogue.chosen(given.names):
-        outcome = check(name, recorded, given.timeout)
+        outcome = check(name, recorded, given.timeout, given.times)
         outcomes.append(outcome)
         library = catalogue.PROGRAMS[name]
         head = f"{library:17} {importlib.metadata.version(library):10} {name:12} {outcome.result:8}"
@@ -84,12 +98,13 @@ def main() -> int:
     return int(bool(bad))
 
 
-def check(name: str, recorded: dict, timeout: float) -> Outcome:
-    """Run one program on Pullback, and compare its figures."""
+def check(name: str, recorded: dict, timeout: float, times: bool = False) -> Outcome:
+    """Run one program on Pullback, twice if its ``times`` are asked for, and compare its figures."""
     command = [sys.executable, "-m", "pullback", "run", "--report", str(catalogue.path_of(name))]
     start = time.perf_counter()
     try:
-        figures, stderr = catalogue.run(command, timeout)
+        ended = catalogue.run_twice(command, timeout, name, "Pullback") if times else catalogue.run(command, timeout)
+        figures, stderr = ended.figures, ended.stderr
         if name in recorded:
             wrong = catalogue.differences(figures, recorded[name]["figures"], catalogue.tolerances(name))
         else:
@@ -120,7 +135,20 @@ def page(outcomes: list[Outcome], recorded: dict) -> str:
     lines = [
         f"- `{outcome.name}`: {', '.join(f'`{n}`' for n in outcome.missing)}" for outcome in outcomes if outcome.missing
     ]
-    return said + TAIL + ("\n".join(lines) if lines else "None.") + "\n"
+    return said + TAIL.format(times=times_table()) + ("\n".join(lines) if lines else "None.") + "\n"
+
+
+def times_table() -> str:
+    """The section with the times of the programs that were measured on Pullback and under JAX."""
+    times = json.loads(catalogue.TIMES.read_text())
+    rows = []
+    for name, found in times.items():
+        if set(found) == {"Pullback", "JAX"}:
+            cold, cold_cpu, warm, warm_cpu = zip(found["Pullback"], found["JAX"], strict=True)
+            cpu = [f"{ours:.1f} | {theirs:.1f} | {ours / theirs:.2f}" for ours, theirs in (cold_cpu, warm_cpu)]
+            clock = [f"{seconds:.0f}" for seconds in (*cold, *warm)]
+            rows.append(f"| `{name}` | {' | '.join(cpu + clock)} |\n")
+    return TIMES + "".join(rows) + "\n" if rows else ""
 
 
 if __name__ == "__main__":

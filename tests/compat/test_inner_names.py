@@ -8,6 +8,7 @@ import subprocess
 import sys
 import traceback
 import unittest
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,9 @@ def test_versions() -> None:
 def test_keys_of_integers_are_allowed() -> None:
     with legacy_prng_key("allow"):
         assert random.PRNGKey(0).shape == (2,)
-    with pytest.raises(NotImplementedError, match="'error'"):
-        legacy_prng_key("error")
+    assert legacy_prng_key("allow")(random.PRNGKey)(0).shape == (2,)
+    with pytest.raises(NotImplementedError, match="'error'"), legacy_prng_key("error"):
+        pass
 
 
 def test_core() -> None:
@@ -138,6 +140,34 @@ def test_modules_of_sparse_arrays() -> None:
         for name in module.__all__:
             assert getattr(module, name) is getattr(sparse, name)
     assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "full", "messages"),
+    [
+        ((1, 2), ((11, 12), 2), []),
+        ((None,), (None,), []),
+        ((1, 2), [1, 2], ["different types at key path\n    in_axes"]),
+        (((1,), (2,)), ([3], [4]), ["different types at key path\n    in_axes[0]", "    in_axes[1]"]),
+        ((1,), (2, 3), ["different lengths of tuple at key path\n    in_axes"]),
+        (
+            {"a": 1},
+            {"a": 2, "b": 3},
+            [
+                "different numbers of pytree children",
+            ],
+        ),
+        ({"a": 1}, {"a": 2, "b": 3}, ["so the symmetric difference on key sets is\n    ['b']"]),
+        ([{1: 2}], [{3: 4}], ["different pytree metadata at key path\n    in_axes[0]"]),
+    ],
+)
+def test_errors_of_prefixes(prefix: Any, full: Any, messages: list[str]) -> None:
+    found = [error("in_axes") for error in tree_util.prefix_errors(prefix, full)]
+    assert len(found) == len(messages)
+    for error, message in zip(found, messages, strict=True):
+        assert isinstance(error, ValueError)
+        assert message in str(error)
+    assert tree_util.prefix_errors(prefix, full, is_leaf=lambda node: node is prefix) == []
 
 
 # Lines of libraries --------------------------------------------------------------------------------------------------
@@ -378,6 +408,81 @@ def test_operations_on_types_of_users_own() -> None:
         jax.jit(f)(cell)
 
 
+@dataclass(frozen=True)
+class Doubled:
+    """An array, held as twice its value."""
+
+    twice: Any
+
+
+@dataclass(frozen=True)
+class DoubledType(hijax.HiType):
+    size: int
+
+    def lo_ty(self) -> list[core.ShapedArray]:
+        return [core.ShapedArray((self.size,), np.dtype("float32"))]
+
+    def lower_val(self, hi_val: Any, /) -> list[Any]:
+        return [hi_val.twice]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        return Doubled(*lo_vals)
+
+    def to_tangent_aval(self) -> DoubledType:
+        return self
+
+
+class ToDoubled(hijax.HiPrimitive):
+    def abstract_eval(self, aval: Any) -> Any:  # type: ignore[override]
+        return DoubledType(aval.shape[0]), set()
+
+    def to_lojax(self, x: Any) -> Any:
+        return Doubled(2 * x)
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:  # type: ignore[override]
+        return to_doubled_p.bind(*primals), to_doubled_p.bind(*tangents)
+
+    def transpose(self, ct: Any, x: Any) -> Any:  # type: ignore[override]
+        assert hijax.is_undefined_primal(x)
+        return [from_doubled_p.bind(ct, times=1)[0]]
+
+
+class FromDoubled(hijax.HiPrimitive):
+    multiple_results = True
+
+    def abstract_eval(self, aval: Any, *, times: int) -> Any:  # type: ignore[override]
+        return [core.ShapedArray((aval.size,), np.dtype("float32"))], set()
+
+    def to_lojax(self, x: Any, *, times: int) -> Any:
+        return [times * x.twice / 2]
+
+    def jvp(self, primals: Any, tangents: Any, *, times: int) -> Any:  # type: ignore[override]
+        return from_doubled_p.bind(*primals, times=times), from_doubled_p.bind(*tangents, times=times)
+
+    def transpose(self, cts: Any, x: Any, *, times: int) -> Any:  # type: ignore[override]
+        return [to_doubled_p.bind(times * cts[0])]
+
+
+to_doubled_p, from_doubled_p = ToDoubled("to_doubled"), FromDoubled("from_doubled")
+
+
+def test_operations_with_rules_are_equations() -> None:
+    hijax.register_hitype(Doubled, lambda x: DoubledType(x.twice.shape[0]))
+
+    def f(x: Any) -> Any:
+        return from_doubled_p.bind(to_doubled_p.bind(x), times=3)[0]
+
+    x = jnp.arange(3.0)
+    assert [str(e.outvars[0].aval) for e in jax.make_jaxpr(f)(x).eqns] == ["DoubledType(size=3)", "f32[3]"]
+    for g in (f, jax.jit(f)):
+        np.testing.assert_array_equal(g(x), 3 * x)
+        np.testing.assert_array_equal(jax.grad(lambda x: g(x).sum())(x), [3, 3, 3])  # noqa: B023
+        np.testing.assert_array_equal(jax.jvp(g, (x,), (x,))[1], 3 * x)
+    assert isinstance(jax.jit(to_doubled_p.bind)(x), Doubled)
+    with pytest.raises(NotImplementedError, match="needs the method batch of ToDoubled"):
+        jax.vmap(f)(x[None])
+
+
 def test_small_things_of_hijax() -> None:
     effects = hijax.EffectTypeSet()
     effects.add_type(int)
@@ -550,3 +655,20 @@ def test_modules_that_are_imported_and_hold_little() -> None:
         "assert jax.lib.__version__ == jaxlib.__version__; assert jax._src.pjit.jit_p.name == 'jit'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_tracers_with_a_known_value() -> None:
+    """PennyLane asks this of each operand, to choose an interface."""
+    seen: list[Any] = []
+
+    def watch(x: Any) -> Any:
+        seen.append((served_core.is_concrete(x), served_core.to_concrete_value(x)))
+        return x * 2.0
+
+    jax.grad(watch)(3.0)
+    jax.jit(watch)(3.0)
+    assert seen == [(True, 3.0), (False, None)]
+    assert served_core.is_concrete(np.ones(2))
+    assert jax.grad(lambda x: x * served_core.concrete_or_error(int, x))(3.0) == 3.0
+    with pytest.raises(errors.ConcretizationTypeError, match="a conversion needs a concrete value"):
+        jax.jit(lambda x: served_core.concrete_or_error(None, x))(3.0)

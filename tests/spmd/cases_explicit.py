@@ -92,3 +92,12 @@ def test_explicit_axes_within_automatic_ones() -> None:
         out = jit(explicit_axes(f, in_sharding=P("x")))(NUMBERS)
     assert seen == ["f32[8@x,4]"]
     assert np.array_equal(out, NUMBERS * 2)
+
+
+def test_functions_are_lowered_for_types() -> None:
+    f = jit(lambda x: 2 * x)
+    assert f.lower(pullback.typeof(jnp.ones((8, 2)))).out_info.shape == (8, 2)
+    with pullback.set_mesh(MESH):
+        x = pullback.device_put(jnp.ones((8, 2)), P("x"))
+        compiled = f.lower(pullback.typeof(x)).compile()
+        assert compiled(x).sharding.spec == P("x", None)

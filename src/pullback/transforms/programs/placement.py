@@ -250,6 +250,8 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
+    if isinstance(sharding, NamedSharding) and not sharding.mesh.axis_names and not any(sharding.spec):
+        return array  # the sharding of a type that says nothing of a mesh
     if _is_logical(sharding) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
             return array  # a constant of the program, which the compiler shards

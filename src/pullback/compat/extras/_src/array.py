@@ -1,11 +1,5 @@
-"""``jax._src.array``: the class of arrays, for Levanter."""
+"""Classes of arrays, and their module by name: see ``install`` in ``pullback.compat.serving``."""
 
-from pullback.core.faces import face as _face
-
-_face(
-    globals(),
-    {
-        "pullback.core.array": "ArrayImpl",
-        "pullback": "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays",
-    },
-)
+from pullback.core.array import Array as Array
+from pullback.core.array import ArrayImpl as ArrayImpl
+from pullback.core.array import CommittedArray as CommittedArray
