@@ -38,9 +38,10 @@ from pullback.primitives.arrays.windows import (
 )
 from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
+from pullback.primitives.explicit_shardings import by_axes, entries_of, refused
 from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import is_extreme
-from pullback.primitives.rules import axis_kept, jvp_linear_in
+from pullback.primitives.rules import axis_kept, jvp_linear_in, sharding_rule
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -73,6 +74,15 @@ def _keeps(
     return None
 
 
+def _sharding(p: Primitive, operands: Any, results: Any, **params: Any) -> Any:
+    """Return the entries of the result's sharding, those of the array; the indices must not be sharded."""
+    x, indices, updates = operands
+    for axis, entry in enumerate(entries_of(indices)):
+        if entry is not None:
+            raise refused(p, operands, 1, axis)
+    return by_axes(p, [x, indices.update(sharding=None), updates], params, results)
+
+
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
     """Declare a scatter, which combines old and new elements by a function, or replaces the old elements.
 
@@ -82,6 +92,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
     """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
+    sharding_rule(p)(partial(_sharding, p))
 
     @p.host
     def host(
