@@ -43,8 +43,8 @@ class Lock(NamedTuple):
     """A file of pins.
 
     ``path`` is its path, and that of the list, both without suffix. ``on_runtime`` leaves the pins of the runtime to
-    their own file, ``without_jax`` leaves out JAX, ``torch_apart`` puts PyTorch with its libraries for GPUs into
-    ``torch.txt``, and ``alone`` leaves out what the packages bring in.
+    their own file, ``without_jax`` leaves out JAX and heeds no library's bounds on its compiler, ``torch_apart`` puts
+    PyTorch with its libraries for GPUs into ``torch.txt``, and ``alone`` leaves out what the packages bring in.
     """
 
     path: str
@@ -93,6 +93,11 @@ def resolved(lock: Lock, preferred: list[Pin]) -> list[Pin]:
         command = ["uv", "pip", "compile", f"{lock.path}.in", "--output-file", str(out), "--quiet", "--no-header"]
         command += ["--universal", "--python-version", OLDEST_PYTHON, "--generate-hashes", "--annotation-style=line"]
         command += ["--no-config", "--no-emit-index-url", "--no-emit-find-links", *["--no-deps"] * lock.alone]
+        if lock.without_jax:  # a library's bounds on jaxlib are those of the JAX that it was tested with
+            bounds = Path(folder) / "jaxlib.in"
+            listed = (ROOT / f"{RUNTIME}.in").read_text(encoding="utf-8").splitlines()
+            bounds.write_text("\n".join(line for line in listed if line.startswith("jaxlib")), encoding="utf-8")
+            command += ["--override", str(bounds)]
         subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         return pins_of(out.read_text(encoding="utf-8"))
 

@@ -7,16 +7,19 @@ import json
 import math
 import os
 import re
+import resource
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded.json"
+TIMES = HERE / "times.json"
 
 # Each program, by the distribution of the library that it shows. Its file is `programs/with_NAME.py`: a file with the
 # library's own name would be imported in the library's place.
@@ -38,6 +41,17 @@ PROGRAMS = {
     "e3nn": "e3nn-jax",
     "keras": "keras",
     "orbax": "orbax-checkpoint",
+    "scipy": "scipy",
+    "scikit_learn": "scikit-learn",
+    "pennylane": "pennylane",
+    "evosax": "evosax",
+    "penzai": "penzai",
+    "gpjax": "gpjax",
+    "flowjax": "flowjax",
+    "distrax": "distrax",
+    "dynamax": "dynamax",
+    "s2fft": "s2fft",
+    "mjx": "mujoco-mjx",
 }
 
 TOLERANCE = 1e-4
@@ -53,6 +67,15 @@ class ProgramError(RuntimeError):
     def __init__(self, message: str, stderr: str = "") -> None:
         super().__init__(message)
         self.stderr = stderr
+
+
+class Ended(NamedTuple):
+    """The end of a program: its figures, what it wrote to the stream of errors, and its seconds by clock and CPU."""
+
+    figures: dict[str, Any]
+    stderr: str
+    seconds: float
+    cpu_seconds: float
 
 
 def path_of(name: str) -> Path:
@@ -82,21 +105,23 @@ def _docstring(name: str) -> str:
     return ast.get_docstring(ast.parse(path_of(name).read_text())) or ""
 
 
-def run(command: Sequence[str], timeout: float) -> tuple[dict[str, Any], str]:
+def run(command: Sequence[str], timeout: float, cache: str = "") -> Ended:
     """Run a program in a process of its own and a folder of its own.
 
     Args:
       command: what to start.
       timeout: seconds after which it is ended.
+      cache: the folder in which compiled programs are kept; by default the usual one of Pullback, and none of JAX's.
 
     Returns:
-      The figures that it printed as its last line, and what it wrote to the stream of errors.
+      The figures that it printed as its last line, what it wrote to the stream of errors, and its times.
 
     Raises:
       ProgramError: it failed, took too long, or its last line is no figures.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "KERAS_HOME": folder}
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "KERAS_HOME": folder, **_kept_in(cache)}
+        start, before = time.perf_counter(), _cpu_seconds()
         try:
             ended = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout
@@ -104,6 +129,7 @@ def run(command: Sequence[str], timeout: float) -> tuple[dict[str, Any], str]:
         except subprocess.TimeoutExpired as error:
             written = error.stderr.decode() if isinstance(error.stderr, bytes) else error.stderr or ""
             raise ProgramError(f"it did not end within {timeout:.0f} seconds", written) from error
+        seconds, cpu_seconds = time.perf_counter() - start, _cpu_seconds() - before
     if ended.returncode:
         raise ProgramError(_last_error(ended.stderr) or f"it ended with status {ended.returncode}", ended.stderr)
     lines = ended.stdout.strip().splitlines()
@@ -111,7 +137,33 @@ def run(command: Sequence[str], timeout: float) -> tuple[dict[str, Any], str]:
         figures = json.loads(lines[-1])
     except (IndexError, ValueError) as error:
         raise ProgramError("its last line is not a JSON object of figures", ended.stderr) from error
-    return figures, ended.stderr
+    return Ended(figures, ended.stderr, seconds, cpu_seconds)
+
+
+def run_twice(command: Sequence[str], timeout: float, name: str, system: str) -> Ended:
+    """Run a program with an empty cache of compiled programs, then with what that left; add the times to ``TIMES``."""
+    with tempfile.TemporaryDirectory() as cache:
+        cold, warm = run(command, timeout, cache), run(command, timeout, cache)
+    times = json.loads(TIMES.read_text()) if TIMES.exists() else {}
+    found = [cold.seconds, cold.cpu_seconds, warm.seconds, warm.cpu_seconds]
+    times.setdefault(name, {})[system] = [round(seconds, 2) for seconds in found]
+    lines = [f" {json.dumps(name)}: {json.dumps(times[name])}" for name in PROGRAMS if name in times]
+    TIMES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return warm
+
+
+def _kept_in(cache: str) -> dict[str, str]:
+    """The variables by which Pullback and JAX keep every compiled program in the folder ``cache``."""
+    if not cache:
+        return {}
+    names = {"PULLBACK_COMPILATION_CACHE_DIR": cache, "JAX_COMPILATION_CACHE_DIR": cache}
+    return {**names, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
+
+def _cpu_seconds() -> float:
+    """The CPU time of this process's children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _last_error(stderr: str) -> str:

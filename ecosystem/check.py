@@ -1,8 +1,10 @@
 """Run `ecosystem/programs` on Pullback and compare what they print with what they print under JAX.
 
-python ecosystem/check.py [--page] [--timeout SECONDS] [NAME ...]
+python ecosystem/check.py [--page] [--times] [--timeout SECONDS] [NAME ...]
 
 The exit status is 1 if a program fails or a figure differs. `--page` writes `docs/ecosystem.md`, of all programs.
+`--times` runs each program twice, without and with compiled programs on disk, and adds its times to
+`ecosystem/times.json`.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs; all if none is named")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each")
     parser.add_argument("--page", action="store_true", help="write docs/ecosystem.md")
+    parser.add_argument("--times", action="store_true", help="run each twice and write ecosystem/times.json")
     given = parser.parse_args()
     if given.page and given.names:
         parser.error("--page is written of all programs: name none")
@@ -69,7 +72,7 @@ def main() -> int:
         f"{'library':17} {'version':10} {'program':12} {'result':8} {'seconds':>7}  missing names asked for", flush=True
     )
     for name in catalogue.chosen(given.names):
-        outcome = check(name, recorded, given.timeout)
+        outcome = check(name, recorded, given.timeout, given.times)
         outcomes.append(outcome)
         library = catalogue.PROGRAMS[name]
         head = f"{library:17} {importlib.metadata.version(library):10} {name:12} {outcome.result:8}"
@@ -84,12 +87,13 @@ def main() -> int:
     return int(bool(bad))
 
 
-def check(name: str, recorded: dict, timeout: float) -> Outcome:
-    """Run one program on Pullback, and compare its figures."""
+def check(name: str, recorded: dict, timeout: float, times: bool = False) -> Outcome:
+    """Run one program on Pullback, twice if its ``times`` are asked for, and compare its figures."""
     command = [sys.executable, "-m", "pullback", "run", "--report", str(catalogue.path_of(name))]
     start = time.perf_counter()
     try:
-        figures, stderr = catalogue.run(command, timeout)
+        ended = catalogue.run_twice(command, timeout, name, "Pullback") if times else catalogue.run(command, timeout)
+        figures, stderr = ended.figures, ended.stderr
         if name in recorded:
             wrong = catalogue.differences(figures, recorded[name]["figures"], catalogue.tolerances(name))
         else:

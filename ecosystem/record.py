@@ -1,6 +1,8 @@
 """Record the figures of `ecosystem/programs` under the real JAX, with the Python that runs this.
 
-python ecosystem/record.py [--timeout SECONDS] [NAME ...]
+python ecosystem/record.py [--times] [--timeout SECONDS] [NAME ...]
+
+`--times` runs each program twice and adds its times to `ecosystem/times.json`.
 """
 
 import argparse
@@ -15,20 +17,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="record the figures of programs under the real JAX")
     parser.add_argument("names", nargs="*", help="programs; all if none is named")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each")
+    parser.add_argument("--times", action="store_true", help="run each twice and write ecosystem/times.json")
     given = parser.parse_args()
     version = importlib.metadata.version("jax")
-    recorded = json.loads(catalogue.RECORDED.read_text()) if catalogue.RECORDED.exists() else {}
     failed = 0
     for name in catalogue.chosen(given.names):
         library = catalogue.PROGRAMS[name]
         try:
-            figures, _ = catalogue.run([sys.executable, str(catalogue.path_of(name))], given.timeout)
+            command = [sys.executable, str(catalogue.path_of(name))]
+            if given.times:
+                ended = catalogue.run_twice(command, given.timeout, name, "JAX")
+            else:
+                ended = catalogue.run(command, given.timeout)
         except catalogue.ProgramError as error:
             print(f"{name}: {error}\n{error.stderr}", flush=True)
             failed += 1
             continue
-        recorded[name] = {library: importlib.metadata.version(library), "jax": version, "figures": figures}
-        print(f"{name}: {len(figures)} figures", flush=True)
+        recorded = json.loads(catalogue.RECORDED.read_text()) if catalogue.RECORDED.exists() else {}
+        recorded[name] = {library: importlib.metadata.version(library), "jax": version, "figures": ended.figures}
+        print(f"{name}: {len(ended.figures)} figures", flush=True)
         in_order = {name: recorded[name] for name in catalogue.PROGRAMS if name in recorded}
         catalogue.RECORDED.write_text(_text(in_order))
     return int(failed > 0)

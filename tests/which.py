@@ -47,6 +47,7 @@ ROOMS: dict[str, list[str]] = {
     "nn": ["tests/nn", "tests/grid/test_grid.py"],
     "testing": ["tests/testing", "tests/top_level/test_test_util.py"],
     "extend": ["tests/extend"],
+    "analysis": ["tests/analysis"],
     "bench": ["tests/bench"],
     "interpreters": ["tests/interpreters"],
     "display": ["tests/display", "tests/top_level/test_drawing.py"],

@@ -90,9 +90,9 @@ _face(
         ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
     },
     # Modules are lazy too, for a short import time, except ``numpy``.
-    modules="ad ad_checkpoint api_util checkpointing custom_batching custom_derivatives debug derivatives distributed "
-    "dlpack dtypes errors example_libraries experimental export extend ffi flatten_util image interpreters lax memory "
-    "monitoring nn numpy ops profiler random ref scipy sharding stages test_util tree tree_util typing",
+    modules="ad ad_checkpoint analysis api_util checkpointing custom_batching custom_derivatives debug derivatives "
+    "distributed dlpack dtypes errors example_libraries experimental export extend ffi flatten_util image interpreters "
+    "lax memory monitoring nn numpy ops profiler random ref scipy sharding stages test_util tree tree_util typing",
     otherwise=_start.not_there,
 )
 _start.set_up()

@@ -2,6 +2,7 @@
 
 from pullback import ad as ad
 from pullback import ad_checkpoint as ad_checkpoint
+from pullback import analysis as analysis
 from pullback import api_util as api_util
 from pullback import checkpointing as checkpointing
 from pullback import core as core
@@ -145,7 +146,7 @@ __version__: str
 
 __all__ = [
     "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
-    "ad", "ad_checkpoint", "api_util", "array_garbage_collection_guard", "block_until_ready",
+    "ad", "ad_checkpoint", "analysis", "api_util", "array_garbage_collection_guard", "block_until_ready",
     "check_custom_rules", "check_indices", "check_static_indices", "check_tracer_leaks", "checking_leaks",
     "checkpoint", "checkpoint_policies", "checkpointing", "clear_caches", "closure_convert", "compile_progress",
     "config", "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",

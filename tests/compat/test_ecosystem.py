@@ -31,12 +31,16 @@ def pins(name):
     return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (FOLDER / name).read_text(), re.MULTILINE))
 
 
+RUNTIME = "../requirements/runtime.txt"
+"""What the package itself needs, which is left out of the pins of the libraries."""
+
+
 def test_each_program_has_figures_and_a_pin(catalogue):
-    recorded = json.loads(catalogue.RECORDED.read_text())
+    recorded, pinned = json.loads(catalogue.RECORDED.read_text()), pins("requirements.txt") | pins(RUNTIME)
     assert list(recorded) == list(catalogue.PROGRAMS)
     assert {path.name for path in (FOLDER / "programs").glob("*.py")} == {f"with_{name}.py" for name in recorded}
     for name, library in catalogue.PROGRAMS.items():
-        assert recorded[name][library] == pins("requirements.txt")[library]
+        assert recorded[name][library] == pinned[library]
         assert recorded[name]["figures"]
         assert set(catalogue.tolerances(name)) <= set(recorded[name]["figures"])
 
@@ -91,9 +95,11 @@ def test_comparison_of_names_and_tolerances(catalogue):
 
 def test_a_program_in_a_process(catalogue):
     run = lambda code: catalogue.run([sys.executable, "-c", code], 60)
-    figures, stderr = run("import sys; print('x'); print('y', file=sys.stderr); print('{\"a\": [1, NaN]}')")
-    assert figures["a"][0] == 1
-    assert stderr == "y\n"
+    ended = run("import sys; print('x'); print('y', file=sys.stderr); print('{\"a\": [1, NaN]}')")
+    assert ended.figures["a"][0] == 1
+    assert ended.stderr == "y\n"
+    assert ended.cpu_seconds > 0
+    assert ended.seconds > 0
     with pytest.raises(catalogue.ProgramError, match="ValueError: no"):
         run("raise ValueError('no')")
     with pytest.raises(catalogue.ProgramError, match="status 3"):
@@ -120,3 +126,13 @@ def test_what_ends_well_and_what_does_not(checker, catalogue, monkeypatch, tmp_p
     results = {name: checker.check(name, recorded, 60).result for name in programs}
     assert results == {"good": "agrees", "other": "differs", "bad": "fails"}
     assert checker.check("good", {}, 60).wrong[0].startswith("nothing is recorded")
+
+
+def test_times_without_and_with_programs_on_disk(catalogue, monkeypatch, tmp_path):
+    monkeypatch.setattr(catalogue, "TIMES", tmp_path / "times.json")
+    kept = "pathlib.Path(os.environ['PULLBACK_COMPILATION_CACHE_DIR'], 'x')"
+    code = f"import os, pathlib; path = {kept}; print('{{\"warm\": %d}}' % path.exists()); path.touch()"
+    assert catalogue.run_twice([sys.executable, "-c", code], 60, "optax", "Pullback").figures == {"warm": 1}
+    catalogue.run_twice([sys.executable, "-c", code], 60, "optax", "JAX")
+    times = json.loads(catalogue.TIMES.read_text())
+    assert {system: len(found) for system, found in times["optax"].items()} == {"Pullback": 4, "JAX": 4}

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+import unittest
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from pullback.compat.extras._src import (
     xla_bridge,
 )
 from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src import test_util as private_test_util
 from pullback.compat.extras._src.lax import lax as private_lax
 from pullback.compat.extras._src.lib import mlir as private_mlir
 from pullback.compat.extras._src.numpy import util as private_numpy
@@ -86,6 +88,13 @@ def test_rules_with_the_bindings_of_mlir() -> None:
     assert {"chlo", "func", "hlo"} <= set(dir(private_mlir.dialects))
 
 
+def test_meshes_of_tests() -> None:
+    assert private_test_util.create_mesh((1, 1), ("x", "y")).shape_tuple == (("x", 1), ("y", 1))
+    with pytest.raises(unittest.SkipTest, match="needs 64 devices"):
+        private_test_util.create_mesh((8, 8), ("x", "y"))
+    assert private_test_util.check_grads is jax.test_util.check_grads
+
+
 def test_constants_within_programs() -> None:
     def f(x: Any) -> Any:
         with served_core.eval_context():
@@ -129,6 +138,34 @@ def test_modules_of_sparse_arrays() -> None:
         for name in module.__all__:
             assert getattr(module, name) is getattr(sparse, name)
     assert issubclass(served_sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "full", "messages"),
+    [
+        ((1, 2), ((11, 12), 2), []),
+        ((None,), (None,), []),
+        ((1, 2), [1, 2], ["different types at key path\n    in_axes"]),
+        (((1,), (2,)), ([3], [4]), ["different types at key path\n    in_axes[0]", "    in_axes[1]"]),
+        ((1,), (2, 3), ["different lengths of tuple at key path\n    in_axes"]),
+        (
+            {"a": 1},
+            {"a": 2, "b": 3},
+            [
+                "different numbers of pytree children",
+            ],
+        ),
+        ({"a": 1}, {"a": 2, "b": 3}, ["so the symmetric difference on key sets is\n    ['b']"]),
+        ([{1: 2}], [{3: 4}], ["different pytree metadata at key path\n    in_axes[0]"]),
+    ],
+)
+def test_errors_of_prefixes(prefix: Any, full: Any, messages: list[str]) -> None:
+    found = [error("in_axes") for error in tree_util.prefix_errors(prefix, full)]
+    assert len(found) == len(messages)
+    for error, message in zip(found, messages, strict=True):
+        assert isinstance(error, ValueError)
+        assert message in str(error)
+    assert tree_util.prefix_errors(prefix, full, is_leaf=lambda node: node is prefix) == []
 
 
 # Lines of libraries --------------------------------------------------------------------------------------------------
@@ -541,3 +578,20 @@ def test_modules_that_are_imported_and_hold_little() -> None:
         "assert jax.lib.__version__ == jaxlib.__version__; assert jax._src.pjit.jit_p.name == 'jit'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_tracers_with_a_known_value() -> None:
+    """PennyLane asks this of each operand, to choose an interface."""
+    seen: list[Any] = []
+
+    def watch(x: Any) -> Any:
+        seen.append((served_core.is_concrete(x), served_core.to_concrete_value(x)))
+        return x * 2.0
+
+    jax.grad(watch)(3.0)
+    jax.jit(watch)(3.0)
+    assert seen == [(True, 3.0), (False, None)]
+    assert served_core.is_concrete(np.ones(2))
+    assert jax.grad(lambda x: x * served_core.concrete_or_error(int, x))(3.0) == 3.0
+    with pytest.raises(errors.ConcretizationTypeError, match="a conversion needs a concrete value"):
+        jax.jit(lambda x: served_core.concrete_or_error(None, x))(3.0)

@@ -117,3 +117,23 @@ def test_the_example_of_install_runs_in_a_process_of_its_own() -> None:
     example = (inspect.getdoc(pullback.compat.install) or "").replace("  # doctest: +SKIP", "")
     code = f"import doctest\ncase = doctest.DocTestParser().get_doctest({example!r}, {{}}, 'install', None, 0)\n"
     assert output(code + "print(doctest.DocTestRunner().run(case))") == "TestResults(failed=0, attempted=4)"
+
+
+def test_arrays_belong_to_jax_by_the_module_of_their_class() -> None:
+    """Autoray, and PennyLane by it, look for `cos` in the package that has the class of an array."""
+    code = """
+import jax, pickle
+from pullback.compat.serving import uninstall
+package = lambda x: type(x).__module__.partition(".")[0]
+seen = lambda x: print(package(x)) or x * 2.0
+x = jax.device_put(jax.numpy.ones(2), jax.devices()[0])
+jax.jit(seen)(x), jax.vmap(seen)(x), jax.grad(lambda x: jax.checkpoint(seen)(x).sum())(x)
+print(package(x), pickle.loads(pickle.dumps(type(x))) is type(x), x[x > 5].shape, x + x)
+kind = type("Mine", (jax.core.Tracer,), {})
+print(kind.__module__)
+uninstall()
+print(package(x), type("Late", (type(x),), {"__module__": "pullback.late"}).__module__)
+"""
+    lines = output(INSTALL + code).splitlines()
+    assert set(lines[:-3]) == {"jax"}
+    assert lines[-3:] == ["jax True (0,) [2. 2.]", "__main__", "pullback pullback.late"]

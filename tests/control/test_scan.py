@@ -581,6 +581,19 @@ def test_integers_through_rules_have_tangents_of_type_float0(length, zero, wrap)
         assert np.asarray(of_n).dtype == float0
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n: lax.scan(lambda c, _: (c, c), 0.0, None, n),
+        lambda n: lax.scan(lambda c, _: (c, c), 0.0, None, 3, unroll=n),
+    ],
+    ids=["length", "unroll"],
+)
+def test_options_that_are_traced(f: Callable[[Any], Any], request: pytest.FixtureRequest) -> None:
+    with pytest.raises(errors.ConcretizationTypeError, match=f"scan: {request.node.callspec.id} must be known"):
+        jit(f)(3)
+
+
 def test_a_map_of_batches_of_no_size_is_one_at_a_time() -> None:
     np.testing.assert_array_equal(lax.map(lambda x: x + 1, jnp.arange(3.0), batch_size=0), [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="batch_size must be a positive int"):

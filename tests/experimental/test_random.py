@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit, random, threefry_partitionable, tree, vmap
+from pullback import grad, jit, new_ref, random, threefry_partitionable, tree, vmap
 from pullback.experimental.random import StatefulPRNG, stateful_rng
 
 
@@ -43,6 +43,21 @@ def test_shapes_follow_from_the_operands() -> None:
 
 def test_without_a_seed_generators_differ() -> None:
     assert random.key_data(stateful_rng().key()).tolist() != random.key_data(stateful_rng().key()).tolist()
+
+
+def test_a_seed_is_needed_under_transformations() -> None:
+    """It would be part of the program, so that each call drew the same numbers."""
+    draw = lambda x: x + stateful_rng().uniform()
+    for call in (jit(draw), grad(draw), lambda x: vmap(draw)(x[None])):
+        with pytest.raises(TypeError, match="stateful_rng needs a seed within a transformed function"):
+            call(jnp.float32(1))
+
+
+def test_a_generator_has_a_key_and_a_counter() -> None:
+    with pytest.raises(ValueError, match=r"_base_key must be a key, .* got Array"):
+        StatefulPRNG(jnp.zeros(2, "uint32"), new_ref(0))
+    with pytest.raises(ValueError, match="_counter must be a reference to an integer, got 0"):
+        StatefulPRNG(random.key(0), 0)  # type: ignore[arg-type]
 
 
 def test_what_is_no_seed_is_refused() -> None:

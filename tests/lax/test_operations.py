@@ -193,3 +193,9 @@ def test_stage_lifts_into_the_trace():
 
 def test_scan_takes_split_transpose():
     assert lax.scan(lambda c, x: (c + x, c), 0.0, X[0], _split_transpose=True)[0] == pytest.approx(X[0].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_a_scalar_is_padded_by_nothing(dtype) -> None:
+    x, zero = pnp.array(1, dtype), pnp.array(0, dtype)
+    assert lax.pad(x, zero, ()) == jit(lambda x: lax.pad(x, zero, ()))(x) == 1

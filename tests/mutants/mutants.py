@@ -964,9 +964,9 @@ MUTANTS = (
     ),
     Mutant(
         "zero tangents of integers are integers",
-        "interpreters/ad.py",
-        "Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))",
-        "Zero(aval)",
+        "core/zeros.py",
+        "return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))",
+        "return Zero(aval)",
         ["tests/interpreters/test_interpreters.py::test_sums_of_tangents_and_zeros"],
     ),
     Mutant(
@@ -1128,8 +1128,8 @@ MUTANTS = (
     Mutant(
         "the results are spread instead of the arguments",
         "spmd/axis_modes.py",
-        "return f(*with_sharding_constraint(args, wanted), **kwargs)",
-        "return with_sharding_constraint(f(*args, **kwargs), wanted)",
+        "out = f(*_resharded(args, wanted), **kwargs)\n",
+        "out = _resharded(f(*args, **kwargs), wanted)\n",
         ["tests/spmd/test_layouts.py::test_functions_that_spread_what_leaves_or_enters"],
     ),
     Mutant(
@@ -1243,6 +1243,48 @@ MUTANTS = (
         "        sys.getrefcount(value) <= unshared\n        and type",
         "        type",
         ["tests/backends/host/test_aligned.py::test_memory_that_others_can_read_is_not_handed_over"],
+    ),
+    Mutant(
+        "a gathering moves what one device has",
+        "analysis/collectives.py",
+        "return float(others * self.nbytes)",
+        "return float(self.nbytes)",
+        ["tests/analysis/test_collectives.py::test_bytes_of_all_kinds"],
+    ),
+    Mutant(
+        "the order of counted devices does not matter",
+        "analysis/collectives.py",
+        "devices.transpose(_integers(order)) if order else devices",
+        "devices",
+        ["tests/analysis/test_collectives.py::test_groups_in_all_forms"],
+    ),
+    Mutant(
+        "a loop within a loop runs as often as the outer one",
+        "analysis/collectives.py",
+        "None if times is None or trips is None else times * trips",
+        "times",
+        ["tests/analysis/test_collectives.py::test_loops_multiply"],
+    ),
+    Mutant(
+        "all branches of a conditional run",
+        "analysis/collectives.py",
+        "        yield from max(runs, key=lambda run:",
+        "        yield from min(runs, key=lambda run:",
+        ["tests/analysis/test_collectives.py::test_the_branch_that_moves_most_counts"],
+    ),
+    Mutant(
+        "donated memory counts twice",
+        "analysis/costs.py",
+        " - memory.alias_size_in_bytes",
+        "",
+        ["tests/analysis/test_costs.py::test_donated_memory_counts_once"],
+    ),
+    Mutant(
+        "contracted axes are merged although they are divided",
+        "backends/hlo/module.py",
+        "        whole = self.size == 1\n",
+        "        whole = True\n",
+        ["tests/analysis/test_costs.py::test_over_eight_devices"],
     ),
     Mutant(
         "what is saved changes after the call",

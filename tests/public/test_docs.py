@@ -12,7 +12,7 @@ import pytest
 
 MODULES = (
     "pullback", "pullback.ad_checkpoint", "pullback.custom_batching", "pullback.custom_derivatives", "pullback.debug",
-    "pullback.checkpointing", "pullback.derivatives", "pullback.distributed", "pullback.dtypes",
+    "pullback.analysis", "pullback.checkpointing", "pullback.derivatives", "pullback.distributed", "pullback.dtypes",
     "pullback.experimental.multihost_utils", "pullback.experimental.ode",
     "pullback.export", "pullback.extend", "pullback.flatten_util",
     "pullback.gradient_helpers", "pullback.interpreters.ad", "pullback.interpreters.batching",

@@ -527,3 +527,47 @@ def test_gradients_of_strided_slices(cut):
         expected[cut] = np.cos(np.arange(n)[cut])
         for options in ({}, {"out_shardings": EIGHT}):
             np.testing.assert_allclose(jit(gradient, **options)(x), expected, rtol=1e-6)
+
+
+# Shardings that the compiler has no words for -------------------------------------------------------------------------
+
+
+def test_the_compiler_pads_what_it_cannot_divide():
+    rows = NamedSharding(MESH, P("x"))
+
+    def f(x):
+        part = lax.with_sharding_constraint(2 * x[:3], rows)
+        return part, part.sum() + x
+
+    x = jnp.arange(8.0)
+    part, total = jit(f)(x)
+    np.testing.assert_allclose(part, [0.0, 2.0, 4.0])
+    np.testing.assert_allclose(total, x + 6)
+    np.testing.assert_allclose(jit(grad(lambda x: f(x)[1].sum()))(x), np.where(np.arange(8) < 3, 17.0, 1.0))
+    with pytest.raises(ValueError, match="cannot be divided into"):
+        f(x)
+
+
+def test_axes_of_size_one_stay_in_specifications():
+    mesh = pullback.make_mesh((1, 8, 1), ("x", "y", "z"))
+    x = pullback.device_put(jnp.arange(32).reshape(1, -1, 1), NamedSharding(mesh, P("x", "y", "z")))
+    for y in (x + 1, jit(lambda x: 2 * x)(x), jit(lambda x: (x, jnp.sin(x)))(x)[1]):
+        assert y.sharding.spec == P("x", "y", "z")
+    assert jit(lambda x: x.sum(1))(x).sharding.spec == P()
+
+
+def test_types_of_compiled_results_have_shardings():
+    x = pullback.device_put(jnp.arange(8), NamedSharding(MESH, P("x")))
+    info = jit(lambda x: {"a": x * 2}).lower(x).compile().out_info["a"]
+    assert (info.shape, info.dtype, info.sharding) == ((8,), np.int32, x.sharding)
+
+
+def test_a_mesh_is_a_decorator():
+    @MESH
+    def f(n, *, by):
+        """Multiply."""
+        return pullback.sharding.get_mesh() == MESH, n * by
+
+    assert f(2, by=3) == (True, 6)
+    assert f.__doc__ == "Multiply."
+    assert pullback.sharding.get_mesh().empty

@@ -1,6 +1,7 @@
 """``shard_map`` and ``pmap`` over eight devices: values, derivatives, training steps, and what is refused."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -358,6 +359,43 @@ def test_an_axis_of_vmap_with_the_name_of_an_axis_of_the_mesh():
         near([grad(f)(x), jit(grad(f))(x)], [grad(value)(x)] * 2)
 
 
+# Values that Python looks at ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_python_looks_at_what_all_devices_share(check):
+    calls = []
+
+    def halved(x):
+        calls.append(x.shape)
+        count, total = 0, lax.psum(x.sum(), ("i", "j"))
+        while total > 1:
+            x, count = x / 2, count + 1
+            total = lax.psum(x.sum(), ("i", "j"))
+        return x * count, 1.0 if float(total) < 1 else -1.0
+
+    spec = P(("i", "j"))
+    f = shard_map(halved, mesh=GRID, in_specs=spec, out_specs=(spec, P()), check_vma=check)
+    x = pnp.arange(16.0)
+    near(f(x), (x / 128 * 7, 1.0))
+    assert calls == [(2,)]
+    near(grad(lambda x: f(x)[0].sum())(x), np.full(16, 7 / 128))
+    for refused in (lambda: jit(f)(x), lambda: mapped(lambda x: 1.0 if x.sum() > 0 else 2.0, P("i"), P())):
+        with pytest.raises(TypeError, match="a condition in Python"):
+            refused()
+
+
+def test_what_prints_before_python_looks_prints_once(capfd):
+    def f(x):
+        pullback.debug.print("sum {}", lax.psum(x.sum(), "i"))
+        return x if lax.psum(x.sum(), "i") > 3 else -x
+
+    one = Mesh(np.array(pullback.devices()[:1]), ("i",))
+    near(shard_map(f, mesh=one, in_specs=P("i"), out_specs=P("i"))(pnp.ones(4)), pnp.ones(4))
+    pullback.effects_barrier()
+    assert capfd.readouterr().out == "sum 4.0\n"
+
+
 # Groups, and results that all devices share --------------------------------------------------------------------------
 
 
@@ -455,6 +493,23 @@ def test_a_pmapped_function_ahead_of_time():
     near(f(x, 2)["a"], lowered.compile()(x)["a"])
     f.clear_cache()
     near(f(x, 2)["a"], lowered.compile()(x)["a"])
+
+
+def test_a_pmapped_method_and_arguments_on_other_devices():
+    class Scale:
+        @partial(pmap, static_broadcasted_argnums=0)
+        def by(self, x):
+            return 3 * x
+
+    x = pnp.arange(8.0)
+    near(Scale().by(x), 3 * x)
+    reverse = pullback.devices()[::-1]
+    for where in (pullback.devices()[3], pullback.NamedSharding(EIGHT, P("i")), pullback.NamedSharding(GRID, P("j"))):
+        moved = pmap(lambda x: x + lax.axis_index("k"), axis_name="k", devices=reverse)(pullback.device_put(x, where))
+        near(moved, x + np.arange(8))
+        assert [s.device for s in moved.addressable_shards if s.index[0].start == 0] == [reverse[0]]
+    with pytest.raises(ValueError, match="got no devices"):
+        pmap(identity, devices=[])
 
 
 def test_a_pmapped_function_is_compiled_once():

@@ -19,6 +19,7 @@ from typing import Any
 import pullback
 from pullback.backends.compiler.backend import ADAPTER
 from pullback.compat.refusals import advice
+from pullback.core.array import Array
 from pullback.core.config import config, obey_jax_environment
 from pullback.core.errors import CompatError
 from pullback.core.source import is_internal
@@ -29,6 +30,7 @@ VERSION = "0.10.2"
 _OURS, _EXTRAS = "pullback", "pullback.compat.extras"
 _PUBLIC = {"core", *pullback.__all__}
 _missing: dict[str, str] = {}
+_modules_of_kinds: dict[type, str] = {}
 
 
 def install() -> None:
@@ -61,6 +63,9 @@ def install() -> None:
     config.update("threefry_partitionable", True)
     before = {**obey_jax_environment(), **before}
     sys.meta_path.insert(0, _Finder(before))
+    for kind in _kinds_of_arrays():
+        _name_as_jax(kind)
+    Array.__init_subclass__ = classmethod(_name_as_jax)  # type: ignore[assignment]
 
 
 def uninstall() -> None:
@@ -75,6 +80,10 @@ def uninstall() -> None:
         sys.meta_path.remove(finder)
         for name, value in finder.before.items():
             config.update(name, value)
+    if "__init_subclass__" in Array.__dict__:
+        del Array.__init_subclass__
+    for kind in _kinds_of_arrays():
+        kind.__module__ = _modules_of_kinds.pop(kind, kind.__module__)
     for name in [name for name, module in sys.modules.items() if isinstance(module, Served)]:
         del sys.modules[name]
     _missing.clear()
@@ -82,6 +91,21 @@ def uninstall() -> None:
 
 def _installed() -> list[_Finder]:
     return [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
+
+
+def _kinds_of_arrays() -> list[type]:
+    """Return the class of arrays and its subclasses, which are tracers for the most part."""
+    kinds = [Array]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    return kinds
+
+
+def _name_as_jax(kind: type) -> None:
+    """Give a class of arrays a module's name of JAX: Autoray chooses functions by the package of an array's class."""
+    if kind.__module__.startswith(f"{_OURS}."):
+        _modules_of_kinds[kind] = kind.__module__
+        kind.__module__ = "jax._src.array"
 
 
 def missing_names() -> dict[str, str]:

@@ -27,10 +27,11 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayLike, scalar_array
 from pullback.core.config import config
-from pullback.core.errors import ControlFlowError, RefError, ShardingTypeError
+from pullback.core.errors import ConcretizationTypeError, ControlFlowError, RefError, ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
+from pullback.core.trace import Tracer
 from pullback.core.types import ShapedArray
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
@@ -267,12 +268,22 @@ def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
     return reordered(body.jaxpr, moved(inputs, len(body.captured) + carried), moved(results, carried))
 
 
+def _require_known(what: str, name: str, value: Any) -> None:
+    """Raise if an option of a loop is traced."""
+    if isinstance(value, Tracer):
+        raise ConcretizationTypeError(
+            f"{what}: {name} must be known when the program is traced, got {value!r}. Declare it static, as in "
+            f"jit(f, static_argnames={name!r}); fori_loop and while_loop take a traced number of steps"
+        )
+
+
 def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int:
     """The number of steps, from the leaves of ``xs`` and the option ``length``; raise if they disagree."""
     if length is not None:
         try:
             length = length.__index__()
         except (AttributeError, TypeError):
+            _require_known(what, "length", length)
             raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
@@ -297,6 +308,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
     """The number of steps in an iteration of the compiled loop, from the option ``unroll``, which is checked."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
+    _require_known(what, "unroll", unroll)
     if not isinstance(unroll, int) or unroll < 0:
         raise ControlFlowError(f"{what}: unroll must be a bool or a non-negative int, got {unroll!r}")
     return max(unroll, 1)

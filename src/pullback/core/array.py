@@ -835,7 +835,7 @@ def refuse_masked(x: Any) -> None:
 
 def is_of_jax(x: Any) -> bool:
     """Whether an object is an array, or a traced value, of the ``jax`` package, if that is imported too."""
-    return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
+    return not isinstance(x, Array) and type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def _has_memory(x: Any) -> bool:

@@ -186,6 +186,7 @@ class Dim:
     """
 
     __slots__ = ("_hash", "scope", "terms")
+    __array_priority__ = 100  # operators of NumPy's arrays leave it to this class: they would make arrays of objects
 
     def __init__(self, scope: SymbolicScope, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.scope, self.terms = scope, terms
@@ -260,6 +261,9 @@ class Dim:
         for _ in range(n):
             out = self * out
         return out
+
+    def __rpow__(self, base: Any) -> Any:
+        return base ** as_array(self)
 
     # Comparison
 
@@ -668,13 +672,15 @@ class _Parser:
             raise self.expected(repr(wanted))
 
     def total(self) -> Size:
-        out = -self.product() if self.take("-") else self.product()
+        out = self.product()
         while sign := self.take("+", "-"):
             part = self.product()
             out = out + part if sign == "+" else out - part
         return out
 
     def product(self) -> Size:
+        if sign := self.take("-", "+"):
+            return -self.product() if sign == "-" else self.product()
         out = self.power()
         while self.take("*"):
             out = self.bounded(out * self.power())

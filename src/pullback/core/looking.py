@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,6 +37,10 @@ _INDEX = (
     "Shapes, ranges and list indices must be static: use x.shape, declare the argument static (static_argnums), loop "
     "with lax.fori_loop, or index an array with jnp.take."
 )
+
+computing: Final[dict[Any, Callable[[Any], Any]]] = {}
+"""For a trace that records an eager call: a function that computes the value of one of its tracers now, or returns None.
+"""
 
 
 class LookedAt(Array):
@@ -81,6 +86,9 @@ class LookedAt(Array):
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
         value = self.concrete() if self._leak() is None else None
+        if value is None:
+            part = self.abstract_part()
+            value = computing[part._trace](part) if part._trace in computing else None
         if value is None:
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value

@@ -22,6 +22,7 @@ from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
 from pullback.core.rule_kinds import RuleKind as RuleKind
 from pullback.core.runtime import provides, runtime
+from pullback.core.trace_names import TraceNames
 from pullback.core.traits import checked as checked_traits
 from pullback.core.types import MappedAxis, ShapedArray
 
@@ -247,7 +248,7 @@ class Primitive:
         return self
 
 
-class Trace:
+class Trace(TraceNames):
     """An interpreter of primitives.
 
     Attributes:
@@ -306,11 +307,6 @@ class Trace:
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the results of an operation: users' interpreters override this method, which is named as in JAX."""
         raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
-
-    @property
-    def main(self) -> Trace:
-        """The trace itself, by which Equinox recognizes the tracers of a transformation."""
-        return self
 
     def describe(self) -> str:
         """Return a description of the trace for error messages: its transformation and function."""
@@ -394,6 +390,7 @@ class Tracer(LookedAt):
         self._trace, self._aval, self.made_at = trace, aval, None
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         tree.register_leaf_type(cls)
 
     @property

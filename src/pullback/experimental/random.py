@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback import random
-from pullback.core import tree
+from pullback.core import dtypes, tree
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayLike
+from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
+from pullback.core.inspection import trace_state_clean
 from pullback.numpy import asarray, broadcast_shapes, shape, zeros
 from pullback.transforms.traces.refs import Ref, new_ref
 
@@ -33,12 +35,19 @@ def stateful_rng(seed: ArrayLike | None = None, *, impl: str | None = None) -> S
 
     Raises:
       OperandError: ``seed`` is no integer (a TypeError).
+      ArgumentError: there is no ``seed`` within a transformed function, which would draw the same numbers in each call
+        (a TypeError and a ValueError).
 
     >>> from pullback.experimental.random import stateful_rng
     >>> rng = stateful_rng(42)
     >>> float(rng.uniform()) == float(rng.uniform())
     False
     """
+    if seed is None and not trace_state_clean():
+        raise ArgumentError(
+            "stateful_rng needs a seed within a transformed function: a seed of the operating system's would be part "
+            "of the program, and each call would draw the same numbers; pass a seed that is an argument of the function"
+        )
     key = random.key(secrets.randbits(31) if seed is None else seed, impl=impl)
     return StatefulPRNG(key, new_ref(zeros((), "int32")))
 
@@ -62,6 +71,10 @@ class StatefulPRNG:
     """
 
     def __init__(self, _base_key: Array, _counter: Ref) -> None:
+        if not (isinstance(_base_key, Array) and dtypes.is_key(_base_key.dtype)):
+            raise ArgumentError(f"StatefulPRNG: _base_key must be a key, such as random.key(0), got {_base_key!r}")
+        if not (isinstance(_counter, Ref) and dtypes.is_integer(_counter.dtype)):
+            raise ArgumentError(f"StatefulPRNG: _counter must be a reference to an integer, got {_counter!r}")
         self._base_key = _base_key
         self._counter = _counter
 
@@ -75,7 +88,9 @@ class StatefulPRNG:
     @classmethod
     def tree_unflatten(cls, aux: None, children: Sequence[Any]) -> StatefulPRNG:
         """Make a generator from a key and a counter."""
-        return cls(*children)
+        made = object.__new__(cls)
+        made._base_key, made._counter = children
+        return made
 
     def key(self, shape: int | Sequence[int] = ()) -> Array:
         """Return a new random key, or several.

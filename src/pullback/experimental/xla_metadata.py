@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from pullback.core.errors import ArgumentError
@@ -15,14 +15,11 @@ face(globals())
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Marks(ContextDecorator):
-    """A context, and a decorator of functions, that has no effect."""
+class _Marks(nullcontext[None]):
+    """A context that has no effect, and a decorator that returns the function itself."""
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        return None
+    def __call__(self, f: F) -> F:
+        return f
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:

@@ -122,10 +122,11 @@ def logsumexp(
     """
     return_sign = flag("logsumexp", "return_sign", return_sign)
     keepdims = flag("logsumexp", "keepdims", keepdims)
-    x = inexact_operand("logsumexp", a)
     factors = None
-    if b is not None:
-        x, factors = inexact_pair("logsumexp", x, b)
+    if b is None:
+        x = inexact_operand("logsumexp", a)
+    else:
+        x, factors = inexact_pair("logsumexp", a, b)
         shape = broadcast_shape("logsumexp", [x.shape, factors.shape])
         x, factors = shapes.broadcast_to(x, shape), shapes.broadcast_to(factors, shape)
     axes = all_axes(axis, len(x.shape), "logsumexp")

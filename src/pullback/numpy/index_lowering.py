@@ -24,7 +24,9 @@ from pullback.core.array import (
     refuse_masked,
 )
 from pullback.core.config import config
+from pullback.core.dims import Dim, any_symbolic
 from pullback.core.errors import (
+    InconclusiveDimensionOperation,
     IndexingError,
     IndexKindError,
     NonConcreteBooleanIndexError,
@@ -37,6 +39,7 @@ from pullback.core.trace import Tracer, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import listed
 from pullback.numpy.dynamic_slices import Slice
+from pullback.numpy.symbolic_indexing import read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -136,15 +139,29 @@ def _width(item: Any) -> int:
     return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
-def _range(item: slice, size: int, index: Any) -> range:
+class Whole(NamedTuple):
+    """All of an axis whose size is symbolic: the entry of an index that ``range(size)`` is for another axis."""
+
+    size: Any
+
+
+def _whole(size: Any) -> range | Whole:
+    return Whole(size) if isinstance(size, Dim) else range(size)
+
+
+def _range(item: slice, size: Any, index: Any) -> range | Whole:
     for bound in (item.start, item.stop, item.step):
         if isinstance(bound, Tracer) and bound.concrete() is None:
             raise TracerSliceError(
                 f"the size of x[{quote(index)}] depends on a traced value, {bound!r}. Use lax.dynamic_slice or "
                 "lax.dynamic_slice_in_dim for a block of a fixed size, or jnp.where with a mask."
             )
+    if item == slice(None):
+        return _whole(size)
     try:
         return range(*item.indices(size))
+    except InconclusiveDimensionOperation:
+        raise
     except TypeError:
         raise OperandError(f"the bounds of a slice must be ints or None, got x[{quote(index)}]") from None
 
@@ -181,7 +198,7 @@ def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
     for item in items:
         if item is Ellipsis:
             rest = shape[axis : axis + len(shape) - used]
-            entries += [Ellipsis, *map(range, rest)]
+            entries += [Ellipsis, *map(_whole, rest)]
             sizes += rest
             axis += len(rest)
         elif item is None:
@@ -330,7 +347,7 @@ class Lowered(NamedTuple):
     unique: bool
 
 
-_BLOCKS = frozenset((range, Slice))
+_BLOCKS = frozenset((range, Slice, Whole))
 
 
 def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
@@ -395,11 +412,13 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
     )
 
 
-def _block(e: range | Slice, axis: int, shape: Shape, wrap: bool) -> tuple[int, bool, Any]:
+def _block(e: range | Slice | Whole, axis: int, shape: Shape, wrap: bool) -> tuple[int, bool, Any]:
     """Return how a block of an axis is read: its size, whether it is a window, and where it is.
 
     A window is at one position, None if it is the whole axis; other blocks have a position for each element.
     """
+    if type(e) is Whole:
+        return e.size, True, None
     if type(e) is Slice:
         start = _from_the_end(e.start, axis, shape, wrap)
         is_window = e.stride == 1
@@ -460,6 +479,8 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
     Positions out of range stay out of range. ``shape`` is the shape of the indexed array.
     """
     size = shape[axis]
+    if isinstance(size, Dim):
+        return _from_a_symbolic_end(positions, size, wrap)
     if type(positions) is int:
         require_element(positions, size, axis)
     if not isinstance(positions, Array):
@@ -481,6 +502,24 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
     return (
         positions if kind == "u" or not wrap else ops.where(ops.lt(positions, 0), ops.add(positions, size), positions)
     )
+
+
+def _from_a_symbolic_end(positions: Any, size: Dim, wrap: bool) -> Any:
+    """Convert positions along an axis of symbolic size to count from the start, as ``_from_the_end`` does."""
+    if not isinstance(positions, Array):
+        known = np.asarray(positions)
+        if known.dtype.kind == "u" or not wrap or known.min(initial=0) >= 0:
+            return np.clip(known, -1, 2**31 - 1).astype(np.int32)
+        positions = ArrayImpl(known.astype(np.int64 if known.dtype.itemsize == 8 and _is_wide(known) else np.int32)[()])
+    positions = wide_enough(positions, size)
+    if positions.dtype.kind == "u" or not wrap:
+        return positions
+    end = ops.convert_element_type(as_array(size), positions.dtype)
+    return ops.where(ops.lt(positions, 0), ops.add(positions, end), positions)
+
+
+def _is_wide(positions: Any) -> bool:
+    return bool(np.abs(positions).max(initial=0) >= 2**31)
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
@@ -528,21 +567,24 @@ def read(
     """
     if mode is None or mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         require_in_range(index, x.shape, wrap)
-    if is_on_default_device(index) and mode is None and wrap:
+    if is_on_default_device(index) and mode is None and wrap and not any_symbolic(x.shape):
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_slices(x, positions, sorted_, unique)
+    if any_symbolic(x.shape):
+        x, index = _sliced_first(x, index)
     entries, sizes = parse(index, x.shape)
     x = shapes.reshape(x, sizes)
     if is_basic(entries) and in_range(entries, sizes) and (wrap or not any(map(_negative, entries))):
         return read_basic(x, entries)
-    block = [e if type(e) is range else range(n) for e, n in zip(_of_axes(entries), sizes, strict=True)]
-    x = read_basic(x, block)
-    remaining = iter(x.shape)
-    entries = [
-        e if e is None or e is Ellipsis else range(n) if type(e) is range else e
-        for e, n in ((e, 0 if e is None or e is Ellipsis else next(remaining)) for e in entries)
-    ]
+    if not any_symbolic(sizes):
+        block = [e if type(e) is range else range(n) for e, n in zip(_of_axes(entries), sizes, strict=True)]
+        x = read_basic(x, block)
+        remaining = iter(x.shape)
+        entries = [
+            e if e is None or e is Ellipsis else range(n) if type(e) is range else e
+            for e, n in ((e, 0 if e is None or e is Ellipsis else next(remaining)) for e in entries)
+        ]
     low = lower(entries, x.shape, wrap)
     if 0 in low.shape:
         return indexing.zeros(low.full_shape, x.dtype)
@@ -560,6 +602,24 @@ def read(
         unique_indices=unique or low.unique,
     )
     return shapes.reshape(out, low.full_shape)
+
+
+def _sliced_first(x: Any, index: Any) -> tuple[Any, Any]:
+    """Slice an array of a symbolic shape by the slices of an index; return the result, and the index without them."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    if all(type(item) is not slice or item == slice(None) for item in items):
+        return x, index
+    kinds = [_classify(item, index) for item in items]
+    rest = len(x.shape) - sum(map(_width, kinds))
+    if rest < 0 or sum(item is Ellipsis for item in kinds) > 1:
+        return x, index  # an error, which ``parse`` raises
+    slices = [slice(None)] * len(x.shape)
+    axis = 0
+    for k, item in enumerate(kinds):
+        if type(item) is slice:
+            slices[axis], items[k] = item, slice(None)
+        axis += rest if item is Ellipsis else _width(item)
+    return read_simple(x, tuple(slices)), tuple(items)
 
 
 def _read_slices(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:

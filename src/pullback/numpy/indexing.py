@@ -16,8 +16,8 @@ from pullback.backends.host.indexing import along_axis
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, is_listed
-from pullback.core.array import MOST_HOST_AXES, Absent, Array, ArrayImpl, ArrayLike
-from pullback.core.dims import any_symbolic
+from pullback.core.array import MOST_HOST_AXES, Absent, Array, ArrayImpl, ArrayLike, as_array
+from pullback.core.dims import Dim, any_symbolic
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -304,7 +304,10 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
     if positions.dtype.itemsize < 4:
         positions = ops.convert_element_type(positions, _INT32)
     positions = wide_enough(positions, size)
-    size_ = shapes.full((), size, positions.dtype)
+    if isinstance(size, Dim):
+        size_ = ops.convert_element_type(as_array(size), positions.dtype)
+    else:
+        size_ = shapes.full((), size, positions.dtype)
     if positions.dtype.kind == "i" and wrap:
         positions = ops.where(ops.lt(positions, 0), ops.add(positions, size_), positions)
     return shapes.reshape(positions, (*positions.shape, 1))

@@ -36,6 +36,7 @@ from pullback.core.errors import (
     KeyConversionError,
     NotDifferentiableError,
     ScalarError,
+    ShapeError,
     TruthValueError,
     UnsupportedArgumentError,
 )
@@ -197,6 +198,11 @@ class Methods:
         return math.trunc(_to_python_number(self))
 
     def __contains__(self, value: Any) -> bool:
+        if len(self.shape) != 1 or np.ndim(value):
+            raise ShapeError(
+                f"x in array looks for a number in an array of one axis, got an array of shape {self.shape} and a "
+                f"value of shape {np.shape(value)}; jnp.any(array == x) compares arrays of other shapes"
+            )
         return bool(_any(_equal(self, value)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -350,7 +350,7 @@ def with_methods(function: Any, nin: int = 2, identity: Any = None) -> Any:
     """
     methods = Ufunc(function, function.__name__, nin, 1, identity, {})
     function._ufunc = methods
-    function.nin, function.nout, function.nargs, function.identity = nin, 1, nin + 1, identity
+    function.nin, function.nout, function.nargs, function.identity = nin, 1, nin, identity
     for name in _METHODS:
         setattr(function, name, getattr(methods, name))
     return function

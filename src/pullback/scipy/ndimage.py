@@ -111,7 +111,9 @@ def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -
       mode: the boundary mode.
       cval: the value outside of the image, for the mode "constant".
     """
-    dtype = dtypes.promote_types(x.dtype, points[0].dtype)
+    dtype = points[0].dtype
+    if dtypes.is_inexact(x.dtype):
+        dtype = dtypes.promote_types(x.dtype, dtype)
     c = ops.convert_element_type(x, dtype)
     cval = ops.convert_element_type(inexact_operand("map_coordinates", cval), dtype)
     if cval.shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from types import MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,11 +13,11 @@ import numpy as np
 from pullback.backends.devices.devices import Device
 from pullback.backends.devices.devices import devices as all_devices
 from pullback.backends.devices.meshes import Mesh
-from pullback.backends.devices.shardings import PartitionSpec
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, PyTree
 from pullback.core.arguments import quote, require_function
-from pullback.core.array import typeof
+from pullback.core.array import CommittedArray, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
 from pullback.core.registry import OwnsPrograms
@@ -29,6 +30,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.jit import jit
+from pullback.transforms.programs.transfer import device_put
 
 R = TypeVar("R")
 
@@ -84,7 +86,12 @@ class PmapFunction(OwnsPrograms):
         if found is None:
             found = self._programs[key] = self._program(in_tree, axes, mesh, fixed, len(args), where)
         program, flat = found
+        arrays = [_on_mesh(x, mesh, axis) for x, axis in zip(arrays, axes, strict=True)]
         return flat.result(program(*arrays))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Make the function a method: an instance is passed as its first argument."""
+        return self if instance is None else MethodType(self, instance)
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Trace the function for arguments (arrays, or objects with ``shape`` and ``dtype``), without running it."""
@@ -288,6 +295,14 @@ def _leaf_numbers(in_tree: Any, arguments: Iterable[int]) -> tuple[int, ...]:
     return tuple([int(k) for i in arguments for k in range(starts[i], starts[i + 1])])
 
 
+def _on_mesh(x: Any, mesh: Mesh, axis: int | None) -> Any:
+    """Move an argument that is on other devices than those of ``mesh`` there, divided along ``axis``."""
+    if not isinstance(x, CommittedArray) or x._signature.placement.runs_on is mesh.assignment:
+        return x
+    (name,) = mesh.axis_names
+    return device_put(x, NamedSharding(mesh, PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)))
+
+
 def _numbers(argnums: Any, name: str) -> tuple[int, ...]:
     try:
         return (operator.index(argnums),) if not isinstance(argnums, Iterable) else tuple(map(operator.index, argnums))
@@ -342,6 +357,8 @@ def pmap(
     if devices is not None and not isinstance(devices, Iterable):
         raise ArgumentError(f"pmap: devices must be a sequence of devices, got {quote(devices)}")
     selected = None if devices is None else tuple(devices)
+    if selected == ():
+        raise ArgumentError("pmap: devices must contain a device for each index of the mapped axis, got no devices")
     if config.disable_jit:
         return vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)
     return PmapFunction(

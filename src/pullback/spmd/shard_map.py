@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
-from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
+from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh, exchange_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
@@ -14,7 +14,10 @@ from pullback.core.arguments import flag, require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import OperandError, ShardMapError
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lists import scatter_where
+from pullback.core.looking import computing
+from pullback.core.trace import Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
@@ -23,7 +26,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.captured import hoisted
-from pullback.transforms.traces.stage import stage_flat
+from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +83,8 @@ def shard_map(
     """Map a function of shards to a function of global arrays: each device of a mesh runs it on its own shards.
 
     Within ``f``, the axes of the mesh are named axes: collectives such as ``lax.psum`` communicate between the devices.
-    An eager call is compiled too; under ``disable_jit`` the devices run in turn, in Python, for debuggers.
+    An eager call is compiled too. In it, Python may look at values that are the same on all devices, as in ``if``: what
+    they depend on runs first. Under ``disable_jit`` the devices run in turn, in Python, for debuggers.
 
     Args:
       f: takes and returns trees of arrays, which are shards. Without it, a decorator is returned.
@@ -221,8 +225,17 @@ def bind_mapped(
     """
     out_specs: list[PartitionSpec] = []
 
+    outer, outer_mesh = state.trace, current_mesh()
+    params: dict[str, Any] = {"mesh": mesh, "manual": manual, "check_vma": check_vma, "mapped_by": mapped_by}
+
     def on_device(*shards: Any) -> list[Any]:
-        outs = run(*shards)
+        trace = state.trace
+        if outer.eager and isinstance(trace, StageTrace):
+            computing[trace] = lambda x: _computed(trace, x.variable, (outer, outer_mesh), arrays, in_specs, params)
+        try:
+            outs = run(*shards)
+        finally:
+            computing.pop(trace, None)
         out_specs[:] = out_specs_of([typeof(x) for x in outs])
         # A result that is stacked along an axis has a cotangent for each index, even if it does not vary.
         return [vary(x, names_of(spec)) for x, spec in zip(outs, out_specs, strict=True)]
@@ -231,10 +244,50 @@ def bind_mapped(
         closed, captured = hoisted(stage_flat(fun, on_device, avals, mapped_by))
     specs = (*in_specs, *[PartitionSpec()] * len(captured))
     outs: list[Any] = shard_map_p.bind(
-        *arrays, *captured, jaxpr=closed, mesh=mesh, in_specs=specs, out_specs=tuple(out_specs), manual=manual,
-        check_vma=check_vma, mapped_by=mapped_by,
-    )  # fmt: skip
+        *arrays, *captured, jaxpr=closed, in_specs=specs, out_specs=tuple(out_specs), **params
+    )
     return outs
+
+
+def _computed(
+    trace: StageTrace, var: Any, outer: tuple[Trace, Any], arrays: Sequence[Any], in_specs: Sequence[PartitionSpec],
+    params: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Compute the value of a variable that a function of an eager ``shard_map`` has computed, for Python to look at.
+
+    The program of the operations that it depends on runs on all devices.
+
+    Args:
+      trace: the trace that records the function.
+      var: the variable.
+      outer: the trace outside of ``shard_map``, and the mesh of the thread there.
+      arrays, in_specs: the global operands, and their specifications.
+      params: the other parameters of the operation.
+
+    Returns:
+      A concrete array; None if the devices may have different values, or if there is none.
+    """
+    if var.aval.varying & params["manual"] or isinstance(var, Literal):
+        return None
+    needed, eqns = {var}, []
+    for eqn in reversed(trace.eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            eqns.append(eqn)
+            needed.update([a for a in eqn.invars if isinstance(a, Var)])
+    program = Jaxpr(list(trace.constvars.values()), trace.invars, eqns[::-1], [var])
+    closed, captured = hoisted(ClosedJaxpr(program, trace.consts))
+    specs = (*in_specs, *[PartitionSpec()] * len(captured))
+    within, axes, state.trace = state.trace, state.axes, outer[0]
+    state.axes = {name: axis for name, axis in axes.items() if name not in params["manual"]}
+    before = exchange_mesh(outer[1])
+    try:
+        (out,) = shard_map_p.bind(
+            *arrays, *captured, jaxpr=closed, in_specs=specs, out_specs=(PartitionSpec(),), **params
+        )
+    finally:
+        exchange_mesh(before)
+        state.trace, state.axes = within, axes
+    return out.concrete() if isinstance(out, Tracer) else out
 
 
 def _manual_axes(mesh: AnyMesh, axis_names: Iterable[Any]) -> frozenset[Any]:

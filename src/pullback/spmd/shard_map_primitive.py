@@ -445,6 +445,10 @@ def _lowering(
     finally:
         module.manual, module.manual_axes = outer
     captured = [hlo.captured(x) for x in function.captured]
+    if mesh.size == 1:  # the compiler leaves regions of one device in programs that call Python
+        hlo.module.mesh(mesh)
+        ours: list[Any] = hlo.raw_call(function, [*operands, *captured])
+        return ours
     specs = [*in_specs, *[PartitionSpec()] * len(captured)]
     operands = (*operands, *captured)
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import errors, grad, jit, named_scope, profiler
+from pullback.backends.compiler import perfetto_link
 from pullback.backends.compiler.profiling import _instructions
 
 
@@ -107,9 +113,41 @@ def test_start_and_stop(tmp_path: Path) -> None:
     assert perfetto_events(tmp_path / "error")
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"open the file perfetto_trace\.json\.gz"):
-        profiler.start_trace(tmp_path, create_perfetto_link=True)
+def test_a_link_is_served_until_a_browser_has_loaded_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(perfetto_link, "PORT", port)
+        profiler.start_trace(tmp_path / "taken", create_perfetto_link=True, profiler_options=quiet())
+        with pytest.raises(errors.ProfilerError, match=rf"the port {port}, .* is not free"):
+            profiler.stop_trace()
+    assert perfetto_events(tmp_path / "taken")
+    loaded = []
+
+    def browser() -> None:
+        for path in ("other.gz", "perfetto_trace.json.gz"):
+            for _ in range(1000):
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
+                        loaded.append((answer.headers["Access-Control-Allow-Origin"], gzip.decompress(answer.read())))
+                    break
+                except urllib.error.HTTPError as error:
+                    loaded.append((error.code, b""))
+                    error.close()
+                    break
+                except urllib.error.URLError:
+                    time.sleep(0.05)
+
+    thread = threading.Thread(target=browser)
+    thread.start()
+    with profiler.trace(tmp_path / "link", True, create_perfetto_trace=False, profiler_options=quiet()):
+        pass
+    thread.join()
+    (refused, _), (origin, content) = loaded
+    assert (refused, origin) == (404, "https://ui.perfetto.dev")
+    assert json.loads(content)["traceEvents"] == perfetto_events(tmp_path / "link")
+    assert f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/perfetto_trace.json.gz" in capfd.readouterr().out
 
 
 def test_names_of_instructions() -> None:

@@ -15,12 +15,13 @@ from pullback.sharding import AbstractDevice, AbstractMesh, AxisType
 
 def test_memories_of_a_device() -> None:
     (device,) = pullback.local_devices()[:1]
-    assert device.addressable_memories() == [device.default_memory()] == [device.memory("device")]
+    assert device.addressable_memories()[0] == device.default_memory() == device.memory("device")
+    assert [memory.kind for memory in device.addressable_memories()] == ["device", "pinned_host", "unpinned_host"]
     memory = device.default_memory()
     assert (memory.kind, memory.platform, memory.process_index) == ("device", device.platform, 0)
     assert memory.addressable_by_devices() == [device]
-    with pytest.raises(RuntimeError, match="one kind of memory, 'device', got 'pinned_host'"):
-        device.memory("pinned_host")
+    with pytest.raises(RuntimeError, match="has the memories 'device', 'pinned_host', 'unpinned_host', got 'disk'"):
+        device.memory("disk")
     assert device.client.platform == device.platform
 
 

@@ -244,6 +244,22 @@ def test_duplicates_stay_where_conversions_keep_sums():
     assert narrow.dtype == jnp.float8_e5m2
 
 
+@pytest.mark.parametrize(("n_batch", "n_dense"), [(0, 0), (1, 0), (0, 2), (2, 0), (1, 1)])
+def test_a_new_axis_keeps_the_layout(n_batch, n_dense):
+    x = drawn(3, 4)
+    m = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+    for item, batch in (((None,), 1), ((slice(None), None), n_batch > 0), ((Ellipsis, None), n_batch > 1)):
+        assert m[item].n_batch == n_batch + batch
+        assert_dense(m[item], x[item])
+    assert sparse.BCSR.fromdense(x)[None].n_batch == 1
+
+
+def test_negative_starts_count_from_the_end():
+    m = sparse.BCOO.fromdense(X, n_batch=1, n_dense=1)
+    start = (-2, -3, 0, -1)
+    assert_dense(sparse.bcoo_dynamic_slice(m, start, (1, 2, 2, 1)), lax.dynamic_slice(X, start, (1, 2, 2, 1)))
+
+
 def test_no_operation_broadcasts_ranks():
     m, small = doubled(X, 1, 1), sparse.BCSR.fromdense(X[0, :, :, 0])
     with pullback.numpy_rank_promotion("raise"):
@@ -256,6 +272,7 @@ def test_no_operation_broadcasts_ranks():
         assert_dense(sparse.bcoo_concatenate([m, m], dimension=1), np.concatenate([X, X], 1))
         assert_dense(m[1:, ..., [2, 0]], X[1:, ..., [2, 0]])
         assert_dense(small @ small.T, X[0, :, :, 0] @ X[0, :, :, 0].T)
+        assert_dense(jit(lambda x: x @ x.T)(small), X[0, :, :, 0] @ X[0, :, :, 0].T)
 
 
 def test_other_formats():

@@ -240,3 +240,16 @@ def test_completing_columns_where_nothing_is_reflected() -> None:
     np.testing.assert_allclose(q, jnp.eye(4))
     np.testing.assert_allclose(t + t.T, 0, atol=1e-6)
     np.testing.assert_allclose(t[:2, 2:], -1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_eigenvalues_have_one_order_in_eager_and_compiled_code(dtype: Any) -> None:
+    parts = np.random.default_rng(0).normal(size=(2, 8, 10, 10))
+    x = jnp.asarray((parts[0] + 1j * parts[1] if dtype is np.complex64 else parts[0]).astype(dtype))
+    values, left, right = LINALG.eig(x)
+    for got, want in zip((values, left, right), jit(LINALG.eig)(x), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-3)
+    np.testing.assert_allclose(jnp.linalg.eigvals(x), jit(jnp.linalg.eigvals)(x), atol=1e-3)
+    np.testing.assert_allclose(x @ right, right * values[:, None], atol=1e-3)
+    adjoint = left.conj().mT
+    np.testing.assert_allclose(adjoint @ x, adjoint * values[..., None], atol=1e-3)

@@ -150,3 +150,12 @@ def test_complex_schur_forms_of_batches() -> None:
         np.testing.assert_allclose(z @ t @ z.conj().swapaxes(-1, -2), batch, atol=1e-13)
     with pytest.raises(ShapeError, match="square matrices of one shape"):
         linalg.rsf2csf(np.eye(3), np.eye(4))
+
+
+def test_hermitian_tridiagonal_matrices() -> None:
+    rng = np.random.default_rng(0)
+    d, e = rng.normal(size=5).astype(np.complex64), (rng.normal(size=4) + 1j * rng.normal(size=4)).astype(np.complex64)
+    a = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    w, v = linalg.eigh_tridiagonal(d, e)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(a), atol=1e-5)
+    np.testing.assert_allclose(a @ np.asarray(v), np.asarray(v * w), atol=1e-5)

@@ -1008,6 +1008,10 @@ EXTRA_OPTIONS = frozenset(
 """Options that have no field of their own: the compiler reads them from one option, a table of strings."""
 
 
+BUILD_OPTIONS = ("optimization_level", "memory_fitting_level")
+"""Options that are fields of the build options, as in JAX: how much time the compiler may spend."""
+
+
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None = None) -> Any:
     """Make the compiler's options for a program.
 
@@ -1016,7 +1020,8 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None
       device: the device, or the devices of a mesh, on which the program runs.
     """
     options = library().xla_client.CompileOptions()
-    extra, overrides = _divided(tuple(overrides))
+    levels = [(name, value) for name, value in overrides if name in BUILD_OPTIONS]
+    extra, overrides = _divided(tuple([option for option in overrides if option not in levels]))
     if extra:
         options = options.ParseFromString(options.SerializeAsString() + extra)
     if isinstance(device, DeviceAssignment):
@@ -1030,6 +1035,8 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None
         build = options.executable_build_options
         build.num_replicas = build.num_partitions = 1
         build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
+    for name, value in levels:
+        setattr(options.executable_build_options, name, value)
     if overrides:
         options.env_option_overrides = overrides
     return options

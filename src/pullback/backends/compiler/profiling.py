@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from pullback.backends.compiler import client
 from pullback.backends.devices.devices import default_device
 from pullback.core.annotations import Decorator
-from pullback.core.errors import ArgumentError, ProfilerError
+from pullback.core.errors import ProfilerError
 from pullback.core.locks import lock
 from pullback.core.source import named_as
 
@@ -33,6 +33,7 @@ _lock = lock(globals(), "_lock")
 _session: Any = None
 _log_dir = Path()
 _perfetto = True
+_link = False
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------
@@ -48,13 +49,13 @@ def start_trace(
 
     Args:
       log_dir: the directory for the profile, which is made if it does not exist.
-      create_perfetto_link: must be False: Pullback serves no link. The browser can open the file.
+      create_perfetto_link: whether ``stop_trace`` prints a link that opens the profile in a browser on this machine,
+        and waits until the browser has loaded it.
       create_perfetto_trace: whether to write ``perfetto_trace.json.gz`` too, which https://ui.perfetto.dev opens.
       profiler_options: a ``ProfileOptions``; by default Python's calls are recorded as well as compiled operations.
 
     Raises:
       ProfilerError: a profile is being recorded (a RuntimeError).
-      ArgumentError: ``create_perfetto_link`` is True (a ValueError).
 
     >>> import tempfile
     >>> from pullback import jit, profiler
@@ -64,12 +65,7 @@ def start_trace(
     ...     profiler.stop_trace()
     2.0
     """
-    global _session, _log_dir, _perfetto
-    if create_perfetto_link:
-        raise ArgumentError(
-            f"profiler: create_perfetto_link=True is not supported; open the file {PERFETTO}, which is written to the "
-            "directory of the profile, at https://ui.perfetto.dev"
-        )
+    global _session, _log_dir, _perfetto, _link
     with _lock:
         if _session is not None:
             raise ProfilerError(f"a profile is already being recorded, to {_log_dir}; call stop_trace first")
@@ -79,7 +75,8 @@ def start_trace(
             _session = client.profiler().ProfilerSession(options)
         except RuntimeError as error:
             raise ProfilerError(f"the profiler cannot start: {error}") from None
-        _log_dir, _perfetto = Path(log_dir), create_perfetto_trace
+        _log_dir, _link = Path(log_dir), bool(create_perfetto_link)
+        _perfetto = _link or create_perfetto_trace
 
 
 def stop_trace() -> None:
@@ -90,7 +87,7 @@ def stop_trace() -> None:
     their names and scopes (``op_name``) as arguments.
 
     Raises:
-      ProfilerError: no profile is being recorded (a RuntimeError).
+      ProfilerError: no profile is being recorded, or the port for a link is not free (a RuntimeError).
 
     >>> import os, tempfile
     >>> from pullback import profiler
@@ -107,9 +104,15 @@ def stop_trace() -> None:
         session, _session = _session, None
         before = set(_traces(_log_dir))
         session.stop_and_export(str(_log_dir))
-        if _perfetto:
-            for path in set(_traces(_log_dir)) - before:
-                _write_perfetto(path)
+        written = set(_traces(_log_dir)) - before if _perfetto else set()
+        for path in written:
+            _write_perfetto(path)
+        link = _link
+    if link:
+        from pullback.backends.compiler import perfetto_link
+
+        for path in written:
+            perfetto_link.serve(path.with_name(PERFETTO))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.backends.compiler import compile_progress, compile_times, options, small_loops
 from pullback.backends.compiler.backend import Executable, backend
+from pullback.backends.devices import memories
 from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.meshes import Mesh
@@ -61,6 +62,7 @@ class Lowered:
 
     Attributes:
       module: the StableHLO module.
+      memories: the kind of memory of each input and of each result; None if all are in the devices' own.
       captured: the captured arrays, which the program takes after its inputs.
       device: the device, or the devices of a mesh, on which the program runs.
       asked_for: whether the user, or an operation, chose the device, so that results stay there.
@@ -72,7 +74,8 @@ class Lowered:
     """
 
     __slots__ = (
-        "aliases", "asked_for", "captured", "closed", "device", "in_shardings", "module", "name", "out_shardings",
+        "aliases", "asked_for", "captured", "closed", "device", "in_shardings", "memories", "module", "name",
+        "out_shardings",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +95,7 @@ class Lowered:
         self.aliases = aliases
         self.in_shardings = _shardings(in_placements)
         self.out_shardings = _shardings(of_types(closed.out_avals, in_placements, out_placements))
+        self.memories = _memories(closed.jaxpr, in_placements, out_placements)
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
@@ -131,6 +135,17 @@ class Lowered:
             return _executable(self, overrides)
 
 
+def _memories(
+    jaxpr: Jaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any]
+) -> tuple[list[str], list[str]] | None:
+    """Return the kind of memory of each input and of each result; None if all are in the devices' own."""
+    moved = (eqn.params.get("placement") for eqn in jaxpr.eqns)
+    if all(memories.kind_of(p) == memories.DEVICE for p in (*in_placements, *out_placements, *moved)):
+        return None
+    inputs = in_placements or [None] * len(jaxpr.invars)
+    return list(map(memories.kind_of, inputs)), memories.kinds_of_results(jaxpr, inputs, out_placements)
+
+
 def _called(name: str) -> str:
     """The name of a program in JAX's form, ``jit(f)``, for monitoring listeners and messages."""
     return f"jit({name.removeprefix('jit_')})"
@@ -151,11 +166,21 @@ class Program:
       captured: the captured arrays, on the program's device. Each call looks up their buffers, and raises
         ``DeletedArrayError`` if one was deleted or donated meanwhile.
       in_shardings: the sharding of each input over several devices; None if the program runs on one device.
+      out_shardings: the same for each result, in a program over several devices.
       out_signatures: the signatures of the program's results; they name the device only if the caller or an
         operation chose it.
     """
 
-    __slots__ = ("captured", "device", "executable", "in_shardings", "lowered", "out_signatures", "run")
+    __slots__ = (
+        "captured",
+        "device",
+        "executable",
+        "in_shardings",
+        "lowered",
+        "out_shardings",
+        "out_signatures",
+        "run",
+    )
 
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
         self.lowered = lowered
@@ -165,7 +190,14 @@ class Program:
         avals = lowered.closed.out_avals
         several = not isinstance(self.device, Device)
         count = len(lowered.closed.in_avals)
-        self.in_shardings = executable.in_shardings[:count] if several else None
+        self.in_shardings: list[Any] | None = executable.in_shardings[:count] if several else None
+        self.out_shardings = executable.out_shardings
+        if (
+            self.in_shardings is not None and lowered.memories is not None
+        ):  # the executable knows none: programs share it
+            inputs, results = lowered.memories
+            self.in_shardings = list(map(memories.in_memory, self.in_shardings, inputs))
+            self.out_shardings = list(map(memories.in_memory, self.out_shardings, results))
         if lowered.captured:
             placements = executable.in_shardings[count:] if several else [self.device] * len(lowered.captured)
             self.captured = [resident(x, placement) for x, placement in zip(lowered.captured, placements, strict=True)]
@@ -195,7 +227,7 @@ class Program:
     def signatures(self) -> list[Signature]:
         """The signatures of the program's results, as arrays that are committed to the program's device."""
         avals = [k.aval for k in self.out_signatures]
-        placements = [self.device] * len(avals) if self.in_shardings is None else self.executable.out_shardings
+        placements = [self.device] * len(avals) if self.in_shardings is None else self.out_shardings
         return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, placements, strict=True)]
 
 
@@ -375,7 +407,11 @@ def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> Non
 
 
 class _Shardings:
-    """Converts tilings, the compiler's form of shardings, to shardings over the meshes of a program."""
+    """Converts tilings, the compiler's form of shardings, to shardings over the meshes of a program.
+
+    A tiling does not say which axes of size 1 divide an array: a result that is divided like an input of its rank has
+    the sharding of that input, as in JAX.
+    """
 
     def __init__(self, lowered: Lowered) -> None:
         self.mesh = next(iter(lowered.module.meshes))
@@ -411,14 +447,24 @@ class _Shardings:
 
     def _one(self, requested: NamedSharding | None, shape: Any, tiling: Any) -> NamedSharding | None:
         if requested is not None and UNCONSTRAINED not in requested.spec.partitions:
-            return requested
+            return memories.in_memory(requested, memories.DEVICE)
         if tiling is None:
-            return NamedSharding(self.mesh, PartitionSpec())
+            return self._as_an_input(NamedSharding(self.mesh, PartitionSpec()), len(shape))
         for mesh in self.meshes:
             found = sharding_of_tiles(mesh, *tiling)
             if found is not None and divides(found, shape):
-                return found
+                return self._as_an_input(found, len(shape))
         return None
+
+    def _as_an_input(self, found: NamedSharding, rank: int) -> NamedSharding:
+        """Return the sharding of the first input of this rank that is divided as ``found`` says; else ``found``."""
+        for sharding, shape in zip(self.requested_in, self.in_shapes, strict=False):
+            if (
+                sharding is not None and len(shape) == rank and sharding != found
+                and UNCONSTRAINED not in sharding.spec.partitions and sharding.is_equivalent_to(found, rank)
+            ):  # fmt: skip
+                return sharding
+        return found
 
 
 def _compile_with_callbacks(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Any:

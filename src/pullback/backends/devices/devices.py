@@ -7,7 +7,7 @@ import os
 import re
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pullback.backends.compiler.backend import backend as compiler
@@ -99,17 +99,17 @@ class Device:
         return compiler().client(self.platform)
 
     def addressable_memories(self) -> list[Memory]:
-        """The memories that programs on this device can use: only the device's own.
+        """The memories that programs on this device can use. Those of a CPU are one memory with several names.
 
         >>> from pullback import devices
-        >>> devices()[0].addressable_memories()
-        [Memory(kind='device', device=CpuDevice(id=0))]
+        >>> [memory.kind for memory in devices()[0].addressable_memories()]
+        ['device', 'pinned_host', 'unpinned_host']
         """
-        return [Memory(self)]
+        return [Memory(kind, self) for kind in memory_kinds(self.platform)]
 
     def default_memory(self) -> Memory:
         """The memory in which arrays on this device are by default."""
-        return Memory(self)
+        return Memory(memory_kinds(self.platform)[0], self)
 
     def memory(self, kind: str) -> Memory:
         """The memory of the device that is of the given kind.
@@ -117,9 +117,10 @@ class Device:
         Raises:
           BackendError: the device has no memory of that kind (a RuntimeError).
         """
-        if kind != "device":
-            raise BackendError(f"{self} has one kind of memory, 'device', got {kind!r}")
-        return Memory(self)
+        known = memory_kinds(self.platform)
+        if kind not in known:
+            raise BackendError(f"{self} has the memories {', '.join(map(repr, known))}, got {kind!r}")
+        return Memory(kind, self)
 
     def memory_stats(self) -> dict[str, int] | None:
         """The use of the device's memory in bytes, or None where the platform does not count it."""
@@ -134,8 +135,13 @@ class Device:
         return device, (self.platform, self.id)
 
 
+def memory_kinds(platform: str) -> tuple[str, ...]:
+    """The kinds of memory of devices of a platform; the first is the one where arrays are by default."""
+    return ("device", "pinned_host", "unpinned_host") if platform == "cpu" else ("device",)
+
+
 class Space(enum.Enum):
-    """A kind of memory. ``device_put`` takes one as the destination; each device has one memory, which is all of them.
+    """A kind of memory. Eager, ``device_put`` takes one as the destination; in compiled functions it has no effect.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import device_put, memory
@@ -180,10 +186,10 @@ class Memory:
 
     Attributes:
       device: the device.
-      kind: ``device``, the only kind of memory.
+      kind: ``"device"`` for the device's own, ``"pinned_host"`` or ``"unpinned_host"``.
     """
 
-    kind: str = field(default="device", init=False)
+    kind: str
     device: Device
 
     @property

@@ -7,10 +7,10 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self, TypeAlias
+from functools import partial, wraps
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from pullback.core.annotations import AxisName
 from pullback.core.errors import MeshContextError, MeshError
 from pullback.core.naming import quoted
 from pullback.core.runtime import runtime
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AxisType(enum.Enum):
@@ -377,6 +380,16 @@ class Mesh(_AnyMesh):
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
         )
+
+    def __call__(self, fun: Callable[P, R]) -> Callable[P, R]:
+        """Return a function that calls ``fun`` within a block of the mesh: a mesh is a decorator too."""
+
+        @wraps(fun)
+        def within(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self:
+                return fun(*args, **kwargs)
+
+        return within
 
     def __enter__(self) -> Mesh:
         _entered.stack.append(exchange_mesh(self))

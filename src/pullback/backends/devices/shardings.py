@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
-from pullback.backends.devices.devices import Device, DeviceAssignment
+from pullback.backends.devices.devices import Device, DeviceAssignment, memory_kinds
 from pullback.backends.devices.meshes import (
     AbstractMesh,
     AxisType,
@@ -43,7 +44,7 @@ class Sharding:
     """
 
     __slots__ = ()
-    memory_kind: str | None = "device"
+    memory_kind: str = "device"
 
     def _repr_html_(self) -> str | None:
         return runtime.html_of(self)
@@ -163,20 +164,19 @@ class Sharding:
         """A key that shardings share if they divide arrays of rank ``ndim`` alike over the same devices."""
         raise NotImplementedError
 
-    def with_memory_kind(self, kind: str) -> Sharding:
-        """Return the sharding itself: ``"device"`` is the only kind of memory.
+    def with_memory_kind(self, kind: str) -> Self:
+        """Return a sharding over the same devices, in another of their memories.
 
         Args:
-          kind: ``"device"``.
+          kind: the kind of memory: ``"device"``, and on CPUs ``"pinned_host"`` and ``"unpinned_host"`` too.
 
         Returns:
-          The sharding.
+          A sharding of the same class.
 
         Raises:
-          ShardingError: ``kind`` is another kind (a ValueError).
+          ShardingError: the devices have no memory of that kind (a ValueError).
         """
-        _check_memory(kind)
-        return self
+        raise NotImplementedError
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """Raise the errors of :meth:`devices_indices_map` if the sharding cannot divide arrays of a shape.
@@ -191,9 +191,20 @@ class Sharding:
         self.shard_shape(aval_shape)
 
 
-def _check_memory(kind: Any) -> None:
-    if kind not in (None, "device", "unpinned_host"):
-        raise ShardingError(f"there is one kind of memory, 'device', got memory_kind={kind!r}")
+def _checked_memory(kind: Any, platform: str, who: str) -> str:
+    """Return the kind of memory, which is ``"device"`` for None; raise if devices of the platform have no such memory.
+
+    ``who`` is the class, for error messages.
+    """
+    known = memory_kinds(platform)
+    if kind is None:
+        return known[0]
+    if kind not in known:
+        raise ShardingError(
+            f"{who}: the memories of devices of the platform {platform!r} are {', '.join(map(repr, known))}, got "
+            f"memory_kind={quoted(kind)}"
+        )
+    return str(kind)
 
 
 class SingleDeviceSharding(Sharding):
@@ -201,10 +212,11 @@ class SingleDeviceSharding(Sharding):
 
     Args:
       device: one of ``devices()``.
-      memory_kind: None or ``"device"``.
+      memory_kind: the memory of the device, ``"device"`` by default; CPUs have ``"pinned_host"`` and
+        ``"unpinned_host"`` too, which are the same memory.
 
     Raises:
-      ShardingError: ``device`` is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device, or has no such memory (a ValueError and TypeError).
 
     >>> from pullback import devices
     >>> from pullback.sharding import SingleDeviceSharding
@@ -212,13 +224,23 @@ class SingleDeviceSharding(Sharding):
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
 
-    __slots__ = ("_device",)
+    __slots__ = ("_device", "memory_kind")
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
         if not isinstance(device, Device):
             raise ShardingError(f"SingleDeviceSharding: expected one of devices(), got {quoted(device)}")
-        _check_memory(memory_kind)
         self._device = device
+        self.memory_kind = _checked_memory(memory_kind, device.platform, "SingleDeviceSharding")
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    @property
+    def placement(self) -> Device | NamedSharding:
+        """The placement of arrays with this sharding: the device, or a sharding over a mesh of it alone."""
+        if self.memory_kind == "device":
+            return self._device
+        return NamedSharding(_alone(self._device), PartitionSpec(), memory_kind=self.memory_kind)
 
     @property
     def device_set(self) -> set[Device]:
@@ -238,30 +260,52 @@ class SingleDeviceSharding(Sharding):
         return ((self._device,), (1,) * ndim, (0,))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is SingleDeviceSharding and other._device is self._device
+        return (
+            type(other) is SingleDeviceSharding
+            and other._device is self._device
+            and other.memory_kind == self.memory_kind
+        )
 
     def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self._device))
+        return hash((SingleDeviceSharding, self._device, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind=device)"
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
     def __reduce__(self) -> Any:
-        return SingleDeviceSharding, (self._device,)
+        return make_single_device_sharding, (self._device, self.memory_kind)
 
 
-def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+def _alone(device: Device) -> Mesh:
+    """The mesh of one device, over which are the arrays in another memory than its own."""
+    return Mesh([device], (_ALONE,))
+
+
+_ALONE = "_alone"
+
+
+def as_sharding(placement: Any) -> Sharding:
+    """Convert a placement, a device or a sharding, to the sharding that users see."""
+    if isinstance(placement, Device):
+        return SingleDeviceSharding(placement)
+    if placement.memory_kind != "device" and placement.mesh.axis_names == (_ALONE,):
+        return SingleDeviceSharding(placement.mesh.devices.item(), memory_kind=placement.memory_kind)
+    sharding: Sharding = placement
+    return sharding
+
+
+def make_single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
     """Make a sharding that puts all elements on one device.
 
     Args:
       device: one of ``devices()``.
-      memory_kind: None or ``"device"``.
+      memory_kind: the memory of the device, as for :class:`SingleDeviceSharding`.
 
     Returns:
       A :class:`SingleDeviceSharding`.
 
     Raises:
-      ShardingError: ``device`` is no device (a ValueError and TypeError).
+      ShardingError: ``device`` is no device, or has no such memory (a ValueError and TypeError).
 
     >>> from pullback import devices
     >>> from pullback.sharding import make_single_device_sharding
@@ -277,10 +321,11 @@ class NamedSharding(Sharding):
     Args:
       mesh: a :class:`Mesh`; an :class:`AbstractMesh` is for types only.
       spec: a :class:`PartitionSpec` of names of the mesh's axes.
-      memory_kind: None or ``"device"``.
+      memory_kind: the memory of the devices, as for :class:`SingleDeviceSharding`.
 
     Raises:
-      ShardingError: the specification has a name that the mesh lacks, or repeats one (a ValueError and TypeError).
+      ShardingError: the specification has a name that the mesh lacks, or repeats one; or the devices have no such
+        memory (a ValueError and TypeError).
 
     >>> from pullback import NamedSharding, make_mesh
     >>> from pullback.sharding import PartitionSpec
@@ -289,7 +334,7 @@ class NamedSharding(Sharding):
     (4, 6)
     """
 
-    __slots__ = ("__dict__", "__weakref__", "bound", "mesh", "spec")
+    __slots__ = ("__dict__", "__weakref__", "bound", "memory_kind", "mesh", "spec")
     is_host = False
 
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
@@ -300,7 +345,6 @@ class NamedSharding(Sharding):
                 f"NamedSharding: expected a PartitionSpec, got {quoted(spec)} of type {type(spec).__name__}. "
                 "PartitionSpec() means that every device has the whole array."
             )
-        _check_memory(memory_kind)
         used: set[Any] = set()
         for name in itertools.chain(*map(names_in, spec.partitions), spec.unreduced, spec.reduced):
             if name not in mesh.axis_names:
@@ -314,7 +358,15 @@ class NamedSharding(Sharding):
             used.add(name)
         self.mesh = mesh
         self.spec = spec
+        if memory_kind is None:
+            self.memory_kind = "device"
+        else:
+            device = mesh.abstract_mesh.abstract_device
+            self.memory_kind = _checked_memory(memory_kind, device.platform if device else "cpu", "NamedSharding")
         self.bound: Any = None  # the backend's object for it, made at first use
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     @property
     def assignment(self) -> DeviceAssignment:
@@ -373,7 +425,7 @@ class NamedSharding(Sharding):
         if isinstance(self.mesh, Mesh):
             in_types(self.mesh)
         is_typed = mesh is self.mesh and mesh.are_all_axes_explicit and UNCONSTRAINED not in spec.partitions
-        if is_typed and len(spec) == len(shape):
+        if is_typed and self.memory_kind == "device" and len(spec) == len(shape):
             self._check_divides(shape)
             return self
         if len(spec) > len(shape):
@@ -433,7 +485,8 @@ class NamedSharding(Sharding):
 
     def update(self, mesh: Mesh | AbstractMesh | None = None, spec: PartitionSpec | None = None) -> NamedSharding:
         """A copy of the sharding with another mesh or specification; None keeps that of this sharding."""
-        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+        mesh, spec = self.mesh if mesh is None else mesh, self.spec if spec is None else spec
+        return NamedSharding(mesh, spec, memory_kind=self.memory_kind)
 
     def factors(self, ndim: int) -> tuple[int, ...]:
         """The number of shards along each axis of an array of rank ``ndim``.
@@ -499,20 +552,25 @@ class NamedSharding(Sharding):
         return self.assignment.devices, factors, tuple(numbers.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is NamedSharding and self.spec == other.spec and self.mesh == other.mesh)
+        return self is other or (
+            type(other) is NamedSharding
+            and self.spec == other.spec
+            and self.mesh == other.mesh
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.mesh, self.spec))
+        return hash((self.mesh, self.spec, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}, memory_kind=device)"
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}, memory_kind={self.memory_kind})"
 
     def __reduce__(self) -> Any:
-        return NamedSharding, (self.mesh, self.spec)
+        return partial(NamedSharding, memory_kind=self.memory_kind), (self.mesh, self.spec)
 
 
 @provides

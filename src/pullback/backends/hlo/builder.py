@@ -21,7 +21,7 @@ from pullback.backends.devices.meshes import AbstractMesh
 from pullback.backends.devices.shardings import NamedSharding
 from pullback.backends.devices.storage import stored_dtype
 from pullback.backends.hlo.module import Function, Module, Partition, captured_shardings
-from pullback.backends.hlo.sizes import shape_value
+from pullback.backends.hlo.sizes import shape_value, with_shapes
 from pullback.core import dtypes
 from pullback.core.array import CommittedArray
 from pullback.core.dims import Variable, any_symbolic
@@ -627,6 +627,9 @@ class Builder:
     ) -> list[Value]:
         """Write a call of a runtime function, by the typed foreign-function interface.
 
+        If results have symbolic shapes, the shapes of all results become further operands, which disappear when the
+        sizes are known.
+
         Args:
           target: the name of the function.
           operands: the operands.
@@ -635,16 +638,13 @@ class Builder:
           more: further attributes of the operation, such as layouts.
           side_effect: whether the function has side effects.
         """
-        if any(any_symbolic(shape) for shape, _ in results):
-            raise UnsupportedExportError(
-                f"export: {target}, a function of the runtime, cannot be called with symbolic shapes"
-            )
+        shapes, more = with_shapes(self, len(operands), results, more)
         attributes = (
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
             f"api_version = 4 : i32, backend_config = {{{config}}}"
         )
         return self.multi_result(
-            "stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes
+            "stablehlo.custom_call", [*operands, *shapes], results, f"{attributes}, {more}" if more else attributes
         )
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:

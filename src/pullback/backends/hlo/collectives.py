@@ -163,6 +163,8 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
     """Lower ``axis_index``: the index of the device along the mesh axis that ``axes`` names."""
     mesh = _mesh(hlo, axes)
     (name,) = axes
+    if mesh.shape[name] == 1:
+        return hlo.number(np.int32(0), np.dtype(np.int32))
     rest = [n for n in mesh.axis_names if n not in hlo.module.manual_axes]
     if not rest:
         return _index(hlo, mesh, name)

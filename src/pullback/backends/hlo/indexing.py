@@ -15,6 +15,8 @@ import numpy as np
 
 from pullback.backends.hlo.builder import Builder, Constant, Value, integers
 from pullback.backends.hlo.in_place import computed_first
+from pullback.backends.hlo.sizes import shape_value
+from pullback.core.dims import any_symbolic
 
 Axes = tuple[int, ...]
 Numbers = tuple[Axes, Axes, Axes, Axes, Axes]
@@ -39,11 +41,28 @@ def dynamic_slice(hlo: Builder, x: Value, starts: Sequence[Value], sizes: Axes) 
     if 0 in sizes:
         return _empty(hlo, x, sizes)
     limits = [n - size for n, size in zip(x.shape, sizes, strict=True)]
+    if any_symbolic(sizes):
+        return _symbolic_slice(hlo, x, starts, limits, sizes)
     if all(type(s) is Constant for s in starts):
         first = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True)]
         return hlo.slice(x, first, [i + size for i, size in zip(first, sizes, strict=True)])
     indices = _of_one_dtype(hlo, starts, limits)
     return hlo.op("stablehlo.dynamic_slice", [x, *indices], sizes, x.dtype, f"slice_sizes = {integers(sizes)}")
+
+
+def _symbolic_slice(hlo: Builder, x: Value, starts: Sequence[Value], limits: Sequence[int], sizes: Axes) -> Value:
+    """Slice a block of ``x`` whose shape is symbolic: the operation for it does not clamp, and has all in arrays."""
+    indices = [_signed(hlo, s) for s in starts]
+    for k, i in enumerate(indices):
+        if i.dtype == _INT64:
+            least, most = hlo.number(0, _INT64), hlo.number(2**31 - 1, _INT64)
+            indices[k] = hlo.op("stablehlo.clamp", [least, i, most], (), _INT64)
+    first = hlo.concatenate([hlo.reshape(hlo.convert(i, _INT32), (1,)) for i in indices], 0)
+    zeros, last = hlo.splat(0, first.shape, _INT32), shape_value(hlo, tuple(limits))
+    first = hlo.op("stablehlo.clamp", [zeros, first, last], first.shape, _INT32)
+    end = hlo.elementwise("stablehlo.add", first, shape_value(hlo, sizes))
+    operands = [x, first, end, hlo.splat(1, first.shape, _INT32)]
+    return hlo.op("stablehlo.real_dynamic_slice", operands, sizes, x.dtype)
 
 
 def dynamic_update_slice(hlo: Builder, x: Value, update: Value, starts: Sequence[Value]) -> Value:
@@ -124,10 +143,13 @@ def gather(hlo: Builder, x: Value, indices: Value, numbers: Numbers, sizes: Axes
         f"dimension_numbers = #stablehlo.gather<offset_dims = {list(windows)}, "
         f"collapsed_slice_dims = {sorted(collapsed)}, operand_batching_dims = {along}, "
         f"start_indices_batching_dims = {indices_along}, start_index_map = {list(indexed)}, "
-        f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {_flag(sorted_)}, "
-        f"slice_sizes = {integers(sizes)}"
+        f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {_flag(sorted_)}"
     )
-    out = hlo.op("stablehlo.gather", [x, indices], shape, x.dtype, attributes)
+    if any_symbolic(sizes):
+        out = hlo.op("stablehlo.dynamic_gather", [x, indices, shape_value(hlo, sizes)], shape, x.dtype, attributes)
+    else:
+        attributes += f", slice_sizes = {integers(sizes)}"
+        out = hlo.op("stablehlo.gather", [x, indices], shape, x.dtype, attributes)
     limits = [x.shape[d] - sizes[d] for d in indexed]
     if fill is None or _known_inside(hlo, indices, limits):
         return out
@@ -216,6 +238,11 @@ def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[
       dtype: the dtype of the result.
     """
     most = int(np.iinfo(indices.dtype).max)
+    if any_symbolic(limits):
+        sizes = shape_value(hlo, tuple(limits))
+        if most < np.iinfo(_INT32).max:
+            sizes = hlo.elementwise("stablehlo.minimum", sizes, hlo.splat(most, sizes.shape, _INT32))
+        return hlo.broadcast_in_dim(hlo.convert(sizes, dtype), indices.shape, [indices.ndim - 1])
     values = np.array([min(n, most) for n in limits], dtype)
     return hlo.broadcast(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
 
@@ -224,7 +251,7 @@ def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
     """Whether all indices are constants from 0 to their limits, so that all windows are inside the operand."""
     if not limits:
         return True
-    known = hlo.known_integers(indices)
+    known = None if any_symbolic(limits) else hlo.known_integers(indices)
     return known is not None and bool(((known >= 0) & (known <= np.array(limits, np.int64))).all())
 
 

@@ -163,6 +163,17 @@ class Module:
         self.assumed_one_device |= asks
         return asks
 
+    def whole_arrays(self) -> bool:
+        """Return whether the compiler divides no arrays: on one device, and within ``shard_map`` over all axes.
+
+        A lowering may depend on the answer: a program that turns out to need several devices is lowered again.
+        """
+        if self.manual is not None and len(self.manual_axes) == len(self.manual.axis_names):
+            return True
+        whole = self.size == 1
+        self.assumed_one_device |= whole and not self.portable
+        return whole
+
     def mesh(self, mesh: Any) -> str:
         """Add a mesh to the module, and return its name there, such as ``@mesh``.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.dims import Dim, Function, Size, Variable, partial_solution
+from pullback.core.dims import Dim, Function, Size, Variable, any_symbolic, partial_solution
 from pullback.core.types import Shape
 
 _INDEX = np.dtype(np.int32)
@@ -76,3 +76,25 @@ def shape_value(hlo: Any, shape: Shape) -> Any:
         return hlo.array(np.array(shape, _INDEX))
     sizes = [hlo.reshape(size_value(hlo, n), (1,)) for n in shape]
     return sizes[0] if len(sizes) == 1 else hlo.concatenate(sizes, 0)
+
+
+def with_shapes(hlo: Any, count: int, results: Sequence[tuple[Shape, Any]], more: str) -> tuple[list[Any], str]:
+    """Write the shapes of the results of a runtime function as further operands, if one of them is symbolic.
+
+    Args:
+      hlo: the builder.
+      count: how many operands there are already.
+      results: the shape and dtype of each result.
+      more: attributes of the call as text, among them perhaps the layouts of the operands.
+
+    Returns:
+      The operands, and ``more`` with what the further operands need.
+    """
+    if not any(any_symbolic(shape) for shape, _ in results):
+        return [], more
+    shapes = [shape_value(hlo, shape) for shape, _ in results]
+    positions = ", ".join(str(count + i) for i in range(len(shapes)))
+    known = f"indices_of_shape_operands = dense<[{positions}]> : tensor<{len(shapes)}xi64>"
+    layouts = ", dense<0> : tensor<1xindex>" * len(shapes)
+    more = more.replace("], result_layouts", f"{layouts}], result_layouts")
+    return shapes, f"{more}, {known}" if more else known

@@ -8,12 +8,35 @@ import numpy as np
 
 from pullback.core.array import ArrayImpl, operand_types, typeof
 from pullback.core.dims import largest, smallest
+from pullback.core.errors import ConcretizationTypeError
 from pullback.core.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from pullback.core.trace import state
+from pullback.core.trace import Tracer, state
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
 ParamDict = dict[str, Any]
 Value = Any
+
+
+def to_concrete_value(x: Any) -> Any:
+    """Return the value of ``x`` if it is known, without derivatives; None if ``x`` is traced and its value is not."""
+    return x.concrete() if isinstance(x, Tracer) else x
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of ``x`` is known, as it is for arrays, and for tracers of ``grad`` outside ``jit``."""
+    return to_concrete_value(x) is not None
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
+    """Return ``force(value)`` for the value of ``val``, which has to be known; without ``force`` the value itself.
+
+    Raises:
+      ConcretizationTypeError: ``val`` is traced, and its value is not known; ``context`` says what needs it.
+    """
+    if isinstance(val, Tracer):
+        need = context or getattr(force, "__name__", "a conversion")
+        val = val._known(ConcretizationTypeError, need, f"Compute outside of {val._trace.transformation}.")
+    return val if force is None else force(val)
 
 
 class Handlers(dict[type, Callable[..., Any]]):
@@ -87,9 +110,12 @@ __all__ = [
     "InconclusiveDimensionOperation",
     "ParamDict",
     "Value",
+    "concrete_or_error",
     "ensure_compile_time_eval",
     "eval_context",
+    "is_concrete",
     "max_dim",
     "min_dim",
     "pytype_aval_mappings",
+    "to_concrete_value",
 ]

@@ -455,7 +455,7 @@ def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape)
         if count > math.prod(shape):
             return _by_dense(x, y, xc, yc, xb, yb, shape)
         first, second = np.divmod(np.arange(count, dtype=np.int32), max(y.nse, 1))
-        known = (keys[0][:, None] == keys[1]).reshape(-1) & (keys[0] >= 0)[first]
+        known = (keys[0][:, None] == keys[1][None]).reshape(-1) & (keys[0] >= 0)[first]
     values = pnp.take(a, first, axis=0) * pnp.take(b, second, axis=0)
     i = x.indices[:, np.asarray([*xb, *free_x], np.int32)]
     j = y.indices[:, np.asarray(free_y, np.int32)]

@@ -287,6 +287,20 @@ def _norm(eqn: Eqn, operands: list[Any]) -> Any:
     return eqn.primitive.bind(data, axes=tuple(range(data.ndim)))
 
 
+def _reshape(eqn: Eqn, operands: list[Any]) -> Any:
+    """Reshape an array; if only axes of size 1 are new, as in ``x[None]``, by broadcasting, which keeps the layout."""
+    (x,), sizes = operands, eqn.params["new_sizes"]
+    axes: list[int] = []
+    for i, n in enumerate(sizes):
+        if len(axes) < x.ndim and n == x.shape[len(axes)]:
+            axes.append(i)
+        elif n != 1:
+            return bcoo_reshape(x, **eqn.params)
+    if len(axes) < x.ndim:
+        return bcoo_reshape(x, **eqn.params)
+    return bcoo_broadcast_in_dim(x, shape=sizes, broadcast_dimensions=axes)
+
+
 def _convert(eqn: Eqn, operands: list[Any]) -> Any:
     (x,) = operands
     function = linear if arithmetic.keeps_sums(x.dtype, eqn.params["new_dtype"]) else elementwise
@@ -459,7 +473,7 @@ sparsified(dot_general_p)(lambda eqn, operands: bcoo_dot_general(*operands, **eq
 sparsified(reduce_sum_p)(_reduce_sum)
 sparsified(norm_p)(_norm)
 sparsified(shapes.transpose_p)(_of_first(bcoo_transpose))
-sparsified(shapes.reshape_p)(_of_first(bcoo_reshape))
+sparsified(shapes.reshape_p)(_reshape)
 sparsified(shapes.squeeze_p)(_of_first(bcoo_squeeze))
 sparsified(shapes.broadcast_in_dim_p)(_of_first(bcoo_broadcast_in_dim))
 sparsified(slicing.slice_p)(_of_first(bcoo_slice))

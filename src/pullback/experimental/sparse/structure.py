@@ -498,7 +498,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
     Args:
       mat: a BCOO.
-      start_indices: an integer for each axis, clipped so that the slice lies within the array.
+      start_indices: an integer for each axis, clipped so that the slice lies within the array; negative ones count from
+        the end.
       slice_sizes: the shape of the slice.
 
     Returns:
@@ -522,6 +523,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     for i in starts:
         if i.ndim or not dtypes.is_integer(i.dtype):
             raise ShapeError(f"{name}: start_indices must be integers, got {typeof(i)}")
+    starts = [pnp.where(i < 0, i + n, i) for i, n in zip(starts, mat.shape, strict=True)]
     starts = [pnp.clip(i.astype(np.int32), 0, n - s) for i, n, s in zip(starts, mat.shape, new, strict=True)]
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = mat.data, mat.indices

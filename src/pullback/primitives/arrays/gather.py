@@ -15,6 +15,7 @@ from pullback.backends.host import indexing as host_indexing
 from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.check_rules import Failure, checks
+from pullback.core.dims import smallest
 from pullback.core.errors import ShapeError
 from pullback.core.linearity import homogeneous
 from pullback.core.trace import Primitive, Tracer
@@ -251,7 +252,7 @@ def batch(
     numbers = batched_numbers(dimension_numbers, dx is not None, di is not None)
     if dx is not None:
         x = shapes.moveaxis(x, dx, 0)
-        slice_sizes = (axis.size if di is None else min(axis.size, 1), *slice_sizes)
+        slice_sizes = (axis.size if di is None else smallest(axis.size, 1), *slice_sizes)
     if di is not None:
         indices = shapes.moveaxis(indices, di, 0)
         # A promise about the indices of one example need not hold for all examples in one operand.

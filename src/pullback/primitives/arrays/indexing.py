@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, scalar_array
 from pullback.core.check_rules import Failure, checks
+from pullback.core.dims import Dim
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -44,6 +45,8 @@ def wide_enough(positions: Any, size: int) -> Any:
 
     The caller adds ``size``, the size of the axis, to negative indices, which must not overflow.
     """
+    if isinstance(size, Dim):
+        return convert_element_type(positions, np.dtype(np.int32)) if positions.dtype.itemsize < 4 else positions
     if size <= int(dtypes.iinfo(positions.dtype).max):
         return positions
     return convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))

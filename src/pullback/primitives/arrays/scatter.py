@@ -15,6 +15,7 @@ import numpy as np
 from pullback.backends.host import indexing as host_indexing
 from pullback.core import dtypes
 from pullback.core.check_rules import Failure, checks
+from pullback.core.dims import smallest
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -50,7 +51,8 @@ def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers)
     """
     windows = iter([updates_shape[i] for i in numbers.update_window_dims])
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
+    one = min if all(type(n) is int for n in shape) else smallest
+    return tuple(one(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
 
 
 def _keeps(

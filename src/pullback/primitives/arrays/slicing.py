@@ -142,7 +142,7 @@ def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
             return out
         sources.append(_slice(first, stop))
         targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    native.copy(out[tuple(targets)], x[tuple(sources)])
+    native.copy(out[(..., *targets)], x[(..., *sources)])
     return out
 
 

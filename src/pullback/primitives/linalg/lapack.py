@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import typeof
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import DtypeError, ShapeError, UnsupportedExportError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
@@ -148,6 +148,8 @@ def compiled_routine(
 def _attribute(value: str | int) -> str:
     if isinstance(value, str):
         return f"{ord(value)} : ui8"
+    if not isinstance(value, int):
+        raise UnsupportedExportError(f"export: a decomposition needs the size {value} as a number, but it is symbolic")
     return str(value).lower() if isinstance(value, bool) else f"{value} : i32"
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.hlo.sizes import size_value
 from pullback.core import dtypes
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
@@ -53,7 +55,8 @@ _INT32 = np.dtype(np.int32)
 def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]) -> Any:
     """Emit a loop of ``values = step(i, *values)`` for i from 0 to ``count`` - 1; return the final values."""
     types = [((), _INT32), *((v.shape, v.dtype) for v in values)]
-    going_on = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(count, _INT32), "LT")])
+    steps = size_value(hlo, count) if any_symbolic((count,)) else None
+    going_on = hlo.region(types, lambda i, *_: [hlo.compare(i, steps or hlo.number(count, _INT32), "LT")])
     body = hlo.region(
         types, lambda i, *xs: [hlo.elementwise("stablehlo.add", i, hlo.number(1, _INT32)), *hlo.inline(step, i, *xs)]
     )

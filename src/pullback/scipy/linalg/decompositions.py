@@ -202,11 +202,11 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Any:
-    """The eigenvalues and eigenvectors of symmetric tridiagonal matrices.
+    """The eigenvalues and eigenvectors of Hermitian tridiagonal matrices.
 
     Args:
-      d: the diagonals, an array (..., n) of real numbers; integers become floats.
-      e: the elements next to the diagonals (..., n - 1), of the dtype of ``d``.
+      d: the diagonals, an array (..., n), of which imaginary parts are ignored; integers become floats.
+      e: the elements above the diagonals (..., n - 1), of the dtype of ``d``; those below are their conjugates.
       eigvals_only: whether to return the eigenvalues alone.
       select: "a" for all, or "i" for those from ``select_range[0]`` to ``select_range[1]`` in ascending order.
       select_range: the first and the last index, where ``select`` is "i".
@@ -217,7 +217,7 @@ def eigh_tridiagonal(
 
     Raises:
       ShapeError: the lengths do not fit (a TypeError and a ValueError).
-      DtypeError: complex numbers, floats of 16 bits, or two dtypes (a TypeError).
+      DtypeError: floats of 16 bits, or two dtypes (a TypeError).
       ArgumentError: an unknown ``select``, or no range (a TypeError and a ValueError).
       UnsupportedArgumentError: ``select="v"``, whose result would have a size that depends on values (a
         NotImplementedError).
@@ -229,9 +229,9 @@ def eigh_tridiagonal(
     """
     eigvals_only = flag("eigh_tridiagonal", "eigvals_only", eigvals_only)
     d, e = inexact_operand("eigh_tridiagonal", d), inexact_operand("eigh_tridiagonal", e)
-    if d.dtype != e.dtype or dtypes.is_complex(d.dtype):
+    if d.dtype != e.dtype:
         raise DtypeError(
-            "eigh_tridiagonal: d and e must have the same real dtype, got "
+            "eigh_tridiagonal: d and e must have the same dtype, got "
             f"{dtypes.short_name(d.dtype)} and {dtypes.short_name(e.dtype)}"
         )
     if not d.shape or e.shape != (*d.shape[:-1], max(d.shape[-1] - 1, 0)):
@@ -244,7 +244,7 @@ def eigh_tridiagonal(
     a = d[..., None] * creation.eye(n, dtype=d.dtype)
     if n > 1:
         padded = [(0, 0, 0)] * (len(d.shape) - 1)
-        below = slicing.pad(e, 0, [*padded, (0, 1, 0)])[..., None, :] * creation.eye(n, k=-1, dtype=d.dtype)
+        below = slicing.pad(ops.conj(e), 0, [*padded, (0, 1, 0)])[..., None, :] * creation.eye(n, k=-1, dtype=d.dtype)
         a = a + below
     w, *v = bind(eigh_p, a, vectors=not eigvals_only)
     if (first, last) != (0, n):

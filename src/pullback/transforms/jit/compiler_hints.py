@@ -24,11 +24,13 @@ class Inline(enum.Enum):
 
 
 class CompilerEffortLevel(enum.Enum):
-    """How much time the compiler may spend: values of switches such as ``jax_optimization_level``, without effect.
+    """How much time the compiler may spend: ``optimization_level`` among the ``compiler_options`` of ``jit`` is one.
 
-    The option ``xla_backend_optimization_level`` among the ``compiler_options`` of ``jit`` has one.
+    The switches such as ``jax_optimization_level`` take one too, and have no effect.
 
-    >>> from pullback import CompilerEffortLevel, config
+    >>> from pullback import CompilerEffortLevel, config, jit
+    >>> print(jit(lambda x: x + 1, compiler_options={"optimization_level": CompilerEffortLevel.O1})(1.0))
+    2.0
     >>> config.update("jax_optimization_level", CompilerEffortLevel.O1)
     >>> config.update("jax_optimization_level", "UNKNOWN")
     """

@@ -31,7 +31,7 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
-from pullback.transforms.jit.compiler_hints import Inline
+from pullback.transforms.jit.compiler_hints import CompilerEffortLevel, Inline
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
@@ -562,7 +562,13 @@ def _compiler_options(options: Any) -> tuple[tuple[str, Any], ...]:
         return ()
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         raise ArgumentError(f"jit: compiler_options must be a dict of options by name, got {options!r}")
-    for name, value in options.items():
+    plain = {n: v.value if isinstance(v, CompilerEffortLevel) else v for n, v in options.items()}
+    for name, value in plain.items():
         if not isinstance(value, (bool, int, float, str)):
             raise ArgumentError(f"jit: the option {name} must be a bool, an int, a float or a str, got {value!r}")
-    return tuple(sorted(options.items()))
+        if name in _LEVELS and type(value) is not int:
+            raise ArgumentError(f"jit: the option {name} must be a CompilerEffortLevel or its number, got {value!r}")
+    return tuple(sorted(plain.items()))
+
+
+_LEVELS = ("optimization_level", "memory_fitting_level")

@@ -86,7 +86,7 @@ def placement_of(x: Any, who: str) -> Any:
     if isinstance(x, PartitionSpec):
         return NamedSharding(needed_mesh(who, repr(x)), x)
     if isinstance(x, SingleDeviceSharding):
-        return next(iter(x.device_set))
+        return x.placement
     return x
 
 

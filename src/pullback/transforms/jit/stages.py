@@ -17,7 +17,7 @@ from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
 from pullback.backends.devices.meshes import Mesh, current_mesh
-from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding, of_types
+from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types
 from pullback.backends.processes import forks
 from pullback.core import source, tree
 from pullback.core.arguments import is_listed
@@ -405,7 +405,6 @@ class Compiled:
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
     out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
-    out_info = property(lambda self: self.lowered.out_info, doc="The types of the results.")
     args_info = property(lambda self: self.lowered.args_info, doc="A tree like the arguments, of ``ArgInfo``.")
     in_avals = property(lambda self: self.lowered.in_avals, doc="A tree like the arguments, of their types.")
     donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
@@ -507,15 +506,16 @@ class Compiled:
     def output_shardings(self) -> Any:
         """The shardings of the results, a tree."""
         program, out_index = self.program, self.lowered.out_index
-        found = (
-            [program.device] * len(self.signatures)
-            if program.in_shardings is None
-            else program.executable.out_shardings
-        )
+        found = [program.device] * len(self.signatures) if program.in_shardings is None else program.out_shardings
         if out_index is not None:
             actual = self.lowered.actual_placements
             found = [found[i] if i >= 0 else actual[~i] for i in out_index]
         return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, a tree of ``ShapeDtypeStruct`` with their shardings."""
+        return tree.tree_map(lambda a, s: a.update(sharding=s), self.lowered.out_info, self.output_shardings)
 
     @property
     def input_formats(self) -> Any:
@@ -565,11 +565,7 @@ def _formats(shardings: Any, types: Sequence[Any]) -> Any:
 
 def _as_sharding(placement: Any) -> Any:
     """Convert a placement, a device or a sharding, to a sharding; None stands for the default device."""
-    return (
-        SingleDeviceSharding(placement or devices.default_device())
-        if not isinstance(placement, Sharding)
-        else placement
-    )
+    return as_sharding(placement or devices.default_device())
 
 
 def _not_simple() -> None:
@@ -648,7 +644,7 @@ def _with_devices(placement: Any) -> Any:
         and not isinstance(placement.mesh, Mesh)
         and isinstance(current_mesh(), Mesh)
     ):
-        return NamedSharding(current_mesh(), placement.spec)
+        return placement.update(mesh=current_mesh())
     return placement
 
 

@@ -421,8 +421,9 @@ def _call_for_results(
         dtype = getattr(x, "dtype", None)
         if isinstance(dtype, np.dtype) and dtypes.canonicalize_dtype(dtype) != dtype:
             raise CallbackError(
-                f"{who} of {name_of(function)}: result_shape_dtypes has the dtype {dtype}, but 64-bit types are "
-                f"disabled: declare {dtypes.canonicalize_dtype(dtype)}, or enable them (`with pullback.enable_x64():`)"
+                f"{who} of {name_of(function)}: result_shape_dtypes cannot specify 64-bit types such as {dtype} while "
+                f"they are disabled: declare {dtypes.canonicalize_dtype(dtype)}, or enable them "
+                "(`with pullback.enable_x64():`)"
             )
     avals = [abstractify(x).update(weak_type=False, varying=frozenset()) for x in declared]
     call = HostFunction(who, function, in_tree, avals)

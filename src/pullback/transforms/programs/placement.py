@@ -8,6 +8,7 @@ has no effect: the program runs on one device, or on the devices of a mesh.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pullback.backends.devices import transfers
@@ -26,7 +27,7 @@ from pullback.backends.devices.shardings import (
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, CommittedArray, as_array, shared, signature, signature_of, typeof
-from pullback.core.errors import BackendError, OperandError, ShardingError, ShardingTypeError
+from pullback.core.errors import BackendError, IndivisibleError, OperandError, ShardingError, ShardingTypeError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -97,7 +98,8 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 def _abstract(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
     if isinstance(placement, NamedSharding):
-        placement.shard_shape(x.shape)
+        with suppress(IndivisibleError):  # the compiler pads what it cannot divide evenly
+            placement.shard_shape(x.shape)
     return x
 
 
@@ -136,7 +138,7 @@ def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
     entries: list[Any] = list(placement.spec.partitions)
     entries += [None] * (position - len(entries))
     entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
-    return NamedSharding(placement.mesh, PartitionSpec(*entries[:position], entry, *entries[position:]))
+    return placement.update(spec=PartitionSpec(*entries[:position], entry, *entries[position:]))
 
 
 def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
@@ -170,12 +172,12 @@ def destination(x: Any, who: str) -> Any:
     """
     x = without_layout(x, who)
     if isinstance(x, SingleDeviceSharding):
-        return next(iter(x.device_set))
+        return x.placement
     if isinstance(x, PartitionSpec):
         return NamedSharding(needed_mesh(who, repr(x)), x)
     if isinstance(x, NamedSharding):
         if not isinstance(x.mesh, Mesh):
-            return NamedSharding(needed_mesh(who, repr(x)), x.spec)
+            return x.update(mesh=needed_mesh(who, repr(x)))
         return x
     if x is None or isinstance(x, Device):
         return x
@@ -200,7 +202,8 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
       A tree like ``x``, of the same values. Their cotangents are sharded in the same way.
 
     Raises:
-      ShardingError: a sharding does not fit its array, or is no sharding (a ValueError).
+      ShardingError: a sharding does not fit its array, or is no sharding (a ValueError). Within compiled functions it
+        need not divide the array evenly.
       MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
 
     >>> import pullback.numpy as jnp
@@ -303,6 +306,9 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
         _check_not_manual(placement, who)
         try:
             check_divides(placement, array.shape)
+        except IndivisibleError as error:
+            if state.trace.eager or placement.mesh.explicit_axes:  # the compiler pads what it cannot divide evenly
+                raise type(error)(f"{who}: {error}") from None
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
     return put(sharding_constraint_p, array, placement)

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.backends.devices import shards
 from pullback.backends.devices.buffers import buffer_of, from_buffer
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, as_sharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature
@@ -71,8 +71,7 @@ def global_shards(x: ArrayImpl) -> list[Shard]:
 
 def sharding_of(x: Any) -> Sharding:
     """The sharding of an array."""
-    placement = device_of(x)
-    return SingleDeviceSharding(placement) if isinstance(placement, Device) else placement
+    return as_sharding(device_of(x))
 
 
 # Arrays from shards ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Sharding, SingleDeviceSharding
+from pullback.backends.devices.shardings import Sharding, as_sharding
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
@@ -133,9 +133,7 @@ def _inspect_batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, callb
 
 @inspect_sharding_p.lowering
 def _inspect_lowering(hlo: Any, x: Any, *, callback: Any) -> list[Any]:
-    hlo.inspected(
-        x, lambda placement: callback(SingleDeviceSharding(placement) if isinstance(placement, Device) else placement)
-    )
+    hlo.inspected(x, lambda placement: callback(as_sharding(placement)))
     return []
 
 

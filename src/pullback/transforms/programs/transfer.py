@@ -11,11 +11,12 @@ from pullback.backends.compiler.backend import backend
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_of
 from pullback.backends.devices.devices import Device, Space, default_device, device
-from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.devices.shardings import NamedSharding, as_sharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, is_on_host, signature_of
 from pullback.core.errors import ArgumentError, OperandError, ShardingError
+from pullback.core.trace import Tracer
 from pullback.primitives.operands import made
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import (
@@ -41,10 +42,20 @@ def device_of(x: Any) -> Any:
     return default_device()
 
 
-def _destination(placement: Any) -> Any:
-    """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform."""
+_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
+
+
+def _destination(placement: Any, x: Any) -> Any:
+    """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform.
+
+    A memory is one of the devices of ``x``, the array or other leaf that is moved.
+    """
     if isinstance(placement, Space):
-        return None
+        kind = _KINDS.get(placement)
+        if kind is None or isinstance(x, Tracer):
+            return None
+        sharding = as_sharding(device_of(x))
+        return None if sharding.memory_kind == kind else destination(sharding.with_memory_kind(kind), "device_put")
     if isinstance(placement, str):
         return device("cuda" if placement == "gpu" else placement, 0)
     return destination(placement, "device_put")
@@ -116,7 +127,7 @@ def device_put(
     donated, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
     if any(map(operator.and_, map(bool, donated), map(bool, aliases))):
         raise ArgumentError("device_put: may_alias and donate cannot both be True: a donated array cannot be shared")
-    destinations = map(_destination, placements)
+    destinations = map(_destination, placements, leaves)
     return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, donated, aliases)))
 
 

@@ -81,7 +81,7 @@ A = jnp.array([[4.0, 1.0], [1.0, 3.0]])
 B = jnp.ones(2)
 REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: sparse.cg(A[:1], B), ShapeError, "square matrix, got shape"),
-    (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "b must be a vector of 2 elements"),
+    (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "the first axis of b must have 2 elements"),
     (lambda: sparse.cg("A", B), OperandError, "a matrix, or a function"),
     (lambda: sparse.cg(A, {"b": B}), OperandError, "b must be an array if A is a matrix"),
     (lambda: sparse.cg(A, B, x0=jnp.ones(3)), ShapeError, "x0 must have the tree and shapes of b"),
@@ -99,3 +99,21 @@ REFUSED: list[tuple[Any, Any, str]] = [
 def test_bad_input(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+class Scaling:
+    """An operator that has ``@`` and a shape, but no dtype."""
+
+    shape = (4, 4)
+
+    def __matmul__(self, x: Any) -> Any:
+        return 2 * x
+
+
+@pytest.mark.parametrize("solve", [sparse.cg, sparse.bicgstab, sparse.gmres])
+def test_operators_and_several_right_sides(solve: Any) -> None:
+    b = np.arange(8.0).reshape(4, 2)
+    for a in (Scaling(), 2 * np.eye(4)):
+        x, _ = solve(a, b)
+        np.testing.assert_allclose(x, b / 2, atol=1e-5)
+    np.testing.assert_allclose(solve(2 * np.eye(4), b, M=Scaling())[0], b / 2, atol=1e-5)

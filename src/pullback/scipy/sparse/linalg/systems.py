@@ -53,6 +53,8 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     """Return a function that multiplies by ``a``, and ``a`` as a matrix, or None if it is a function."""
     if callable(a):
         return a, None
+    if hasattr(type(a), "__matmul__") and not any(hasattr(a, n) for n in ("dtype", "__array__", "__jax_array__")):
+        return lambda x: a @ x, None
     is_array = isinstance(getattr(a, "shape", None), tuple)
     if not is_array or not hasattr(a, "indices"):  # sparse arrays are not made dense
         if not is_array:
@@ -97,9 +99,9 @@ class System:
             raise ShapeError(f"{self.name}: A must be a square matrix, got shape {matrix.shape}")
         if len(tree.leaves(b)) != 1 or not hasattr(b, "shape"):
             raise OperandError(f"{self.name}: b must be an array if A is a matrix, got {tree.structure(b)}")
-        if b.shape != (n,):
+        if b.shape[:1] != (n,):
             raise ShapeError(
-                f"{self.name}: b must be a vector of {n} elements, the number of rows of A, got shape {b.shape}"
+                f"{self.name}: the first axis of b must have {n} elements, the number of rows of A, got shape {b.shape}"
             )
         return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
 

@@ -1,0 +1,10 @@
+"""What a program costs before it runs: which devices exchange how many bytes, and how much memory each needs."""
+
+from pullback.analysis.collectives import Collective as Collective
+from pullback.analysis.collectives import collectives as collectives
+from pullback.analysis.costs import Cost as Cost
+from pullback.analysis.costs import cost as cost
+from pullback.core.faces import face
+
+__all__ = ["Collective", "Cost", "collectives", "cost"]
+face(globals())

@@ -1,0 +1,132 @@
+"""What one call of a compiled function costs each device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pullback.analysis.collectives import Collective, collectives
+from pullback.core.arguments import require_function
+from pullback.core.errors import ArgumentError
+from pullback.display.pages import amount
+from pullback.transforms.jit.jit import JitFunction, jit
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one call of a compiled function costs each device. ``print(cost)`` shows it as a table.
+
+    Attributes:
+      devices: the number of devices that run the program.
+      peak_memory: the bytes of the arguments, the results and the temporary values on a device; a result in the memory
+        of a donated argument counts once.
+      temporaries: the bytes of the temporary values alone.
+      collectives: the operations by which the devices exchange elements.
+
+    >>> import pullback
+    >>> from pullback import analysis
+    >>> found = analysis.cost(lambda x: x @ x)(pullback.ShapeDtypeStruct((100, 100), "float32"))
+    >>> found.devices, found.peak_memory, found.collectives
+    (1, 80000, ())
+    """
+
+    devices: int
+    peak_memory: int
+    temporaries: int
+    collectives: tuple[Collective, ...]
+
+    @property
+    def moved(self) -> dict[tuple[Any, ...], float]:
+        """The bytes that a device sends in one call, by the axes of the mesh along which they travel.
+
+        The body of a loop of unknown length counts once.
+        """
+        found: dict[tuple[Any, ...], float] = {}
+        for each in self.collectives:
+            found[each.axes] = found.get(each.axes, 0) + each.moved * (each.times or 1)
+        return found
+
+    def seconds(self, bandwidth: float | Mapping[Any, float]) -> float:
+        """Return the time in which the elements are exchanged, if nothing else limits it and exchanges take turns.
+
+        Args:
+          bandwidth: bytes that a device can send in a second; or a dictionary of these by axis. Elements that travel
+            along several axes have the lowest of their bandwidths.
+
+        Raises:
+          ArgumentError: a bandwidth is not positive, or that of an axis is missing (a ValueError).
+
+        >>> from pullback.analysis import Collective, Cost
+        >>> cost = Cost(8, 0, 0, (Collective("all-reduce", ("data",), 8, 4_000_000_000, 1, ""),))
+        >>> cost.seconds(bandwidth=50e9)
+        0.14
+        """
+        return sum(moved / min(_bandwidths(bandwidth, axes)) for axes, moved in self.moved.items())
+
+    def __str__(self) -> str:
+        devices = f"{self.devices} device{'s' * (self.devices > 1)}"
+        lines = [f"{devices}, {amount(self.peak_memory)} on each, {amount(self.temporaries)} temporary"]
+        for axes, moved in self.moved.items():
+            names = ", ".join(map(str, axes))
+            lines.append(f"each call moves {amount(moved)} a device over {names}")
+            lines += [
+                f"  {each.kind:20} {amount(each.nbytes):>10} of {each.devices} devices, "
+                f"{_often(each.times)}  {each.line}".rstrip()
+                for each in self.collectives
+                if each.axes == axes
+            ]
+        return "\n".join(lines)
+
+
+def _often(times: int | None) -> str:
+    return "in a loop of unknown length" if times is None else "once" if times == 1 else f"{times} times"
+
+
+def _bandwidths(bandwidth: float | Mapping[Any, float], axes: Iterable[Any]) -> list[float]:
+    """Return the bandwidths along ``axes``; raise unless all are positive."""
+    missing = [axis for axis in axes if isinstance(bandwidth, Mapping) and axis not in bandwidth]
+    if missing:
+        raise ArgumentError(f"seconds: bandwidth has no entry for the axis {missing[0]!r} of the mesh: got {bandwidth}")
+    found = [bandwidth[axis] for axis in axes] if isinstance(bandwidth, Mapping) else [bandwidth]
+    if not all(each > 0 for each in found):
+        raise ArgumentError(f"seconds: bandwidth must be positive, in bytes a second, got {bandwidth}")
+    return found
+
+
+def cost(fun: Callable[..., Any]) -> Callable[..., Cost]:
+    """Return a function of the same arguments that says what one call of ``fun`` costs, without the call.
+
+    The function is compiled, and the compiled program is read. Meshes may be larger than the machine: virtual CPU
+    devices (``pullback.config.update("num_cpu_devices", 512)`` before the first program) show how a program is divided.
+    The compiler's decisions for CPUs can differ from those for accelerators.
+
+    Args:
+      fun: a function, or a compiled function ``jit(f, in_shardings=...)``. The arguments may be of the type
+        ``ShapeDtypeStruct``, with shardings.
+
+    Raises:
+      ArgumentError: ``fun`` is not a function (a TypeError).
+
+    >>> import pullback
+    >>> import pullback.numpy as jnp
+    >>> from pullback import analysis
+    >>> print(analysis.cost(jnp.sin)(jnp.ones(1000)))
+    1 device, 8 kB on each, 0 bytes temporary
+    """
+    require_function("cost", "fun", fun)
+    compiled_function = fun if isinstance(fun, JitFunction) else jit(fun)
+
+    def priced(*args: Any, **kwargs: Any) -> Cost:
+        lowered = compiled_function.lower(*args, **kwargs)
+        compiled = lowered.compile()
+        module = lowered.program.module
+        meshes = [*module.meshes, *module.logical_meshes]
+        memory = compiled.memory_analysis()
+        held = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+        return Cost(
+            module.size, held + memory.temp_size_in_bytes, memory.temp_size_in_bytes,
+            collectives(compiled.as_text(), meshes[0]) if meshes else (),
+        )  # fmt: skip
+
+    return priced
