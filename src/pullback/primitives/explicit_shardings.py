@@ -126,6 +126,8 @@ def _result_axis(
     if traits.elementwise.of(primitive):
         to: int | None = axis + len(results[0].shape) - len(shapes[operand])
         return to if results[0].shape[to] == shapes[operand][axis] else GONE
+    if primitive.axes_rule is not None and all(a.shape == shapes[operand] for a in results):
+        return axis  # a collective over named axes, which takes each element for itself
     kept = axis_kept.of(primitive)
     to = None if kept is None else kept(axis, operand, *shapes, **params)
     if to is None:

@@ -98,7 +98,26 @@ def shard_shape(shape: Shape, mesh: AnyMesh, spec: PartitionSpec) -> Shape:
 
 def shard_aval(aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
     """The type of one device's shard, along the axes ``manual``, of a global array of type ``aval``."""
-    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=(aval.varying - manual) | names_of(spec))
+    sharding = None if aval.explicit is None else _of_shards(aval.explicit, manual)
+    varying = (aval.varying - manual) | names_of(spec)
+    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=varying, sharding=sharding)
+
+
+def _of_shards(sharding: NamedSharding, manual: frozenset[Any]) -> NamedSharding:
+    """Return the sharding in the types of shards along the axes ``manual``: over the other axes of the mesh."""
+    names = [name for name in manual if name in sharding.mesh.axis_names]
+    entries = [tuple(n for n in names_in(entry) if n not in manual) for entry in sharding.spec.partitions]
+    mesh = sharding.mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+def _of_whole(sharding: NamedSharding | None, mesh: AnyMesh, spec: PartitionSpec, rank: int) -> NamedSharding:
+    """Return the sharding of the array that ``spec`` divides into shards with the given sharding in their types."""
+    inner = (None,) * rank if sharding is None else sharding.spec.partitions
+    outer = (*spec.partitions, *[None] * (rank - len(spec)))
+    return NamedSharding(
+        mesh, PartitionSpec(*[(*names_in(a), *names_in(b)) for a, b in zip(outer, inner, strict=True)])
+    )
 
 
 def _global_aval(
@@ -109,7 +128,8 @@ def _global_aval(
     Unlike the shards, the global array does not vary along the axes ``manual``, but along those of the axes ``outer``.
     """
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
-    return aval.update(shape=shape, varying=(aval.varying - manual) | outer)
+    sharding = _of_whole(aval.explicit, mesh, spec, len(shape)) if mesh.explicit_axes else None
+    return aval.update(shape=shape, varying=(aval.varying - manual) | outer, sharding=sharding)
 
 
 def hidden(avals: Sequence[ShapedArray], manual: frozenset[Any]) -> frozenset[Any]:
