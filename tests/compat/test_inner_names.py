@@ -62,8 +62,9 @@ def test_versions() -> None:
 def test_keys_of_integers_are_allowed() -> None:
     with legacy_prng_key("allow"):
         assert random.PRNGKey(0).shape == (2,)
-    with pytest.raises(NotImplementedError, match="'error'"):
-        legacy_prng_key("error")
+    assert legacy_prng_key("allow")(random.PRNGKey)(0).shape == (2,)
+    with pytest.raises(NotImplementedError, match="'error'"), legacy_prng_key("error"):
+        pass
 
 
 def test_core() -> None:

@@ -652,7 +652,8 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ArgumentError: another ``to``, or a set of names, which have no order (a TypeError and ValueError).
+      UnsupportedArgumentError: another ``to`` (a NotImplementedError).
+      ArgumentError: a set of names, which have no order (a TypeError and ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -662,7 +663,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")
     if not is_listed(to, ("varying",)):
-        raise ArgumentError(
+        raise UnsupportedArgumentError(
             f"lax.pcast: to must be 'varying', got {to!r}: psum and pmean return values that do not vary"
         )
     return _varying(x, axis_name, "lax.pcast")

@@ -13,7 +13,7 @@ from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.config import config
-from pullback.core.errors import OperandError, ShardMapError
+from pullback.core.errors import OperandError, ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lists import scatter_where
 from pullback.core.looking import computing
@@ -314,6 +314,10 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must contain PartitionSpecs only, got {x!r}")
     if UNCONSTRAINED in x.partitions:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must specify all axes, got {x!r}")
+    if x.unreduced or x.reduced:
+        raise UnsupportedArgumentError(
+            f"shard_map of {name_of(fun)}: {what} cannot have unreduced or reduced axes, got {x!r}: sum with lax.psum"
+        )
     return x
 
 
@@ -342,6 +346,10 @@ def _in_specs(
             raise ShardMapError(
                 f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
             ) from None
+    if INFERRED in found and manual.issubset(mesh.explicit_axes):
+        found = [
+            _typed_spec(typeof(as_array(x)), manual) if s is INFERRED else s for x, s in zip(leaves, found, strict=True)
+        ]
     if INFERRED in found:
         types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
         raise ShardMapError(
@@ -350,6 +358,15 @@ def _in_specs(
             f"{ {name: types[name] for name in mesh.axis_names if name in manual} }"
         )
     return [None if x is None else _spec(x, "in_specs", fun) for x in found]
+
+
+def _typed_spec(aval: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
+    """Return the specification of an argument by its type: those of the axes ``manual`` that divide each axis of it."""
+    if aval.explicit is None:
+        return PartitionSpec()
+    return PartitionSpec(
+        *[tuple([n for n in names_in(entry) if n in manual]) for entry in aval.explicit.spec.partitions]
+    )
 
 
 def _check_names(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], what: str) -> None:
@@ -373,6 +390,11 @@ def _shard_aval(
     Raise unless ``spec`` fits the shape and mentions only axes in ``manual``. ``name()`` names the argument in errors.
     """
     _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
+    if aval.explicit is not None and (aval.explicit.spec.unreduced or aval.explicit.spec.reduced):
+        raise UnsupportedArgumentError(
+            f"shard_map: {name()} has the type {aval}, with unreduced or reduced axes: sum it before, with "
+            "sharding.reshard(x, P(...))"
+        )
     if len(spec) > len(aval.shape):
         raise ShardMapError(
             f"shard_map: {name()} of shape {aval.shape} has {len(aval.shape)} axes, but its specification {spec} has "
