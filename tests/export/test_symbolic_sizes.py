@@ -470,7 +470,19 @@ def test_a_decomposition_that_needs_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [slice(2, -4), slice(2, "2*b + 2"), slice("b", -1), slice(-3, None), slice(0, "-b", 2)]
+    "part",
+    [
+        slice(2, -4),
+        slice(2, "2*b + 2"),
+        slice("b", -1),
+        slice(-3, None),
+        slice(0, "-b", 2),
+        slice(2, 0, -1),
+        slice(-2, None, -2),
+        slice("b", -9, -1),
+        slice(None, "2*b + 2", -1),
+        slice("-b", 1, -2),
+    ],
 )
 def test_slices_between_sizes(part: slice) -> None:
     def f(x: Any, y: Any) -> Any:

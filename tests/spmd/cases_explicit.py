@@ -113,3 +113,12 @@ def test_shards_along_some_of_the_axes() -> None:
     )
     assert str(pullback.typeof(total(x))) == "f32[2,4@y]"
     assert grad(lambda x: f(x).sum())(x).sharding == x.sharding
+
+
+def test_functions_are_lowered_for_types() -> None:
+    f = jit(lambda x: 2 * x)
+    assert f.lower(pullback.typeof(jnp.ones((8, 2)))).out_info.shape == (8, 2)
+    with pullback.set_mesh(MESH):
+        x = pullback.device_put(jnp.ones((8, 2)), P("x"))
+        compiled = f.lower(pullback.typeof(x)).compile()
+        assert compiled(x).sharding.spec == P("x", None)

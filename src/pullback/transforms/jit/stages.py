@@ -17,7 +17,7 @@ from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
 from pullback.backends.devices.meshes import Mesh, current_mesh
-from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types
+from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types, over_devices
 from pullback.backends.processes import forks
 from pullback.core import source, tree
 from pullback.core.arguments import is_listed
@@ -202,7 +202,10 @@ def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
         leaf = leaf.content
     if isinstance(leaf, ArrayImpl):
         return signature_of(leaf)
-    placement = placement_of(getattr(leaf, "sharding", None), "lower")
+    if isinstance(leaf, ShapedArray):  # of its sharding, only the explicit axes are the user's
+        placement = None if leaf.explicit is None else over_devices(leaf.explicit)
+    else:
+        placement = placement_of(getattr(leaf, "sharding", None), "lower")
     return signature(aval.shape, aval.dtype, aval.weak_type, placement)
 
 
