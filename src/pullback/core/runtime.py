@@ -93,6 +93,14 @@ class Runtime:
         """Return a buffer with the elements of the array ``x``, spread by ``sharding`` over the same devices."""
         raise NotImplementedError
 
+    def zeros_of(self, aval: Any) -> Any:
+        """Return zeros of a type."""
+        raise NotImplementedError
+
+    def sum_of_two(self, x: Any, y: Any) -> Any:
+        """Return the sum of two cotangents, which are arrays."""
+        raise NotImplementedError
+
     def size_value(self, size: Any) -> Any:
         """Return the value of a symbolic size, as an operation of the program that is being traced."""
         raise NotImplementedError

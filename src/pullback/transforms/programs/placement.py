@@ -293,6 +293,8 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
+    if isinstance(sharding, NamedSharding) and not sharding.mesh.axis_names and not any(sharding.spec):
+        return array  # the sharding of a type that says nothing of a mesh
     typed = explicit_sharding(sharding, who) if isinstance(sharding, (NamedSharding, PartitionSpec)) else None
     if typed is not None:
         return _explicit(array, typed, who)

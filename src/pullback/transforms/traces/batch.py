@@ -46,6 +46,8 @@ class BatchTracer(Tracer):
     def aval(self) -> ShapedArray:
         aval = typeof(self.value)
         axis = self._trace.axis
+        if type(aval) is not ShapedArray:
+            return aval.dec_rank(axis.size, self.dim)  # type: ignore[no-any-return]
         varying = aval.varying if axis.name is None else aval.varying | {axis.key}
         if aval.explicit is not None:
             return aval.without_axis(self.dim).update(varying=varying)

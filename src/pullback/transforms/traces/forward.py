@@ -182,7 +182,8 @@ class JVPTrace(Trace):
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
-            tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
+            if not primitive.multiple_results:
+                tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
             tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
