@@ -186,7 +186,7 @@ class LookedAt(Array):
         return format(value, spec)
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"traced values cannot be pickled: {self!r}")
+        raise ConcretizationTypeError(f"traced values cannot be pickled: {self!r}")
 
     def __copy__(self) -> LookedAt:
         return self  # it does not change, and has no memory of its own

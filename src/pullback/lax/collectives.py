@@ -626,7 +626,7 @@ def _known_axes(axis_name: Any, who: str) -> Any:
       ShardMapError: a name is that of an axis of the current mesh, and nothing maps it (a TypeError and ValueError).
     """
     current = current_mesh()
-    if current is None:
+    if current is None or current.manual_axes:
         return axis_name
     names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
     unmapped = [name for name in names if name in current.axis_names and name not in state.axes]
