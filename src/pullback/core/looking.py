@@ -39,8 +39,7 @@ _INDEX = (
 )
 
 computing: Final[dict[Any, Callable[[Any], Any]]] = {}
-"""For a trace that records an eager call: a function that computes the value of one of its tracers now, or returns None.
-"""
+"""For a trace that records an eager call: a function that computes the value of a tracer of it now, or returns None."""
 
 
 class LookedAt(Array):
