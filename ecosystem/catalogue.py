@@ -48,10 +48,15 @@ PROGRAMS = {
     "penzai": "penzai",
     "gpjax": "gpjax",
     "flowjax": "flowjax",
+    "jax_cosmo": "jax-cosmo",
+    "tfp": "tfp-nightly",
     "distrax": "distrax",
     "dynamax": "dynamax",
+    "quax": "quax",
+    "jax_md": "jax-md",
     "s2fft": "s2fft",
     "mjx": "mujoco-mjx",
+    "brax": "brax",
 }
 
 TOLERANCE = 1e-4

@@ -19,7 +19,7 @@ import time
 import catalogue
 
 PAGE = catalogue.HERE.parent / "docs" / "ecosystem.md"
-MISSING = "Names of JAX that were asked for and that Pullback does not have:\n"
+MISSING = "Names of JAX that the program used and that Pullback does not have:\n"
 
 HEAD = """\
 # Programs of JAX's libraries
@@ -34,11 +34,22 @@ figure's largest element, unless the program states another one and the reason. 
 |---|---|---|---|---|
 """
 TAIL = """
-## Names that are missing
+{times}## Names that are missing
 
 These names are missing in Pullback, and the libraries look them up in these programs. In most cases they only test
 whether the name exists.
 
+"""
+TIMES = """\
+## Time
+
+The seconds that a program takes from start to end, with its imports: cold, without compiled programs on disk, and warm,
+with those of the run before. JAX's persistent cache keeps every program here, as Pullback's does. CPU seconds are those
+of all threads. The clock's seconds are from a machine that was busy with other work, so they say less. `make ecosystem`
+and `make ecosystem-record` measure them with `ECOSYSTEM_ARGS=--times`.
+
+| program | cold, CPU | of JAX | ratio | warm, CPU | of JAX | ratio | cold, clock | of JAX | warm, clock | of JAX |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -124,7 +135,20 @@ def page(outcomes: list[Outcome], recorded: dict) -> str:
     lines = [
         f"- `{outcome.name}`: {', '.join(f'`{n}`' for n in outcome.missing)}" for outcome in outcomes if outcome.missing
     ]
-    return said + TAIL + ("\n".join(lines) if lines else "None.") + "\n"
+    return said + TAIL.format(times=times_table()) + ("\n".join(lines) if lines else "None.") + "\n"
+
+
+def times_table() -> str:
+    """The section with the times of the programs that were measured on Pullback and under JAX."""
+    times = json.loads(catalogue.TIMES.read_text())
+    rows = []
+    for name, found in times.items():
+        if set(found) == {"Pullback", "JAX"}:
+            cold, cold_cpu, warm, warm_cpu = zip(found["Pullback"], found["JAX"], strict=True)
+            cpu = [f"{ours:.1f} | {theirs:.1f} | {ours / theirs:.2f}" for ours, theirs in (cold_cpu, warm_cpu)]
+            clock = [f"{seconds:.0f}" for seconds in (*cold, *warm)]
+            rows.append(f"| `{name}` | {' | '.join(cpu + clock)} |\n")
+    return TIMES + "".join(rows) + "\n" if rows else ""
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ ROOMS: dict[str, list[str]] = {
     "scipy": ["tests/scipy", "tests/recorded", "tests/grid/test_grid.py"],
     "derivatives": ["tests/derivatives"],
     "export": ["tests/export"],
+    "distributed": ["tests/distributed", "tests/backends/processes"],
     "checkpointing": ["tests/checkpointing", "tests/docs/test_clusters_page.py"],
     "compat": ["tests/compat", "tests/public/test_documented_names.py"],
     "experimental": ["tests/experimental", "tests/transforms/checks"],

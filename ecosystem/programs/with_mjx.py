@@ -1,4 +1,7 @@
-"""MuJoCo MJX: 100 steps of an arm with two hinges and of a ball that falls, derivatives in both directions, batches."""
+"""MuJoCo MJX: 100 steps of an arm with two hinges and of a ball that falls, derivatives in both directions, batches.
+
+ball: to 2e-3, because the contact enlarges the rounding of float32, by which the ball leaves its plane as far.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Penzai: a small transformer built of named axes, trained, cut open by selectors, and its cached decoding."""
+"""Penzai: a small transformer built of named axes, trained and changed by selectors."""
 
 import json
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from pullback.compat import running
 from tests.helpers import ROOT
 
 FOLDER = ROOT / "ecosystem"
@@ -110,8 +111,9 @@ def test_a_program_in_a_process(catalogue):
         catalogue.run([sys.executable, "-c", "import time; time.sleep(30)"], 1)
 
 
-def test_missing_names(checker):
-    report = "a warning\n" + checker.MISSING + "  jax.a.b  file.py:1\n  jax.c    file.py:2\nend\n"
+def test_missing_names(checker, monkeypatch):
+    monkeypatch.setattr(running, "missing_names", lambda: {"jax.a.b": "file.py:1", "jax.c": "file.py:2"})
+    report = "a warning\n" + running.report_text() + "end\n"
     assert checker.missing_in(report) == ["jax.a.b", "jax.c"]
     assert checker.missing_in("Pullback has every name of JAX that the program used.\n") == []
 
@@ -136,3 +138,10 @@ def test_times_without_and_with_programs_on_disk(catalogue, monkeypatch, tmp_pat
     catalogue.run_twice([sys.executable, "-c", code], 60, "optax", "JAX")
     times = json.loads(catalogue.TIMES.read_text())
     assert {system: len(found) for system, found in times["optax"].items()} == {"Pullback": 4, "JAX": 4}
+
+
+def test_the_table_of_times(checker, catalogue, monkeypatch, tmp_path):
+    monkeypatch.setattr(catalogue, "TIMES", tmp_path / "times.json")
+    catalogue.TIMES.write_text('{"a": {"Pullback": [9, 2, 8, 1], "JAX": [30, 4, 20, 2]}, "b": {"JAX": [1, 1, 1, 1]}}')
+    rows = [line for line in checker.times_table().splitlines() if "`a`" in line or "`b`" in line]
+    assert rows == ["| `a` | 2.0 | 4.0 | 0.50 | 1.0 | 2.0 | 0.50 | 9 | 30 | 8 | 20 |"]

@@ -15,6 +15,7 @@ from tests.helpers import ROOT
 
 TEXT = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+PROGRAMS = [block for kind, block in BLOCKS if kind == "python"]
 COMMANDS = [block.strip() for kind, block in BLOCKS if kind == "sh"]
 
 
@@ -35,7 +36,7 @@ def parameters(command: str, folder: Path, **variables: str) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the commands are for a shell of POSIX")
 def test_the_program_on_one_device_on_several_and_in_several_processes(tmp_path: Path) -> None:
-    (program,) = [block for kind, block in BLOCKS if kind == "python"]
+    program = PROGRAMS[0]
     (tmp_path / "train.py").write_text(program)
     run = [command for command in COMMANDS if re.search(r"^(PULLBACK_NUM_CPU_DEVICES=4 )?python ", command)]
     assert len(run) == 4
@@ -49,6 +50,21 @@ def test_the_program_on_one_device_on_several_and_in_several_processes(tmp_path:
     (tmp_path / "train.py").write_text(interrupted)
     shutil.rmtree(tmp_path / "run-4")
     assert parameters(run[-1], tmp_path) == others[-1], "a run that fails twice ends with the same bits"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "program", "said"), [("distributed", 1, "[200, 200]"), ("ray", 2, "[200, 200]")])
+def test_the_programs_on_dask_and_ray(library: str, program: int, said: str, tmp_path: Path) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    (tmp_path / "train.py").write_text(PROGRAMS[0])
+    (tmp_path / "program.py").write_text(PROGRAMS[program])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="there is no shell here")

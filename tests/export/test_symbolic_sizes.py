@@ -467,3 +467,39 @@ def test_decompositions_of_matrices_of_symbolic_sizes(f: Callable[..., Any]) -> 
 def test_a_decomposition_that_needs_a_number() -> None:
     with pytest.raises(UnsupportedExportError, match="a decomposition needs the size n as a number"):
         export.export(jit(lambda x: lax.linalg.hessenberg(x)[0]))(ShapeDtypeStruct(export.symbolic_shape("n, n"), F))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        slice(2, -4),
+        slice(2, "2*b + 2"),
+        slice("b", -1),
+        slice(-3, None),
+        slice(0, "-b", 2),
+        slice(2, 0, -1),
+        slice(-2, None, -2),
+        slice("b", -9, -1),
+        slice(None, "2*b + 2", -1),
+        slice("-b", 1, -2),
+    ],
+)
+def test_slices_between_sizes(part: slice) -> None:
+    def f(x: Any, y: Any) -> Any:
+        names = {"b": y.shape[0], "2*b + 2": 2 * y.shape[0] + 2, "-b": -y.shape[0]}
+        return x[slice(names.get(part.start, part.start), names.get(part.stop, part.stop), part.step)]
+
+    b, c = export.symbolic_shape("b, c")
+    exported = export.export(jit(f))(ShapeDtypeStruct((c,), F), ShapeDtypeStruct((b,), F))
+    for n, m in ((9, 1), (9, 3), (3, 2), (1, 4)):
+        x = np.arange(n, dtype=F)
+        np.testing.assert_array_equal(exported.call(x, np.zeros(m, F)), f(x, np.zeros(m)))
+
+
+def test_comparisons_with_the_largest_and_smallest_of_sizes() -> None:
+    assert smallest(2, A) <= A
+    assert largest(smallest(2, A), largest(A - 4, 0)) <= A
+    assert largest(smallest(A, B), A - B) < A + 1
+    assert not smallest(A, B) > A
+    with pytest.raises(InconclusiveDimensionOperation):
+        bool(largest(A, B) <= A)

@@ -151,8 +151,8 @@ MUTANTS = (
     Mutant(
         "gradients have the weak type of the result",
         "transforms/autodiff/grad.py",
-        "if ct is ZERO or ct.weak_type != x.weak_type:",
-        "if ct is ZERO:",
+        "if ct is ZERO or (types_of_values and is_user_value(x)) or ct.weak_type != x.weak_type:",
+        "if ct is ZERO or (types_of_values and is_user_value(x)):",
         ["tests/transforms/autodiff/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
     ),
     # A loop runs with a zero of the other sign.
@@ -965,8 +965,8 @@ MUTANTS = (
     Mutant(
         "zero tangents of integers are integers",
         "core/zeros.py",
-        "return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))",
-        "return Zero(aval)",
+        "return Zero(typeof(x).to_tangent_aval())",
+        "return Zero(typeof(x))",
         ["tests/interpreters/test_interpreters.py::test_sums_of_tangents_and_zeros"],
     ),
     Mutant(
@@ -1285,6 +1285,41 @@ MUTANTS = (
         "        whole = self.size == 1\n",
         "        whole = True\n",
         ["tests/analysis/test_costs.py::test_over_eight_devices"],
+    ),
+    Mutant(
+        "a process that missed another is the one that failed",
+        "distributed/jobs.py",
+        "if outcome.error is None or not isinstance(",
+        "if outcome.error is None or isinstance(",
+        ["tests/distributed/test_jobs.py::test_the_failure_that_others_followed_from_is_raised"],
+    ),
+    Mutant(
+        "a job starts again once more than asked for",
+        "distributed/jobs.py",
+        "for attempt in range(restarts + 1):",
+        "for attempt in range(restarts + 2):",
+        ["tests/distributed/test_jobs.py::test_a_process_that_is_killed_or_leaves"],
+    ),
+    Mutant(
+        "each attempt of a job is the first",
+        "distributed/jobs.py",
+        '"PULLBACK_RESTART": str(attempt)',
+        '"PULLBACK_RESTART": "0"',
+        ["tests/distributed/test_jobs.py::test_restarts"],
+    ),
+    Mutant(
+        "the others go on after a failure",
+        "distributed/jobs.py",
+        "deadline = deadline or time.monotonic() + grace",
+        "deadline = deadline or time.monotonic() + 1000",
+        ["tests/distributed/test_jobs.py::test_others_are_ended_after_a_failure"],
+    ),
+    Mutant(
+        "an exception comes without its traceback",
+        "distributed/jobs.py",
+        'error.add_note(f"raised in process {number} of the job:\\n{text}")',
+        'error.add_note("")',
+        ["tests/distributed/test_jobs.py::test_what_the_function_raises_is_raised_with_its_traceback"],
     ),
     Mutant(
         "what is saved changes after the call",

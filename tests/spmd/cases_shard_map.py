@@ -359,6 +359,63 @@ def test_an_axis_of_vmap_with_the_name_of_an_axis_of_the_mesh():
         near([grad(f)(x), jit(grad(f))(x)], [grad(value)(x)] * 2)
 
 
+# Axes of the mesh that are in types -----------------------------------------------------------------------------------
+
+TYPED = make_mesh((4, 2), ("i", "j"), axis_types=(pullback.sharding.AxisType.Explicit,) * 2)
+
+
+@pytest.mark.parametrize("names", [("i", "j"), ("i",)])
+def test_specifications_follow_from_types(names):
+    """Without ``in_specs``; the types within have the other axes, and those of results and gradients have all."""
+    x = pnp.arange(32.0).reshape(8, 4) / 8
+    seen = []
+
+    def f(y):
+        seen.append(str(pullback.typeof(y)))
+        gathered = lax.all_gather(y, "i", tiled=True).sum(0)
+        return pnp.sin(y) * lax.psum(y, "i") + lax.ppermute(y, "i", [(0, 1), (1, 0)]) + gathered
+
+    def plain(x):
+        blocks = x.reshape(4, 2, 4)
+        return (pnp.sin(blocks) * blocks.sum(0) + pnp.zeros_like(blocks).at[:2].set(blocks[1::-1])).reshape(
+            8, 4
+        ) + x.sum(0)
+
+    with pullback.set_mesh(TYPED):
+        y = pullback.device_put(x, P("i", "j"))
+        spec = P("i", "j") if len(names) == 2 else P("i")
+        g = shard_map(f, out_specs=spec, axis_names=set(names))
+        outs = [g(y), jit(g)(y)]
+        grads = [h(lambda y: (g(y) ** 2).sum())(y) for h in (grad, lambda f: jit(grad(f)))]
+        assert {str(pullback.typeof(v)) for v in (*outs, *grads)} == {"f32[8@i,4@j]"}
+        assert str(pullback.make_jaxpr(g)(y).out_avals[0]) == "f32[8@i,4@j]"
+    near(outs, [plain(x)] * 2)
+    near(grads, [grad(lambda x: (plain(x) ** 2).sum())(x)] * 2)
+    assert set(seen) == {"f32[2,2]{V:i,j}" if len(names) == 2 else "f32[2,4@j]{V:i}"}
+
+
+def test_types_say_along_which_axes_values_vary():
+    def f(x):
+        assert pullback.typeof(x).mat.varying == {"i"}
+        assert pullback.typeof(lax.psum(x, "i")).mat.varying == set()
+        assert x.aval.sharding.mesh.axis_types == (pullback.sharding.AxisType.Manual, pullback.sharding.AxisType.Auto)
+        return x
+
+    shard_map(f, mesh=GRID, in_specs=P("i"), out_specs=P("i"), axis_names={"i"})(pnp.arange(8.0))
+
+
+def test_a_batch_that_types_divide():
+    with pullback.set_mesh(TYPED):
+        x = pullback.device_put(pnp.arange(32.0).reshape(8, 4), P("i", "j"))
+        f = vmap(shard_map(lambda y: y * lax.psum(y, "j"), in_specs=P("j"), out_specs=P("j")))
+        expected = np.asarray(x) * np.tile(np.asarray(x).reshape(8, 2, 2).sum(1), 2)
+        for y in (f(x), jit(f)(x)):
+            near(y, expected)
+            assert y.sharding.spec == P("i", "j")
+        with pytest.raises(ValueError, match=r"which the specification P.'i',. names too"):
+            vmap(shard_map(lambda y: y, in_specs=P("i"), out_specs=P("i")), in_axes=0)(x)
+
+
 # Values that Python looks at ------------------------------------------------------------------------------------------
 
 
@@ -559,6 +616,11 @@ REFUSED = [
         lambda: vmap(lambda x: mapped(lambda y: y + x, P("i"), P("i")), spmd_axis_name="i")(pnp.ones(8)),
         ValueError,
         "which the specification P.'i',. names too",
+    ),
+    (
+        lambda: mapped(identity, P("i"), P(unreduced={"i"})),
+        NotImplementedError,
+        "cannot have unreduced or reduced axes",
     ),
     (lambda: lax.pcast(1.0, {"i"}, to="varying"), TypeError, "must be a name or a tuple of names"),
     (

@@ -85,7 +85,7 @@ def internal(error: BaseException) -> list[str]:
     return [f.name for f in frames(error) if source.is_internal(f.filename)]
 
 
-@pytest.mark.parametrize("switch", ["auto", "on"])
+@pytest.mark.parametrize("switch", ["auto", "on", "remove_frames"])
 @pytest.mark.parametrize("run", RUNS)
 def test_an_error_of_the_users(run: str, switch: str) -> None:
     with override("traceback_filtering", switch), pytest.raises(ValueError, match=r"^on purpose$") as caught:

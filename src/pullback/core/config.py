@@ -44,7 +44,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "default_matmul_precision": tuple(PRECISIONS),
     "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
     **dict.fromkeys(_GUARDS, _LEVELS),
-    "traceback_filtering": ("auto", "off", "on"),
+    "traceback_filtering": ("auto", "off", "on", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
     "tiered": TIERS,

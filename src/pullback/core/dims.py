@@ -596,6 +596,25 @@ def _floor(n: float, m: float) -> float:
     return n if math.isinf(n) else float(n // m)
 
 
+def _in_all_cases(size: Size, depth: int = 4) -> bool:
+    """Whether a size is at least zero because a ``max`` or ``min`` in it is one of its operands.
+
+    b - max(a, c) is at least zero if b - a and b - c are. At most ``depth`` of them are replaced in succession.
+    """
+    if not isinstance(size, Dim):
+        return bool(size >= 0)
+    if bounds(size)[0] >= 0:
+        return True
+    for monomial, c in size.terms if depth else ():
+        f = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+        if isinstance(f, Function) and f.name in ("max", "min"):
+            value = Dim.of(size.scope, {monomial: 1})
+            enough = all if (f.name == "max") == (c < 0) else any  # the least of the cases, or the largest
+            if enough(_in_all_cases(size + (x - value) * c, depth - 1) for x in f.operands):
+                return True
+    return False
+
+
 def _at_least(x: Size, y: Size, sign: str, left: Size, right: Size) -> bool:
     gap = x - y
     if not isinstance(gap, Dim):
@@ -604,6 +623,10 @@ def _at_least(x: Size, y: Size, sign: str, left: Size, right: Size) -> bool:
     if low >= 0:
         return True
     if high < 0:
+        return False
+    if _in_all_cases(gap):
+        return True
+    if _in_all_cases(-gap - 1):
         return False
     strict = {">": f"{left} >= {right + 1}", "<": f"{right} >= {left + 1}"}
     add = strict.get(sign, f"{left} {sign} {right}")

@@ -39,7 +39,7 @@ _INDEX = (
 )
 
 computing: Final[dict[Any, Callable[[Any], Any]]] = {}
-"""For a trace that records an eager call: a function that computes the value of a tracer of it now, or returns None."""
+"""For a trace that records an eager call: a function that computes the value of one of its tracers now, or None."""
 
 
 class LookedAt(Array):
@@ -186,7 +186,7 @@ class LookedAt(Array):
         return format(value, spec)
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"traced values cannot be pickled: {self!r}")
+        raise ConcretizationTypeError(f"traced values cannot be pickled: {self!r}")
 
     def __copy__(self) -> LookedAt:
         return self  # it does not change, and has no memory of its own

@@ -299,7 +299,7 @@ def hide_internal_frames(error: BaseException) -> None:
 
     The traceback of a PullbackError then ends at the user's line. Any other error keeps the innermost frame, where it
     was raised. A cause that no frame of the user's is in, such as NumPy's error, is left out; others are shown in the
-    same way. All frames stay if the switch ``traceback_filtering`` is ``"off"``.
+    same way. All frames stay if the switch ``traceback_filtering`` is ``"off"``; its other values mean the same.
     """
     if config.traceback_filtering == "off":
         return

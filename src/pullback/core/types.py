@@ -17,19 +17,15 @@ from pullback.core.dtypes import (
     shown,
     tangent_dtype,
 )
+from pullback.core.manual_axes import AbstractValue as AbstractValue
 from pullback.core.runtime import runtime
+from pullback.core.value_protocol import ArrayProtocol
 
 Shape = tuple[int, ...]
 _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
-class AbstractValue:
-    """The base class of the types of traced values; :class:`ShapedArray` is the type of arrays."""
-
-    __slots__ = ()
-
-
-class ShapedArray(AbstractValue):
+class ShapedArray(ArrayProtocol):
     """The type of an array, known before its elements are computed.
 
     Attributes:

@@ -626,7 +626,7 @@ def _known_axes(axis_name: Any, who: str) -> Any:
       ShardMapError: a name is that of an axis of the current mesh, and nothing maps it (a TypeError and ValueError).
     """
     current = current_mesh()
-    if current is None:
+    if current is None or current.manual_axes:
         return axis_name
     names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
     unmapped = [name for name in names if name in current.axis_names and name not in state.axes]
@@ -652,7 +652,8 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ArgumentError: another ``to``, or a set of names, which have no order (a TypeError and ValueError).
+      UnsupportedArgumentError: another ``to`` (a NotImplementedError).
+      ArgumentError: a set of names, which have no order (a TypeError and ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -662,7 +663,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")
     if not is_listed(to, ("varying",)):
-        raise ArgumentError(
+        raise UnsupportedArgumentError(
             f"lax.pcast: to must be 'varying', got {to!r}: psum and pmean return values that do not vary"
         )
     return _varying(x, axis_name, "lax.pcast")

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from pullback.core.dims import Size, as_size, is_symbolic, largest, smallest
-from pullback.core.errors import IndexingError, UnsupportedExportError
+from pullback.core.errors import IndexingError
 from pullback.primitives.arrays import shapes, slicing
 
 
@@ -22,6 +22,14 @@ def has_symbolic(index: Any) -> bool:
     if kind is slice:
         return is_symbolic(index.start) or is_symbolic(index.stop)
     return any(map(has_symbolic, index)) if kind is tuple else is_symbolic(index)
+
+
+def _from_the_last(bound: Any, n: Size) -> Size | None:
+    """Convert a bound of a backward slice to one of the reversed axis: x[6:2:-1] is x[::-1][n - 7 : n - 3]."""
+    if bound is None:
+        return None
+    at = as_size(bound)
+    return largest(n - 1 - (at if at >= 0 else n + at), 0)
 
 
 def read_simple(x: Any, index: Any) -> Any:
@@ -49,12 +57,8 @@ def read_simple(x: Any, index: Any) -> Any:
             start, stop, step = at, at + 1, 1
         else:
             if item.step is not None and operator.index(item.step) < 0:
-                if item.start is not None or item.stop is not None:
-                    raise UnsupportedExportError(
-                        f"a backward slice of an axis of the symbolic size {n} must not have start or stop: write "
-                        f"x[::-1][start:stop]"
-                    )
                 reversed_.append(len(starts))
+                item = slice(_from_the_last(item.start, n), _from_the_last(item.stop, n), item.step)
             start, stop, step = _slice(item, n)
             shape.append(-(-(stop - start) // step))
         starts.append(start)

@@ -36,9 +36,10 @@ from pullback.primitives.arrays.indexing import dynamic_slice
 from pullback.primitives.arrays.slicing import concatenate, iota
 from pullback.primitives.arrays.windows import GatherDimensionNumbers
 from pullback.primitives.axis_maps import front
+from pullback.primitives.explicit_shardings import entries_of
 from pullback.primitives.linalg.contraction import Dims, batched_numbers, dot_general_p, transpose_by
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
-from pullback.primitives.rules import jvp_linear, jvp_zero
+from pullback.primitives.rules import jvp_linear, jvp_zero, sharding_rule
 from pullback.primitives.sums import reduce_sum
 
 Names = tuple[Any, ...]
@@ -503,6 +504,43 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
         mask = shapes.broadcast_in_dim(rows(ArrayImpl(has_source), targets), out.shape, (0,))
         out = ops.select_n(mask, shapes.zeros_like(out), out)
     return out, 0
+
+
+# Shardings over the explicit axes of a mesh ---------------------------------------------------------------------------
+
+
+def _as_operand(avals: Sequence[ShapedArray], results: Any, **params: Any) -> list[list[Any]]:
+    return [list(entries_of(avals[0]))]
+
+
+def _with_new_axis(
+    avals: Sequence[ShapedArray], results: Any, *, dimension: int, tiled: bool, **params: Any
+) -> list[list[Any]]:
+    entries = list(entries_of(avals[0]))
+    return [entries if tiled else [*entries[:dimension], None, *entries[dimension:]]]
+
+
+def _without_axis(
+    avals: Sequence[ShapedArray], results: Any, *, dimension: int, tiled: bool, **params: Any
+) -> list[list[Any]]:
+    entries = list(entries_of(avals[0]))
+    return [entries if tiled else entries[:dimension] + entries[dimension + 1 :]]
+
+
+def _with_moved_axis(
+    avals: Sequence[ShapedArray], results: Any, *, split_axis: int, concat_axis: int, tiled: bool, **params: Any
+) -> list[list[Any]]:
+    entries = list(entries_of(avals[0]))
+    rest = entries[:split_axis] + entries[split_axis + 1 :]
+    return [entries if tiled else [*rest[:concat_axis], None, *rest[concat_axis:]]]
+
+
+for _p in (psum_p, pmax_p, pmin_p, pvary_p, ppermute_p):
+    sharding_rule(_p)(_as_operand)
+for _p in (all_gather_p, all_gather_invariant_p):
+    sharding_rule(_p)(_with_new_axis)
+sharding_rule(reduce_scatter_p)(_without_axis)
+sharding_rule(all_to_all_p)(_with_moved_axis)
 
 
 # Contraction over named axes -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import as_array, typeof
 from pullback.core.config import config
-from pullback.core.errors import OperandError, ShardMapError
+from pullback.core.errors import OperandError, ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lists import scatter_where
 from pullback.core.looking import computing
@@ -22,6 +22,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
 from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, enclosing_axes, names_of, shard_aval, shard_map_p
+from pullback.spmd.user_values import has_user_specs, shard_mapped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -127,10 +128,16 @@ def shard_map(
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
     fun, check_vma = f, flag("shard_map", "check_vma", check_vma)
+    of_user_values = has_user_specs((in_specs, out_specs))
 
     @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
+        if of_user_values:
+            here = current_mesh() if mesh is None else mesh
+            again = partial(shard_map, mesh=mesh, axis_names=axis_names, check_vma=check_vma)
+            manual = frozenset(axis_names or getattr(here, "axis_names", ()))
+            return shard_mapped(again, fun, here, manual, in_specs, out_specs, check_vma, args)
         return _call(fun, mesh, in_specs, out_specs, axis_names, check_vma, args)
 
     return mapped
@@ -314,6 +321,10 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must contain PartitionSpecs only, got {x!r}")
     if UNCONSTRAINED in x.partitions:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must specify all axes, got {x!r}")
+    if x.unreduced or x.reduced:
+        raise UnsupportedArgumentError(
+            f"shard_map of {name_of(fun)}: {what} cannot have unreduced or reduced axes, got {x!r}: sum with lax.psum"
+        )
     return x
 
 
@@ -342,6 +353,10 @@ def _in_specs(
             raise ShardMapError(
                 f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
             ) from None
+    if INFERRED in found and manual.issubset(mesh.explicit_axes):
+        found = [
+            _typed_spec(typeof(as_array(x)), manual) if s is INFERRED else s for x, s in zip(leaves, found, strict=True)
+        ]
     if INFERRED in found:
         types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
         raise ShardMapError(
@@ -350,6 +365,15 @@ def _in_specs(
             f"{ {name: types[name] for name in mesh.axis_names if name in manual} }"
         )
     return [None if x is None else _spec(x, "in_specs", fun) for x in found]
+
+
+def _typed_spec(aval: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
+    """Return the specification of an argument by its type: those of the axes ``manual`` that divide each axis of it."""
+    if aval.explicit is None:
+        return PartitionSpec()
+    return PartitionSpec(
+        *[tuple([n for n in names_in(entry) if n in manual]) for entry in aval.explicit.spec.partitions]
+    )
 
 
 def _check_names(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], what: str) -> None:
@@ -373,6 +397,11 @@ def _shard_aval(
     Raise unless ``spec`` fits the shape and mentions only axes in ``manual``. ``name()`` names the argument in errors.
     """
     _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
+    if aval.explicit is not None and (aval.explicit.spec.unreduced or aval.explicit.spec.reduced):
+        raise UnsupportedArgumentError(
+            f"shard_map: {name()} has the type {aval}, with unreduced or reduced axes: sum it before, with "
+            "sharding.reshard(x, P(...))"
+        )
     if len(spec) > len(aval.shape):
         raise ShardMapError(
             f"shard_map: {name()} of shape {aval.shape} has {len(aval.shape)} axes, but its specification {spec} has "

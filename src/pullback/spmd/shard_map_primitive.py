@@ -7,6 +7,7 @@ axes of the mesh in scope.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 
 from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh, exchange_mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
+from pullback.core.array import typeof
 from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
 from pullback.core.errors import ShardMapError
@@ -97,8 +99,15 @@ def shard_shape(shape: Shape, mesh: AnyMesh, spec: PartitionSpec) -> Shape:
 
 
 def shard_aval(aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
-    """The type of one device's shard, along the axes ``manual``, of a global array of type ``aval``."""
-    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=(aval.varying - manual) | names_of(spec))
+    """The type of one device's shard, along the axes ``manual``, of a global array of type ``aval``.
+
+    It is sharded over the other axes of the mesh as the array is.
+    """
+    sharding = None
+    if aval.explicit is not None and set(mesh.explicit_axes) - manual:
+        sharding = aval.explicit.update(mesh=manual_mesh(mesh, manual).abstract_mesh)
+    varying = (aval.varying - manual) | names_of(spec)
+    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=varying, sharding=sharding)
 
 
 def _global_aval(
@@ -109,7 +118,13 @@ def _global_aval(
     Unlike the shards, the global array does not vary along the axes ``manual``, but along those of the axes ``outer``.
     """
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
-    return aval.update(shape=shape, varying=(aval.varying - manual) | outer)
+    sharding = None
+    if mesh.explicit_axes:
+        own = () if aval.explicit is None else aval.explicit.spec.partitions
+        pairs = itertools.zip_longest(spec.partitions, own)
+        entries = [(*names_in(manual_entry), *names_in(entry)) for manual_entry, entry in pairs]
+        sharding = NamedSharding(mesh.abstract_mesh, PartitionSpec(*entries))
+    return aval.update(shape=shape, varying=(aval.varying - manual) | outer, sharding=sharding)
 
 
 def hidden(avals: Sequence[ShapedArray], manual: frozenset[Any]) -> frozenset[Any]:
@@ -304,6 +319,8 @@ def _batch(
 ) -> Any:  # fmt: skip
     if axis.name in params["manual"]:
         axis = axis._replace(name=None, level=0)  # within, the name means the axis of the mesh
+    if axis.spmd_name is None:
+        axis = axis._replace(spmd_name=_explicit_entry(args, dims))
     names = _names_of_batch(axis, jaxpr, (*in_specs, *out_specs), **params)
     with _scope(params):
         if names:
@@ -317,11 +334,18 @@ def _batch(
     return outs, out_dims
 
 
+def _explicit_entry(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """Return the axes of a mesh by which the types of batched operands divide the batch; None if none does."""
+    types = [(typeof(x), d) for x, d in zip(args, dims, strict=True) if d is not None]
+    entries = [a.explicit.spec.partitions[d] for a, d in types if a.explicit is not None]
+    return next((entry for entry in entries if entry is not None), None)
+
+
 def _names_of_batch(
     axis: MappedAxis, jaxpr: ClosedJaxpr, specs: Specs, mesh: AnyMesh, manual: frozenset[Any], check_vma: bool,
     **params: Any,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the mesh axes that divide the batch of a mapped axis: those that ``spmd_axis_name`` of ``vmap`` names.
+    """Return the mesh axes that divide the batch of a mapped axis: those of ``spmd_axis_name``, or of operands' types.
 
     They divide it only if the program runs on shards along them, and has no collective over the mapped axis. With
     ``check_vma=False`` residuals are stacked along all axes, and are not divided further.
@@ -337,8 +361,8 @@ def _names_of_batch(
         return ()
     if twice:
         raise ShardMapError(
-            f"vmap of shard_map: spmd_axis_name={axis.spmd_name!r} divides the mapped axis by {twice[0][0]!r}, which "
-            f"the specification {twice[0][1]} names too"
+            f"vmap of shard_map: spmd_axis_name, or the type of an operand, divides the mapped axis by "
+            f"{twice[0][0]!r}, which the specification {twice[0][1]} names too"
         )
     return names if axis.size % math.prod(mesh.shape[name] for name in names) == 0 else ()
 

@@ -40,7 +40,7 @@ def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
     return [scalar_array(np.int32(i)) if type(i) in SCALARS else i for i in start_indices]
 
 
-def wide_enough(positions: Any, size: int) -> Any:
+def wide_enough(positions: Any, size: Any) -> Any:
     """Convert indices to an integer dtype that can hold ``size``; a dtype that can hold it already stays.
 
     The caller adds ``size``, the size of the axis, to negative indices, which must not overflow.

@@ -142,7 +142,8 @@ def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
             return out
         sources.append(_slice(first, stop))
         targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    native.copy(out[(..., *targets)], x[(..., *sources)])
+    inside: tuple[Any, ...] = (..., *targets)  # the ellipsis makes a view of an array without axes, too
+    native.copy(out[inside], x[(..., *sources)])
     return out
 
 

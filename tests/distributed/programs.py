@@ -1,0 +1,50 @@
+"""What the jobs run in the tests of clusters."""
+
+import os
+from typing import Any
+
+
+def train(folder: str, steps: int) -> tuple[int, float, str]:
+    """Sum numbers over two devices in each of two processes, with checkpoints; process 1 is killed in the first run."""
+    import signal
+
+    import numpy as np
+
+    import pullback
+    import pullback.numpy as jnp
+    from pullback.checkpointing import Checkpoints
+
+    mesh = pullback.make_mesh((4,), ("data",), axis_types=(pullback.sharding.AxisType.Auto,))
+    rows = pullback.NamedSharding(mesh, pullback.P("data"))
+    checkpoints = Checkpoints(folder)
+    step = checkpoints.latest()
+    x = pullback.make_array_from_callback((4,), rows, lambda index: np.arange(4.0, dtype="float32")[index])
+    begin = 0 if step is None else step + 1
+    if step is not None:
+        x = checkpoints.restore({"x": x})["x"]
+    add = pullback.jit(lambda x: x + jnp.sum(x) / 8)
+    for i in range(begin, steps):
+        x = add(x)
+        checkpoints.save(i, {"x": x})
+        checkpoints.wait()
+        if i == 3 and os.environ["PULLBACK_RESTART"] == "0" and pullback.process_index() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    print("finished from", begin, flush=True)
+    return pullback.device_count(), float(jnp.sum(x)), os.environ["PULLBACK_RESTART"]
+
+
+def fail() -> None:
+    """Raise an exception."""
+    raise KeyError("no such key")
+
+
+def own_rows(read: Any, data: Any, *column: str) -> tuple[list[int], float]:
+    """Read a data set, and return this process's rows and the sum of all."""
+    import numpy as np
+
+    import pullback
+    import pullback.numpy as jnp
+
+    mesh = pullback.make_mesh((4,), ("data",), axis_types=(pullback.sharding.AxisType.Auto,))
+    x = read(data, *column, pullback.NamedSharding(mesh, pullback.P("data")))
+    return [int(n) for shard in x.addressable_shards for n in np.asarray(shard.data)], float(jnp.sum(x))
