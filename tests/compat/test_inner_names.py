@@ -8,6 +8,7 @@ import subprocess
 import sys
 import traceback
 import unittest
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -405,6 +406,81 @@ def test_operations_on_types_of_users_own() -> None:
         hijax.register_hitype(Cell, None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         jax.jit(f)(cell)
+
+
+@dataclass(frozen=True)
+class Doubled:
+    """An array, held as twice its value."""
+
+    twice: Any
+
+
+@dataclass(frozen=True)
+class DoubledType(hijax.HiType):
+    size: int
+
+    def lo_ty(self) -> list[core.ShapedArray]:
+        return [core.ShapedArray((self.size,), np.dtype("float32"))]
+
+    def lower_val(self, hi_val: Any, /) -> list[Any]:
+        return [hi_val.twice]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        return Doubled(*lo_vals)
+
+    def to_tangent_aval(self) -> DoubledType:
+        return self
+
+
+class ToDoubled(hijax.HiPrimitive):
+    def abstract_eval(self, aval: Any) -> Any:  # type: ignore[override]
+        return DoubledType(aval.shape[0]), set()
+
+    def to_lojax(self, x: Any) -> Any:
+        return Doubled(2 * x)
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:  # type: ignore[override]
+        return to_doubled_p.bind(*primals), to_doubled_p.bind(*tangents)
+
+    def transpose(self, ct: Any, x: Any) -> Any:  # type: ignore[override]
+        assert hijax.is_undefined_primal(x)
+        return [from_doubled_p.bind(ct, times=1)[0]]
+
+
+class FromDoubled(hijax.HiPrimitive):
+    multiple_results = True
+
+    def abstract_eval(self, aval: Any, *, times: int) -> Any:  # type: ignore[override]
+        return [core.ShapedArray((aval.size,), np.dtype("float32"))], set()
+
+    def to_lojax(self, x: Any, *, times: int) -> Any:
+        return [times * x.twice / 2]
+
+    def jvp(self, primals: Any, tangents: Any, *, times: int) -> Any:  # type: ignore[override]
+        return from_doubled_p.bind(*primals, times=times), from_doubled_p.bind(*tangents, times=times)
+
+    def transpose(self, cts: Any, x: Any, *, times: int) -> Any:  # type: ignore[override]
+        return [to_doubled_p.bind(times * cts[0])]
+
+
+to_doubled_p, from_doubled_p = ToDoubled("to_doubled"), FromDoubled("from_doubled")
+
+
+def test_operations_with_rules_are_equations() -> None:
+    hijax.register_hitype(Doubled, lambda x: DoubledType(x.twice.shape[0]))
+
+    def f(x: Any) -> Any:
+        return from_doubled_p.bind(to_doubled_p.bind(x), times=3)[0]
+
+    x = jnp.arange(3.0)
+    assert [str(e.outvars[0].aval) for e in jax.make_jaxpr(f)(x).eqns] == ["DoubledType(size=3)", "f32[3]"]
+    for g in (f, jax.jit(f)):
+        np.testing.assert_array_equal(g(x), 3 * x)
+        np.testing.assert_array_equal(jax.grad(lambda x: g(x).sum())(x), [3, 3, 3])  # noqa: B023
+        np.testing.assert_array_equal(jax.jvp(g, (x,), (x,))[1], 3 * x)
+    assert isinstance(jax.jit(to_doubled_p.bind)(x), Doubled)
+    with pytest.raises(NotImplementedError, match="needs the method batch of ToDoubled"):
+        jax.vmap(f)(x[None])
 
 
 def test_small_things_of_hijax() -> None:

@@ -65,3 +65,10 @@ def test_what_is_no_sharding_is_refused(name):
 def test_device_and_out_sharding_are_refused_together():
     with pytest.raises(ArgumentError, match="zeros: pass either device or out_sharding"):
         pnp.zeros(3, device=pullback.devices()[0], out_sharding=ROWS)
+
+
+def test_the_sharding_of_a_type_without_a_mesh_has_no_effect() -> None:
+    x = pnp.ones((2, 3))
+    sharding = pullback.typeof(x).sharding
+    for call in (pnp.matmul, pullback.jit(pnp.matmul, static_argnames="out_sharding")):
+        assert call(x, x.T, out_sharding=sharding).tolist() == [[3, 3], [3, 3]]

@@ -22,6 +22,7 @@ from pullback.core.config import config
 from pullback.core.errors import ConcretizationTypeError, ControlFlowError
 from pullback.core.trace import state
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import HiType
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import flat_result
@@ -74,6 +75,8 @@ def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> lis
         strong = next((a for a in avals if not a.weak_type), avals[0])
         for name, aval in zip(names, avals, strict=True):
             is_promoted = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
+            if isinstance(aval, HiType) and aval == strong:
+                continue
             if aval.shape != strong.shape or (aval.dtype != strong.dtype and not is_promoted):
                 leaf = leaf_names("the result", first.out_tree)[i]
                 other = names[avals.index(strong)]
@@ -177,7 +180,10 @@ def _compared(
 
 def _kind(x: Any) -> Any:
     """The shape, dtype and weak type of an array, for a cache key."""
-    return x.shape, x.dtype, x.weak_type
+    try:
+        return x.shape, x.dtype, x.weak_type
+    except AttributeError:  # a value of a user's type
+        return None, typeof(x), False
 
 
 def _identity(x: Any, depth: int = 0) -> Any:

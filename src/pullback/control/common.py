@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, as_array, host_value
+from pullback.core.array import SCALARS, Array, as_array, as_value, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_as_fun
 from pullback.core.refs import RefCell
@@ -46,7 +46,7 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
     arrays: list[Array] = []
     for i, x in enumerate(leaves):
         try:
-            arrays.append(x if isinstance(x, Array) else as_array(x))
+            arrays.append(x if isinstance(x, Array) else as_value(x))
         except OperandError as error:
             raise type(error)(f"{what}: {leaf_names(name, treedef)[i]}: {error}") from None
     return arrays, treedef
@@ -55,7 +55,7 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
 def array_of(x: Any, what: str, name: str) -> Array:
     """Convert an operand to an array; an error names the operation ``what`` and the operand."""
     try:
-        return as_array(x)
+        return as_value(x)  # type: ignore[no-any-return]
     except OperandError as error:
         raise type(error)(f"{what}: {name}: {error}") from None
 
@@ -75,7 +75,7 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
 
 def zero_tangent(aval: ShapedArray) -> Any:
     """An array of zeros of the tangent type of ``aval``."""
-    return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+    return zeros_of(aval.to_tangent_aval())
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Carry(NamedTuple):
 
     @property
     def avals(self) -> list[ShapedArray]:
-        return [x.aval for x in self.leaves]
+        return list(map(typeof, self.leaves))
 
     def names(self) -> list[str]:
         return [*self.hidden, *leaf_names("carry", self.treedef)]
@@ -262,7 +262,7 @@ class Carry(NamedTuple):
             )
         changed = self.vary([out.varying for out in outs])
         for i, (x, out) in enumerate(zip(self.leaves, outs, strict=True)):
-            if x.weak_type and x.dtype != out.dtype:
+            if isinstance(out, ShapedArray) and x.weak_type and x.dtype != out.dtype:
                 dtype = dtypes.result_type(x, out)
                 if dtype != x.dtype:
                     self.leaves[i] = convert_element_type(x, dtype)

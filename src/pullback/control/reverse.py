@@ -19,7 +19,6 @@ from pullback.control.common import without_effects
 from pullback.control.scan_primitive import Flags
 from pullback.control.while_primitive import While, unknown_carry, while_p
 from pullback.core.array import typeof
-from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer, is_linear
 from pullback.core.lists import merge_lists, partition_list, scatter_where, select, split_list
@@ -74,7 +73,7 @@ class TransposedLoop(LinearMap):
         _, consts, init = While(**params).split(self.linear)
         self.carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
         self.count = self.linear.count(False)
-        self.out_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(operands, linear)]
+        self.out_avals = [a.to_tangent_aval() for a in select(operands, linear)]
 
     @property
     def __name__(self) -> str:
@@ -139,7 +138,7 @@ def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> Clo
     back = transpose_jaxpr(split.unknown, [False] * residuals + [True] * in_flags.count(True))
     avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
     fixed_avals, _ = partition_list(avals, linear)
-    ct_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(body.out_avals, carry)]
+    ct_avals = [a.to_tangent_aval() for a in select(body.out_avals, carry)]
     const_avals = select(body.in_avals[:body_nconsts], linear_consts)
 
     def run(*values: Any) -> list[Any]:

@@ -25,7 +25,7 @@ from pullback.control.scan_primitive import Loop, hoist_loop_invariants
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array, ArrayLike, scalar_array
+from pullback.core.array import Array, ArrayLike, scalar_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ConcretizationTypeError, ControlFlowError, RefError, ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -33,6 +33,7 @@ from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import HiType, has_user_types, types_of_values
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
 from pullback.primitives.elementwise import add
@@ -40,6 +41,7 @@ from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import name_of, out_leaf
+from pullback.transforms.programs.lojax import lowered_values, raised_values
 from pullback.transforms.traces.lift import reordered
 from pullback.transforms.traces.refs import Ref, argument_ref, check_aliases, content_of, contents, write_all
 
@@ -220,7 +222,7 @@ def run_scan(
       checkpoints: the number of states to save for reverse mode; None for all residuals.
       preaccumulate: ``"auto"`` to store local Jacobians instead of residuals wherever they are smaller.
     """
-    rows = [_row(x.aval) for x in xs]
+    rows = [element_type(x, loop.length) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     program, init = body.jaxpr, carry.leaves
     if body.refs:  # their contents are carried, too, after the rest
@@ -268,6 +270,12 @@ def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
     return reordered(body.jaxpr, moved(inputs, len(body.captured) + carried), moved(results, carried))
 
 
+def element_type(x: Any, length: int) -> Any:
+    """Return the type of an element of the leading axis of ``x``: an array, or a value of a user's type."""
+    aval = typeof(x)
+    return aval.element(length) if isinstance(aval, HiType) else _row(aval)
+
+
 def _require_known(what: str, name: str, value: Any) -> None:
     """Raise if an option of a loop is traced."""
     if isinstance(value, Tracer):
@@ -287,15 +295,19 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
             raise ControlFlowError(f"{what}: length must be an int, got {length!r}") from None
         if length < 0:
             raise ControlFlowError(f"{what}: length must not be negative, got {length}")
+    if types_of_values and has_user_types([typeof(x) for x in xs]):  # whose types do not say
+        xs = [x if isinstance(typeof(x), ShapedArray) else None for x in xs]  # type: ignore[misc]
     for i, x in enumerate(xs):
-        if not x.shape:
+        if x is not None and not x.shape:
             raise ControlFlowError(
                 f"{what} goes over the leading axis of each array in xs, but {leaf_names('xs', xs_tree)[i]} of type "
                 f"{x.aval} is a scalar. Capture a value for all steps in the body, or put it into the carry."
             )
-    sizes = {x.shape[0] for x in xs}
+    sizes = {x.shape[0] for x in xs if x is not None}
     if len(sizes) > 1:
-        shown = ", ".join(f"{name} has {x.shape[0]}" for name, x in zip(leaf_names("xs", xs_tree), xs, strict=True))
+        shown = ", ".join(
+            f"{name} has {x.shape[0]}" for name, x in zip(leaf_names("xs", xs_tree), xs, strict=True) if x is not None
+        )
         raise ControlFlowError(f"{what}: all arrays in xs must have leading axes of one size, but {shown}")
     if not sizes and length is None:
         raise ControlFlowError(f"{what}: without arrays in xs, pass the number of steps as length")
@@ -321,7 +333,7 @@ def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: 
     y_tree: Any = None
     order = range(loop.length)
     for i in reversed(order) if loop.reverse else order:
-        row = [reshape(slice_in_dim(x, i, i + 1, 0), x.shape[1:]) for x in xs]
+        row = [_element(x, i, loop.length) for x in xs]
         value, y = _pair(f(value, tree.unflatten(xs_tree, row)), carry.function)
         leaves, treedef = tree.flatten(y)
         if columns and treedef != y_tree:
@@ -333,7 +345,22 @@ def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: 
         columns.append([out_leaf(x, carry.function) for x in leaves])
     if loop.reverse:
         columns.reverse()
-    return value, tree.unflatten(y_tree, [stack(column, 0) for column in zip(*columns, strict=True)])
+    return value, tree.unflatten(y_tree, [_stacked(column) for column in zip(*columns, strict=True)])
+
+
+def _element(x: Any, i: int, length: int) -> Any:
+    """Return element ``i`` of the leading axis of ``x``: an array, or a value of a user's type."""
+    rows = [reshape(slice_in_dim(lo, i, i + 1, 0), lo.shape[1:]) for lo in lowered_values([x])]
+    return raised_values([element_type(x, length)], rows)[0]
+
+
+def _stacked(column: Sequence[Any]) -> Any:
+    """Stack the results of all steps along a new leading axis."""
+    aval = typeof(column[0])
+    if not isinstance(aval, HiType):
+        return stack(column, 0)
+    stacks = [stack(los, 0) for los in zip(*(lowered_values([x]) for x in column), strict=True)]
+    return raised_values([aval.stacked(len(column))], stacks)[0]
 
 
 @overload

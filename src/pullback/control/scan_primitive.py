@@ -30,6 +30,7 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
+from pullback.core.user_types import HiType
 from pullback.primitives.elementwise import add_any
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
@@ -104,7 +105,7 @@ def _abstract_eval(
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of ``length`` stacked values of type ``aval``."""
-    return aval.with_axis(0, length)
+    return aval.stacked(length) if isinstance(aval, HiType) else aval.with_axis(0, length)
 
 
 scan_p.record(partial(record_split, scan_p))

@@ -36,7 +36,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.runtime import runtime
 from pullback.core.types import ShapedArray
-from pullback.core.user_types import types_of_values
+from pullback.core.user_types import is_user_value, types_of_values
 
 _VOID = dtypes.VOID
 SCALARS: frozenset[type] = frozenset((float, int, complex, bool))
@@ -307,6 +307,7 @@ if TYPE_CHECKING:  # the type of Array.at, defined in pullback.numpy.index_updat
             unique_indices: bool = False,
             mode: Any = None,
             fill_value: ArrayLike | None = None,
+            out_sharding: Placement = None,
             wrap_negative_indices: bool = True,
         ) -> Array: ...
         def set(
@@ -316,6 +317,7 @@ if TYPE_CHECKING:  # the type of Array.at, defined in pullback.numpy.index_updat
             indices_are_sorted: bool = False,
             unique_indices: bool = False,
             mode: Any = None,
+            out_sharding: Placement = None,
             wrap_negative_indices: bool = True,
         ) -> Array: ...
         def apply(
@@ -816,6 +818,11 @@ def as_array(x: Any) -> Array:
     raise refusal(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 
 
+def as_value(x: Any) -> Any:
+    """Convert a leaf of arguments or results to an array; a value of a user's type stays as it is."""
+    return x if is_user_value(x) else as_array(x)
+
+
 def is_masked(x: Any) -> bool:
     """Whether an object is a masked array of NumPy's; ``numpy.ma`` is not imported to find out."""
     module = sys.modules.get("numpy.ma.core")
@@ -858,6 +865,14 @@ def typeof(x: ArrayLike) -> ShapedArray:
     if type(x) in types_of_values:
         return types_of_values[type(x)](x)  # type: ignore[no-any-return]
     return as_array(x).aval
+
+
+def dtype_of(x: Any) -> Any:
+    """Return the dtype of an array; for a value of a user's type, the dtype that stands for it."""
+    try:
+        return x.dtype
+    except AttributeError:
+        return typeof(x).dtype
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:

@@ -98,6 +98,10 @@ def is_dtype(x: Any) -> TypeGuard[DType]:
     return isinstance(x, (np.dtype, KeyDtype))
 
 
+USER_VALUE = np.dtype([("value", "V1")])
+"""What types of users' values have instead of a dtype: they may have derivatives, and are no operand of arrays."""
+
+
 def shown(dtype: DType) -> DType:
     """Return the dtype to show to users: the ``KeyDtype`` for the structured dtype of random keys; others unchanged."""
     return SHOWN.get(dtype, dtype)
@@ -146,12 +150,14 @@ def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
 def _kind(dtype: DType) -> str:
     """A letter for the kind of a dtype; "" if it is unsupported.
 
-    The letters: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0).
+    The letters: b(ool), i(nt), u(nsigned), f(loat), c(omplex), k(ey), 0 (float0), v(alue of a user's type).
     """
     if dtype.isbuiltin == 1:
         return dtype.kind if dtype.char in _BUILTIN_CODES else ""
     if dtype == float0:
         return "0"
+    if dtype == USER_VALUE:
+        return "v"
     if dtype in KEY_DTYPES.values():
         return "k"
     if dtype.isbuiltin == 0 and dtype.names is None:  # in another byte order, or read from a pickle
@@ -203,7 +209,7 @@ def is_inexact(dtype: DType) -> bool:
     >>> is_inexact(np.dtype("float32")), is_inexact(np.dtype("int32"))
     (True, False)
     """
-    return _kind(dtype) in ("f", "c")
+    return _kind(dtype) in ("f", "c", "v")
 
 
 @_by_dtype
@@ -361,6 +367,8 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
     if not kind:
         name = parsed.name if dtype is parsed else repr(dtype)
         raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}{_ADVICE.get(parsed.kind, '')}")
+    if kind == "v":
+        raise DtypeError("an operation on arrays was applied to a value of a type that a user has registered")
     if parsed.name in _SMALL_INTEGERS:
         while runtime.small_integers_requested:  # each listener prepares once, and may request such a dtype itself
             runtime.small_integers_requested.pop()()

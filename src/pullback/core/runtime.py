@@ -93,6 +93,14 @@ class Runtime:
         """Return a buffer with the elements of the array ``x``, spread by ``sharding`` over the same devices."""
         raise NotImplementedError
 
+    def zeros_of(self, aval: Any) -> Any:
+        """Return zeros of a type."""
+        raise NotImplementedError
+
+    def sum_of_two(self, x: Any, y: Any) -> Any:
+        """Return the sum of two cotangents, which are arrays."""
+        raise NotImplementedError
+
     def size_value(self, size: Any) -> Any:
         """Return the value of a symbolic size, as an operation of the program that is being traced."""
         raise NotImplementedError
@@ -134,6 +142,20 @@ class Runtime:
 
         Raises:
           ShardingTypeError: the shardings of the operands do not say that of a result (a TypeError and ValueError).
+        """
+        raise NotImplementedError
+
+    def explicit_derivative(self, primitive: Any, rule: Any, primals: Any, tangents: Any, params: Any) -> Any:
+        """Return what the jvp rule of an operation returns, where the shardings of operands do not suffice for it.
+
+        The operation is not refused itself: the results and tangents have its shardings.
+        """
+        raise NotImplementedError
+
+    def explicit_batch(self, primitive: Any, rule: Any, axis: Any, args: Any, dims: Any, params: Any) -> Any:
+        """Return what the batch rule of an operation returns, where the shardings of operands do not suffice for it.
+
+        The operation on an example is not refused: the results have its shardings, and that of the mapped axis.
         """
         raise NotImplementedError
 

@@ -19,12 +19,13 @@ from pullback.core.dtypes import (
 )
 from pullback.core.manual_axes import AbstractValue as AbstractValue
 from pullback.core.runtime import runtime
+from pullback.core.value_protocol import ArrayProtocol
 
 Shape = tuple[int, ...]
 _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
-class ShapedArray(AbstractValue):
+class ShapedArray(ArrayProtocol):
     """The type of an array, known before its elements are computed.
 
     Attributes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
+from pullback.core.dtypes import USER_VALUE, float0
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.types import AbstractValue, ShapedArray
 
@@ -146,6 +147,14 @@ class HiType(AbstractValue):
         """Return the spec for mapping over the leading axis, as ``scan`` does."""
         missing(self, "leading_axis_spec", "scan")
 
+    def element(self, length: int) -> Any:
+        """Return the type of a step's element of ``length`` stacked values."""
+        return self.dec_rank(length, self.leading_axis_spec())
+
+    def stacked(self, length: int) -> Any:
+        """Return the type of ``length`` stacked values, as ``scan`` stacks them."""
+        return self.inc_rank(length, self.leading_axis_spec())
+
     def shard(self, mesh: Any, manual_axes: frozenset[Any], check_vma: bool, spec: Any) -> Any:
         """Return the type of the shard of a value on a device."""
         missing(self, "shard", "shard_map")
@@ -169,12 +178,18 @@ class HiType(AbstractValue):
         """Return this type: of the attributes that ``update`` changes on the types of arrays, it has none."""
         return self
 
+    def batched(self, axis: Any, dim: Any = 0) -> Any:
+        """Return the type of a batch of values of this type, mapped over ``axis`` as ``dim``, a spec, says."""
+        return unmapped(self, axis.size, dim)
+
     def strip_weak_type(self) -> Any:
         """Return this type, which is not weak."""
         return self
 
 
-_ASSUMED: dict[str, Any] = {"weak_type": False, "varying": frozenset()}
+_ASSUMED: dict[str, Any] = {
+    "weak_type": False, "varying": frozenset(), "explicit": None, "shape": None, "size": 0, "dtype": USER_VALUE,
+}  # fmt: skip
 """What types of arrays have and users' types need not define."""
 
 types_of_values: dict[type, Callable[[Any], Any]] = {}
@@ -208,14 +223,17 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 
 
 def is_user_value(x: Any) -> bool:
-    """Whether an object is a value of a registered class."""
-    return type(x) in types_of_values
+    """Whether an object is a value of a registered class whose type is a :class:`HiType`; mutable ones have others."""
+    return type(x) in types_of_values and isinstance(types_of_values[type(x)](x), HiType)
+
+
+def has_user_types(avals: Any) -> bool:
+    """Whether one of some types is a user's."""
+    return bool(types_of_values) and any(isinstance(a, HiType) for a in avals)
 
 
 def has_tangents(aval: Any) -> bool:
     """Whether values of a type have derivatives: whether the dtype of their tangents is not ``float0``."""
-    from pullback.core.dtypes import float0
-
     tangent = aval.to_tangent_aval()
     return not isinstance(tangent, ShapedArray) or tangent.dtype != float0
 
@@ -230,9 +248,7 @@ def unmapped(aval: Any, size: int, dim: Any) -> Any:
     """
     if dim is None:
         return aval
-    if not isinstance(aval, ShapedArray):
-        return aval.inc_rank(size, dim)
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+    return aval.inc_rank(size, dim)
 
 
 Params = dict[str, Hashable]

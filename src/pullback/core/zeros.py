@@ -9,15 +9,18 @@ import numpy as np
 
 from pullback.core import dtypes, tree
 from pullback.core.array import Array, ArrayImpl, recorders, scalar_array, typeof
-from pullback.core.runtime import runtime
+from pullback.core.runtime import provides, runtime
 from pullback.core.types import ZERO, ShapedArray
 
 
+@provides
 def zeros_of(aval: ShapedArray) -> Any:
     """Return an array of zeros of the type ``aval``.
 
     While a program is being traced, an operation of the program makes the zeros, so that they are no constant.
     """
+    if type(aval) is not ShapedArray:
+        return aval.vspace_zero()
     if aval.shape == ():
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
@@ -44,8 +47,7 @@ def instantiate(tangent: Any, primal: Any) -> Any:
     """
     if tangent is not ZERO:
         return tangent
-    aval = typeof(primal)
-    return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+    return zeros_of(typeof(primal).to_tangent_aval())
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
@@ -84,8 +86,7 @@ class Zero:
         Returns:
           A :class:`Zero` of the type of a tangent of ``x``.
         """
-        aval = typeof(x)
-        return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
+        return Zero(typeof(x).to_tangent_aval())
 
     def instantiate(self) -> Array:
         """Return an array of zeros.

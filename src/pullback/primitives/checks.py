@@ -71,6 +71,8 @@ def kinds(of: Of) -> str:
 
 def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
     """Raise unless ``of`` accepts ``dtype`` as an operand of the operation ``name``."""
+    if dtype is dtypes.USER_VALUE:
+        raise DtypeError(f"{name} takes arrays, got a value of a type that a user has registered")
     if not of(dtype):
         raise DtypeError(f"{name} takes {kinds(of)}, got {dtypes.short_name(dtype)}")
 

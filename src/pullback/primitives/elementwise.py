@@ -26,7 +26,7 @@ from pullback.core.check_rules import Failure, checks
 from pullback.core.config import config
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
-from pullback.core.runtime import runtime
+from pullback.core.runtime import provides, runtime
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
@@ -1359,6 +1359,7 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 neg: Rule = neg_p.bind
 add: Rule = add_p.bind
+
 sub: Rule = sub_p.bind
 mul: Rule = mul_p.bind
 div: Rule = div_p.bind
@@ -1380,3 +1381,10 @@ abs: Rule = abs_p.bind
 real: Rule = real_p.bind
 imag: Rule = imag_p.bind
 complex: Rule = complex_p.bind
+
+
+@provides
+def sum_of_two(x: Any, y: Any) -> Any:
+    """Return the sum of two arrays of one shape, or of two values of a user's type."""
+    aval = typeof(x)
+    return add(x, y) if isinstance(aval, ShapedArray) else aval.vspace_add(x, y)

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import reductions as host
+from pullback.core.array import typeof
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive, Rule
+from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.user_types import types_of_values
 from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import mapped_to_front, reduces
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
@@ -25,8 +27,17 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 # Of two terms ------------------------------------------------------------------------------------------------------
 
 
+class _SumOfTwo(Primitive):
+    """The sum of two tangents or cotangents; for those that are values of users' types, their type adds them."""
+
+    def bind(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+        if types_of_values and not isinstance(aval := typeof(x), ShapedArray):
+            return aval.vspace_add(x, y)
+        return state.trace.process(self, (x, y), {})
+
+
 # The terms have the same shape, without broadcasting, so that the transpose does not sum.
-add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
+add_any_p = _SumOfTwo("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
 add_any_p.lowering(

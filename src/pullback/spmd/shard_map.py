@@ -22,6 +22,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
 from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, enclosing_axes, names_of, shard_aval, shard_map_p
+from pullback.spmd.user_values import has_user_specs, shard_mapped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -127,10 +128,16 @@ def shard_map(
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardMapError(f"shard_map: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
     fun, check_vma = f, flag("shard_map", "check_vma", check_vma)
+    of_user_values = has_user_specs((in_specs, out_specs))
 
     @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
+        if of_user_values:
+            here = current_mesh() if mesh is None else mesh
+            again = partial(shard_map, mesh=mesh, axis_names=axis_names, check_vma=check_vma)
+            manual = frozenset(axis_names or getattr(here, "axis_names", ()))
+            return shard_mapped(again, fun, here, manual, in_specs, out_specs, check_vma, args)
         return _call(fun, mesh, in_specs, out_specs, axis_names, check_vma, args)
 
     return mapped

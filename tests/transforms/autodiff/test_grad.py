@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections import namedtuple
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback
 import pullback.numpy as jnp
 from pullback import (
     float0,
@@ -423,3 +425,20 @@ def test_arguments_are_left_alone() -> None:
     assert params["w"][0] == 1.0
     assert params["w"][1] is x3
     assert isinstance(x3, Array)
+
+
+def test_residuals_that_are_arguments() -> None:
+    def layer(weights: Any, x: Any) -> Any:
+        return jnp.tanh(x @ weights["w"]) + weights["b"]
+
+    weights, x = {"w": jnp.ones((3, 3)), "b": jnp.ones(3)}, jnp.ones((2, 3))
+    for forward in (lambda w, x: vjp(layer, w, x), pullback.jit(lambda w, x: vjp(layer, w, x))):
+        out, pull = forward(weights, x)
+        kept = pull.args_res
+        np.testing.assert_array_equal(kept[0]["w"], weights["w"])
+        np.testing.assert_array_equal(kept[1], x)
+        assert str(kept[0]["b"]) == "NotNeeded()"
+        assert [r.shape for r in pull.opaque_residuals] == [(2, 3)]
+        assert pull(out)[0]["b"].shape == (3,)
+    assert pickle.loads(pickle.dumps(pull)).args_res[0]["b"] == kept[0]["b"] != 0
+    assert hash(kept[0]["b"]) == hash(type(kept[0]["b"])())

@@ -94,9 +94,9 @@ def test_rules_derived_in_a_circle_are_refused() -> None:
     def f(x: Any) -> Any:
         return Circle(pb.typeof(x), pb.typeof(x))(x, x)
 
-    with pytest.raises(errors.ArgumentError, match="derives jvp from lin and lin from jvp"):
+    with pytest.raises(errors.ArgumentError, match=r"derives jvp from lin .* and lin from jvp"):
         jvp(f, (1.0,), (1.0,))
-    with pytest.raises(errors.ArgumentError, match="derives jvp from lin and lin from jvp"):
+    with pytest.raises(errors.ArgumentError, match=r"derives jvp from lin .* and lin from jvp"):
         grad(f)(1.0)
 
 
@@ -105,5 +105,5 @@ def test_forward_mode_alone_is_not_transposed() -> None:
         return ByJvp(pb.typeof(x), pb.typeof(x))(x, x)
 
     assert jvp(f, (0.0,), (1.0,))[1] == 0
-    with pytest.raises(NotImplementedError, match=r"vjp_from_jvp, in ByJvp.* needs the method vjp_fwd"):
+    with pytest.raises(NotImplementedError, match=r"vjp_from_lin, in ByJvp.* needs the method vjp_fwd"):
         grad(f)(1.0)

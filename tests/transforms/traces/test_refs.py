@@ -743,3 +743,12 @@ def test_a_barrier_takes_references(transform) -> None:
         return ref[...]
 
     assert float(transform(f)(ref, 2.0)) == held(ref) == 3
+
+
+def test_methods_of_references_are_the_functions() -> None:
+    ref = new_ref(pnp.arange(3.0))
+    ref.set(5.0, 0)
+    assert ref.swap(7.0, 1) == 1
+    np.testing.assert_array_equal(ref.get(), [5, 7, 2])
+    assert ref.get(slice(1, 2)) == 7
+    np.testing.assert_array_equal(ref.swap(pnp.zeros(3)), [5, 7, 2])

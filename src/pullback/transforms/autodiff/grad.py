@@ -17,13 +17,15 @@ from pullback.core.linear import LinearProgram
 from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
 from pullback.core.trace import Tracer, state
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ZERO, AbstractValue, ShapedArray
+from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.explicit_shardings import like
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
+from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -208,17 +210,19 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
-    cts = [
-        ct if ct is ZERO or type(x) is ArrayImpl else like(ct, x if type(x) is ShapedArray else typeof(x))
-        for ct, x in zip(cts, outs)
-    ]
+    cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
         keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
-        avals = [x if type(x) is ShapedArray else typeof(x) for x in outs]
+        avals = list(map(_type_of, outs))
         cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
         return program.transpose(cts, add_any, consume)
+
+
+def _type_of(x: Any) -> Any:
+    """Return ``x`` if it is a type, and the type of another value."""
+    return x if isinstance(x, AbstractValue) else typeof(x)
 
 
 class _ScalarFunction(FlatFunction):
@@ -261,7 +265,7 @@ def _value_and_grad(
         program.outputs = program.outputs[:1]
     cts = transposed(program, (seed,), outs, names, consume=True)
     for i, (ct, x) in enumerate(zip(cts, primals)):
-        if ct is ZERO or ct.weak_type != x.weak_type:
+        if ct is ZERO or (types_of_values and is_user_value(x)) or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
     in_tree = flat.in_tree
     result = cts[0] if in_tree is None else unflatten_arguments(options.argnums, in_tree, cts)
@@ -349,12 +353,18 @@ class VJPFunction(LinearFunction):
 
     Attributes:
       wants: for each leaf of the arguments, the destination of its cotangent; None to return all cotangents.
+      arguments: weak references to the leaves of the arguments; empty where they are not known.
+      origins: which residuals are leaves of the arguments; None if ``arguments`` are to say.
     """
 
-    __slots__ = ("wants",)
+    __slots__ = ("arguments", "origins", "wants")
 
-    def __init__(self, *fields: Any, wants: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self, *fields: Any, wants: Sequence[Any] | None = None, arguments: Sequence[Any] = (),
+        origins: Origins | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(*fields)
+        self.arguments, self.origins = arguments, origins
         if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
             wants = [GradValue()] * len(self.in_avals)
         self.wants = None if wants is None else tuple(wants)
@@ -390,7 +400,29 @@ class VJPFunction(LinearFunction):
         return VJPFunction(
             *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
             wants=destinations(wants, self.in_tree, self.in_avals, self.name),
-        )
+            arguments=self.arguments, origins=self.origins,
+        )  # fmt: skip
+
+    def _residuals(self) -> tuple[list[Any], Origins]:
+        """Return the residuals, and which of them are leaves of the arguments."""
+        residuals, _ = split(self.program)
+        return residuals, origins_of(residuals, self.arguments) if self.origins is None else self.origins
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The arguments that the backward pass needs unchanged; ``NotNeeded()`` stands for the others.
+
+        >>> from pullback import vjp
+        >>> out, pull = vjp(lambda x, y: x + 2 * y * y, 1.0, 3.0)
+        >>> pull.args_res
+        [NotNeeded(), Array(3., dtype=float32, weak_type=True)]
+        """
+        return kept_arguments(self.in_tree, *self._residuals())
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """The residuals that are no arguments: what the forward pass has computed, and constants."""
+        return [x for x, i in zip(*self._residuals(), strict=True) if i is None]
 
     @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
@@ -486,13 +518,16 @@ def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
     """Flatten the derivative ``f`` as a pytree: return its residuals, and everything else as data without arrays."""
     residuals, structure = split(f.program)
     fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
-    return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)
+    if not isinstance(f, VJPFunction):
+        return residuals, (structure, fields, None)
+    origins = origins_of(residuals, f.arguments) if f.origins is None else f.origins
+    return residuals, (structure, fields, (("wants", f.wants), ("origins", origins)))
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
     """Rebuild a derivative of the class ``kind`` from its ``residuals`` and ``aux``, its data without arrays."""
-    structure, fields, wants = aux
-    return kind(join(structure, residuals), *fields, **({} if wants is None else {"wants": wants}))
+    structure, fields, options = aux
+    return kind(join(structure, residuals), *fields, **({} if options is None else dict(options)))
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -543,6 +578,8 @@ def _linearize(
     out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
     names = _axis_names(reduce_axes, transformation)
     derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
+    if isinstance(derivative, VJPFunction):
+        derivative.arguments = references_to(arrays)
     return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
 
 

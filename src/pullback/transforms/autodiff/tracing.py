@@ -19,6 +19,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Var
 from pullback.core.refs import AbstractRef, RefCell
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.core.user_types import HiType
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     abstractify,
@@ -297,9 +298,12 @@ def _structs(
       described: the results that the function itself returned as a ``ShapeDtypeStruct``, by index.
     """
     avals = closed.out_avals[: out_tree.num_leaves]
-    return tree.unflatten(
-        out_tree, [described[i] if i in described else ShapeDtypeStruct.like(a) for i, a in enumerate(avals)]
-    )
+    return tree.unflatten(out_tree, [described[i] if i in described else struct_of(a) for i, a in enumerate(avals)])
+
+
+def struct_of(aval: Any) -> Any:
+    """Return the ``ShapeDtypeStruct`` of the type of an array; the type of a user's values stays as it is."""
+    return aval if isinstance(aval, HiType) else ShapeDtypeStruct.like(aval)
 
 
 def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:

@@ -9,10 +9,11 @@ from typing import Any, ParamSpec, TypeVar
 from pullback.core import tree
 from pullback.core.annotations import AxisName, PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array
+from pullback.core.array import Array, typeof
 from pullback.core.axes import CHUNKS, new_axis
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError, OperandError
 from pullback.core.refs import RefCell
+from pullback.core.user_types import HiType, MappingSpec, types_of_values
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
 from pullback.primitives.sums import reduce_sum
@@ -144,7 +145,7 @@ def _checked_in_axes(in_axes: Any) -> Any:
     """Return ``in_axes``, with a list converted to a tuple; raise unless it is an int, None, a tuple or a list."""
     if isinstance(in_axes, list):
         return tuple(in_axes)
-    if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None))):
+    if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None), MappingSpec)):
         raise ArgumentError(
             "vmap: in_axes must be an int, None or a tuple with an entry for each argument, "
             f"got {in_axes!r} of type {type(in_axes).__name__}"
@@ -274,6 +275,11 @@ def _in_dims(
         if axis is None:
             dims.append(None)
             continue
+        if types_of_values and isinstance(axis, MappingSpec) is not isinstance(typeof(x), HiType):
+            raise _specs_disagree(fun, "in_axes", axis, typeof(x))
+        if isinstance(axis, MappingSpec):
+            dims.append(axis)  # type: ignore[arg-type]
+            continue
         if not _is_axis(axis):
             raise BatchAxisError(f"vmap: in_axes must contain ints and None only, got {axis!r} in {in_axes!r}")
         rank = len(x.shape)
@@ -285,6 +291,15 @@ def _in_dims(
             )
         dims.append(axis % rank)
     return dims
+
+
+def _specs_disagree(fun: Any, option: str, entry: Any, aval: Any, how: str = "") -> BatchAxisError:
+    """Return the error for an entry of ``in_axes`` or ``out_axes`` that does not fit a value of type ``aval``."""
+    wanted = "a MappingSpec" if isinstance(aval, HiType) else "an int or None"
+    return BatchAxisError(
+        f"vmap of {name_of(fun)}: the entry of {option} for a value of type {aval}{how}, must be {wanted}, "
+        f"got {entry!r}"
+    )
 
 
 def _size(
@@ -300,7 +315,7 @@ def _size(
     """
     size = axis_size
     for x, d in zip(arrays, dims, strict=True):
-        if d is not None:
+        if d is not None and not isinstance(d, MappingSpec):
             n = x.shape[d]
             if size is None:
                 size = n
@@ -308,6 +323,8 @@ def _size(
                 raise _sizes_disagree(fun, arrays, dims, axis_size, args, kwargs)
     if size is None:
         why = "in_axes is None for every argument" if arrays else "it was called without arrays"
+        if any(isinstance(d, MappingSpec) for d in dims):
+            why = "only values of users' types are"
         raise BatchSizeError(
             f"vmap of {name_of(fun)}: nothing is mapped ({why}), so the size of the axis is unknown; map over an "
             f"argument, or pass axis_size"
@@ -324,7 +341,7 @@ def _sizes_disagree(
     """
     lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
     for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
-        if d is not None:
+        if d is not None and not isinstance(d, MappingSpec):
             argument = argument_name(i, fun, args, None, kwargs)
             lines.append(f"  {argument} of shape {x.shape} has size {x.shape[d]} along axis {d}")
     return BatchSizeError(
@@ -370,6 +387,10 @@ def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int)
                 f"vmap of {name_of(fun)}: out_axes is None for a result that depends on the mapped arguments; pass "
                 f"the position of its mapped axis"
             )
+        return x
+    if types_of_values and isinstance(typeof(x), HiType):
+        if not isinstance(end, MappingSpec) or dim != end:
+            raise _specs_disagree(fun, "out_axes", end, typeof(x), f", which is mapped as {dim!r}")
         return x
     rank = len(x.shape) + (dim is None)
     if not _is_axis(end):

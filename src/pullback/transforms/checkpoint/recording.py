@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, dtype_of, typeof
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.trace import Primitive, Trace, Tracer, recorders, state
@@ -280,7 +280,7 @@ class RecordTrace(Trace):
                 return RecordTracer(self, var, out, made_at)
             results = [out]
         if active:
-            derived = [dtypes.is_inexact(x.dtype) for x in results]
+            derived = [dtypes.is_inexact(dtype_of(x)) for x in results]
             is_recorded = primitive.effect or True in derived or any(x.size >= _LARGE for x in results)
         else:
             derived, is_recorded = [False] * len(results), any(x.size >= _LARGE for x in results)

@@ -59,7 +59,8 @@ def _lin(self: Any, nzs_in: Any, *primals: Any) -> Any:
     """Return the result and the residuals of the linear part of ``jvp``."""
     if type(self).jvp is jvp_from_lin:
         raise ArgumentError(
-            f"{type(self).__name__} derives jvp from lin and lin from jvp: write one of the two, and derive the other"
+            f"{type(self).__name__} derives jvp from lin (jvp_from_lin) and lin from jvp (linearize_from_jvp): write "
+            "one of the two, and derive the other"
         )
     xs = tree.leaves(primals)
     flags = [bool(f) and has_tangents(a) for f, a in zip(_flags(self, nzs_in), self.in_avals_flat, strict=True)]
@@ -112,7 +113,8 @@ def jvp_from_lin(self: Any, primals: Any, tangents: Any) -> Any:
     """
     if type(self).lin is _lin:
         raise ArgumentError(
-            f"{type(self).__name__} derives jvp from lin and lin from jvp: write one of the two, and derive the other"
+            f"{type(self).__name__} derives jvp from lin (jvp_from_lin) and lin from jvp (linearize_from_jvp): write "
+            "one of the two, and derive the other"
         )
     ts = tree.leaves(tangents, is_leaf=lambda x: isinstance(x, Zero))
     nonzero = tree.unflatten(self.in_tree, [not isinstance(t, Zero) for t in ts])

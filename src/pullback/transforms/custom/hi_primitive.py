@@ -227,6 +227,7 @@ class VJPHiPrimitive:
     params: dict[str, Any]
     effects: frozenset[Any] = frozenset()
     vjp_bwd_retval_logs: bool = False
+    is_high = True
     vmap_of: Any  # the class of batches of applications: see hi_vmap
 
     def __init__(self) -> None:
@@ -259,7 +260,11 @@ class VJPHiPrimitive:
 
     def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> Any:
         """Return the result, and the residuals for the backward rule; ``nzs_in`` says what is differentiated."""
-        missing(self, "vjp_fwd", f"grad (or vjp_fwd, vjp_bwd_retval = vjp_from_jvp, in {type(self).__name__},)")
+        missing(
+            self,
+            "vjp_fwd",
+            f"grad (or vjp_fwd, vjp_bwd_retval = vjp_from_jvp, or vjp_from_lin, in {type(self).__name__},)",
+        )
 
     def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> Any:
         """Add the cotangent of each argument to its accumulator, from the residuals and the cotangent of the result."""

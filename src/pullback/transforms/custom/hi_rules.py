@@ -16,6 +16,7 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.user_types import has_tangents
 from pullback.core.zeros import Zero, instantiate_zeros
 from pullback.primitives.elementwise import add_any
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.custom.hi_primitive import (
     AxisData,
@@ -30,11 +31,22 @@ from pullback.transforms.custom.hi_primitive import (
 )
 from pullback.transforms.custom.linear_map import LinearMap, linear_p
 from pullback.transforms.programs.jit_primitive import at_bottom
+from pullback.transforms.programs.lojax import in_use, lowered
 from pullback.transforms.traces.affine import checked_trace, refused_if_affine
+from pullback.transforms.traces.inlining import write_program
+from pullback.transforms.traces.stage import stage_flat
 
+in_use.append(VJPHiPrimitive)
+sharding_rule(call_hi_primitive_p)(as_inferred)  # the types of results are the user's
 call_hi_primitive_p.abstract_eval(lambda *avals, _prim: _prim.out_avals_flat)
 call_hi_primitive_p.impl(at_bottom(lambda args, params: expanded(params["_prim"], args)))
 call_hi_primitive_p.decomposition(lambda *args, _prim: expanded(_prim, args))
+
+
+@call_hi_primitive_p.lowering
+def _lowering(hlo: Any, *operands: Any, _prim: VJPHiPrimitive) -> list[Any]:
+    closed = stage_flat(_prim, lambda *xs: expanded(_prim, xs), hlo.avals(operands))
+    return write_program(hlo, lowered(closed), operands)
 
 
 # Differentiation ------------------------------------------------------------------------------------------------------
@@ -119,6 +131,7 @@ class HiLinearMap(LinearMap):
         by_vjp: bool, more: int,
     ) -> None:  # fmt: skip
         self.function = self.prim = prim
+        self.is_high = True
         self.perturbed, self.flags, self.by_vjp = perturbed, flags, by_vjp
         self.res_tree, self.res_count, self.count = res_tree, res_count, res_count + more
         self.out_avals = [a.to_tangent_aval() for a in select(prim.out_avals_flat, flags)]

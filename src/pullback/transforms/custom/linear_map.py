@@ -17,6 +17,7 @@ from pullback.core.linearity import linear_operands
 from pullback.core.lists import scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.user_types import MappingSpec
 from pullback.core.zeros import densify, instantiate
 from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
 from pullback.primitives.elementwise import add_any, convert_element_type, mul
@@ -24,6 +25,7 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.programs.lojax import lowered
 from pullback.transforms.traces.affine import checked_trace, refused_if_affine
 from pullback.transforms.traces.batch import BatchTrace
 from pullback.transforms.traces.forward import jvp_flat
@@ -78,7 +80,10 @@ class LinearMap(HoldsFunction):
     Attributes:
       count: the number of residuals.
       out_avals: the types of the results: the tangents of the inexact results of a function.
+      is_high: whether the map consists of operations on values of users' types.
     """
+
+    is_high = False
 
     count: int
     out_avals: Sequence[ShapedArray]
@@ -147,7 +152,7 @@ class WithJvpRule(LinearMap):
 
     def __init__(self, linear_map: LinearMap, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
         self.linear_map = linear_map
-        self.function = linear_map.function
+        self.function, self.is_high = linear_map.function, linear_map.is_high
         self.out_avals = linear_map.out_avals
         self.count = linear_map.count + len(perturbed)
         self.jvp = jvp
@@ -174,7 +179,7 @@ class BatchedLinearMap(LinearMap):
         self, linear_map: LinearMap, trace: BatchTrace, residual_dims: Dims, in_dims: Dims, out_dims: Dims
     ) -> None:
         self.linear_map = linear_map
-        self.function = linear_map.function
+        self.function, self.is_high = linear_map.function, linear_map.is_high
         self.count = linear_map.count
         self.trace = trace
         self.residual_dims = residual_dims
@@ -234,6 +239,8 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
       wanted: the position; None to return ``x`` without the axis, and to raise if ``x`` varies along it.
     """
     value, dim = trace.value_of(x)
+    if isinstance(wanted, MappingSpec) and dim == wanted:
+        return value
     if wanted is None:
         if dim is not None:
             raise CustomRuleError(
@@ -404,7 +411,7 @@ def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, An
 
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:
     closed = stage_flat(linear_map.function, partial(_apply, linear_map=linear_map), hlo.avals(operands))
-    return write_program(hlo, closed, operands)
+    return write_program(hlo, lowered(closed), operands)
 
 
 linear_p = linear_operation("custom_vjp_linear", range(sys.maxsize))

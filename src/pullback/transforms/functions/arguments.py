@@ -16,6 +16,7 @@ from pullback.core.array import (
     Array,
     ArrayImpl,
     as_array,
+    as_value,
     fresh,
     from_scalar,
     is_literal,
@@ -35,7 +36,8 @@ from pullback.core.errors import (
     TangentMismatchError,
 )
 from pullback.core.refs import RefCell
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ZERO, AbstractValue, ShapedArray
+from pullback.core.user_types import HiType, has_tangents, is_user_value
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 
@@ -150,11 +152,11 @@ def to_arrays(
       kwargs: the keyword arguments.
     """
     try:
-        return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
+        return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_value(x) for x in leaves]
     except OperandError:
         for i, x in enumerate(leaves):  # once more, to find the leaf that failed
             try:
-                as_array(x)
+                as_value(x)
             except OperandError as error:
                 argument = argument_name(i, fun, args, where, kwargs)
                 raise type(error)(f"{transformation} of {name_of(fun)}, {argument}: {error}") from None
@@ -163,6 +165,8 @@ def to_arrays(
 
 def abstractify(x: Any) -> ShapedArray:
     """Return the type of an array, a number, or any object with a shape and a dtype."""
+    if is_user_value(x) or isinstance(x, HiType):
+        return x if isinstance(x, HiType) else typeof(x)  # type: ignore[return-value]
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
         try:
@@ -189,6 +193,8 @@ def check_differentiable(
       allow_int: whether inputs of other dtypes are allowed, unless ``holomorphic``.
       describe: returns the name of the input, for the error message.
     """
+    if not isinstance(aval, ShapedArray) and has_tangents(aval) and not holomorphic:
+        return
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
@@ -218,7 +224,7 @@ def out_leaf(x: Any, fun: Any) -> Any:
             f"content, ref[...]; or make the reference outside and pass it as an argument."
         )
     try:
-        return as_array(x)
+        return as_value(x)
     except OperandError as error:
         raise type(error)(
             f"{name_of(fun)} returned something that is not an array: {error} A transformed function returns arrays, "
@@ -237,11 +243,15 @@ def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def zero_cotangent(aval: ShapedArray) -> Any:
+def zero_cotangent(aval: Any) -> Any:
     """Return an array of zeros, the gradient of an input of type ``aval``.
 
     Its dtype is float0 if the input is not real or complex.
     """
+    if not isinstance(aval, ShapedArray):  # the type of values of a user's
+        aval = aval.to_ct_aval()
+        if not isinstance(aval, ShapedArray):
+            return zeros_of(aval)
     dtype = dtypes.tangent_dtype(aval.dtype)
     if dtype == dtypes.float0 and not any_symbolic(aval.shape):
         return np.zeros(aval.shape, dtypes.float0)
@@ -254,8 +264,13 @@ def dense(ct: Any, primal: Any) -> Any:
     The array has the weak type of the primal value; ``primal`` is this value or its type.
     """
     if ct is ZERO:
-        return zero_cotangent(primal if isinstance(primal, ShapedArray) else typeof(primal))
-    return ct if ct.weak_type == primal.weak_type else as_weak(ct, primal.weak_type)
+        return zero_cotangent(primal if isinstance(primal, AbstractValue) else typeof(primal))
+    try:
+        return ct if ct.weak_type == primal.weak_type else as_weak(ct, primal.weak_type)
+    except AttributeError:
+        if is_user_value(primal) or is_user_value(ct):
+            return ct
+        raise
 
 
 def as_weak(x: Any, weak_type: bool) -> Any:
@@ -288,6 +303,8 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]
       what: ``"tangent"`` or ``"cotangent"``, for errors.
       describe: returns the name of the argument, for errors.
     """
+    if not isinstance(aval, ShapedArray):
+        return _user_tangent(t, aval.to_tangent_aval(), describe)
     expected = dtypes.tangent_dtype(aval.dtype)
     if not isinstance(t, Array) and not is_float0(t):
         try:
@@ -303,6 +320,18 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]
     else:
         hint = ""
     raise TangentMismatchError(f"{describe()}: {mismatch('the value', aval, what, t)}{hint}")
+
+
+def _user_tangent(t: Any, expected: Any, describe: Callable[[], str]) -> Any:
+    """Check a tangent or cotangent of a value of a user's type, whose own type must be ``expected``; return it."""
+    if is_float0(t):
+        return ZERO
+    t = t if isinstance(t, Array) else as_value(t)
+    found = typeof(t)
+    arrays = isinstance(found, ShapedArray) and isinstance(expected, ShapedArray)
+    if (found.shape, found.dtype) != (expected.shape, expected.dtype) if arrays else found != expected:
+        raise TangentMismatchError(f"{describe()}: it must be of type {expected}, but it is {found}")
+    return t
 
 
 def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:

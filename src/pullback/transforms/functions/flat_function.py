@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.core import dtypes, tree
 from pullback.core.arguments import flag
-from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, dtype_of, from_scalar, typeof
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_argnums,
@@ -188,7 +188,7 @@ def differentiable(
         if type(x) is float:
             x = from_scalar(x)
         if type(x) is ArrayImpl or isinstance(x, Array):
-            dtype = x._host_value.dtype if type(x) is ArrayImpl else x.dtype
+            dtype = x._host_value.dtype if type(x) is ArrayImpl else dtype_of(x)
             if dtype.kind == "f" and not holomorphic:  # fast path: one real array needs no flattening and no checks
                 return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
             leaves, in_tree = [x], None
@@ -199,7 +199,7 @@ def differentiable(
         leaves, in_tree = tree.flatten(tuple([args[i] for i in where]))
     primals = to_arrays(leaves, name, fun, args, where)
     for i, x in enumerate(primals):
-        if holomorphic or not dtypes.is_inexact(x.dtype):
+        if holomorphic or not dtypes.is_inexact(dtype_of(x)):
             describe = partial(argument_name, i, fun, args, where)
             check_differentiable(typeof(x), name, fun, holomorphic, allow_int, describe)
     return kind(fun, in_tree, args, where, kwargs, has_aux=has_aux), primals

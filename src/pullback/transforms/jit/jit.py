@@ -20,12 +20,13 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
-from pullback.core.errors import ArgumentError, TracingForbiddenError
+from pullback.core.errors import ArgumentError, TracingForbiddenError, UnsupportedArgumentError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import has_user_types, is_user_value
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -176,7 +177,7 @@ class JitFunction(_Function, Generic[P, R]):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]
+        outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer) or is_user_value(x)]
         if outermost and not config.indices_are_checked:
             if self._plain and not kwargs:
                 self._nested = call.nested
@@ -185,6 +186,8 @@ class JitFunction(_Function, Generic[P, R]):
             entry = self._compiled.get(key)
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, signatures)))
+                if has_user_types(traced.out_avals):
+                    return self._within(call, leaves)
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())
                 entry = entry_for(Lowered(traced, call, signatures), self._options, self._compiled, key)
@@ -199,7 +202,20 @@ class JitFunction(_Function, Generic[P, R]):
                 f"function that is compiled separately, but it was called inside a transformation "
                 f"({state.trace.describe()}). Pass them to the outermost jit."
             )
+        return self._within(call, leaves)
+
+    def _within(self, call: Call, leaves: list[Any]) -> Any:
+        """Apply the traced program as an operation, within a transformation or on values of users' types.
+
+        ``leaves`` are the leaves of the arguments.
+        """
         traced = self._trace(call, list(map(typeof, leaves)))
+        of_arrays = self._options.in_placements is not None or self._options.out_placements is not None
+        if of_arrays and has_user_types([*traced.in_avals, *traced.out_avals]):
+            raise UnsupportedArgumentError(
+                f"jit of {name_of(self._fun)}: in_shardings and out_shardings are for arrays, but there are values of "
+                "users' types among the arguments or results; shard their arrays instead"
+            )
         if self._options.in_placements is not None:
             placements = in_placements(call, traced.in_avals)
             leaves = [constrained(x, p, "jit") for x, p in zip(leaves, placements, strict=True)]

@@ -17,6 +17,7 @@ from pullback.core.dtypes import canonicalize_dtype
 from pullback.core.errors import ArgumentError, OperandError, StaticArgumentError
 from pullback.core.refs import RefCell
 from pullback.core.trace import state
+from pullback.core.user_types import is_user_value
 from pullback.transforms.functions.arguments import abstractify, argument_name, name_of
 from pullback.transforms.traces.refs import check_aliases, content_of
 
@@ -135,6 +136,8 @@ class Call:
             self.refs[i] = x
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
             return content_of(x)
+        if is_user_value(x):
+            return x  # type: ignore[no-any-return]
         if config.transfer_guard_host_to_device is not None and state.trace.is_bottom:
             transfers.check("host_to_device", as_array(x).aval)
         try:

@@ -27,10 +27,12 @@ from pullback.core.array import (
     CommittedArray,
     Signature,
     as_array,
+    as_value,
     delete,
     fresh,
     signature,
     signature_of,
+    typeof,
 )
 from pullback.core.errors import ArgumentError, DonationWarning, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -38,14 +40,16 @@ from pullback.core.refs import RefCell
 from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
+from pullback.core.user_types import has_user_types, is_user_value
+from pullback.transforms.autodiff.tracing import struct_of
 from pullback.transforms.debugging.debug_nans import checked_run, checking
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.caches import all_caches
-from pullback.transforms.jit.jit_arguments import Call
+from pullback.transforms.jit.jit_arguments import Call, Options
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import check_fits, placement_of
 from pullback.transforms.programs.jit_primitive import committed_signatures
+from pullback.transforms.programs.lojax import is_high, lo_types, lowered, lowered_values, raised_values
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.refs import contents
 
@@ -124,7 +128,7 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """The types of the results, a tree of ``ShapeDtypeStruct``."""
-        return tree.unflatten(self.out_tree, list(map(ShapeDtypeStruct.like, self.out_avals)))
+        return tree.unflatten(self.out_tree, list(map(struct_of, self.out_avals)))
 
     @property
     def in_tree(self) -> Any:
@@ -158,6 +162,23 @@ class Traced:
         avals = self.jaxpr.out_avals
         return avals if self.refs is None else avals[: self.refs.results]
 
+    @property
+    def lojax(self) -> Traced:
+        """The traced function of arrays: values of users' types are replaced by the arrays of which they consist."""
+        arrays: list[Any] = []
+        for x, aval in zip(self.call.leaves, self.in_avals, strict=True):
+            arrays += (
+                lowered_values([x]) if is_user_value(x) else [x] if x is not aval else map(struct_of, lo_types([x]))
+            )
+        options = Options(
+            ((), ()), ((), ()), False, self.call.options.keep_unused, self.call.options.device,
+            self.call.options.compiler_options,
+        )  # fmt: skip
+        closed = lowered(self.jaxpr)
+        return Traced(
+            closed, tree.structure([0] * len(closed.out_avals)), [], Call(self.call.fun, options, (*arrays,), {})
+        )
+
     def argument_placements(self) -> list[Any]:
         """Return the placement of each leaf of the arguments.
 
@@ -178,6 +199,10 @@ class Traced:
         Raises:
           UnsupportedArgumentError: another platform is requested; use ``export`` instead (a NotImplementedError).
         """
+        if has_user_types([*self.in_avals, *self.out_avals]):
+            of_arrays = self.lojax.lower(lowering_platforms=lowering_platforms)
+            of_arrays.high = self
+            return of_arrays
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
             signatures += map(signature_of, self.refs.contents())
@@ -220,6 +245,7 @@ class Lowered:
       donated: the indices of the leaves of the arguments whose memory the program takes.
       asked_for: whether the user requested the device, or an argument is committed; the results are then committed.
       actual_placements: the placements of the arguments for which the function was lowered.
+      high: the traced function, if arguments or results are values of users' types; ``traced`` is that of their arrays.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import jit
@@ -228,26 +254,30 @@ class Lowered:
     True
     """
 
-    __slots__ = ("__weakref__", "actual_placements", "asked_for", "donated", "out_index", "program", "traced", "used")
+    __slots__ = (
+        "__weakref__", "actual_placements", "asked_for", "donated", "high", "out_index", "program", "traced", "used"
+    )  # fmt: skip
 
     def __init__(self, traced: Traced, call: Call, signatures: Sequence[Signature]) -> None:
         from pullback.backends.compiler import programs
 
         self.traced = traced
+        self.high: Traced | None = None
+        closed = lowered(traced.jaxpr) if is_high(traced.jaxpr) else traced.jaxpr
         self.actual_placements = [k.placement for k in signatures]
         name = call.fun_name
         results = out_placements(call, traced)
         if results:
-            results += [None] * (len(traced.jaxpr.out_avals) - len(results))  # for the contents of references
+            results += [None] * (len(closed.out_avals) - len(results))  # for the contents of references
         requested = in_placements(call, traced.in_avals)
         placements = list(map(_with_devices, _requested_or_actual(requested, self.actual_placements)))
         results = _moved_with_inputs(
-            traced.jaxpr.jaxpr, list(map(_with_devices, results)), placements, self.actual_placements
+            closed.jaxpr, list(map(_with_devices, results)), placements, self.actual_placements
         )
-        captured = [sig.placement for sig in committed_signatures(traced.jaxpr.consts)]
-        results = of_types(traced.jaxpr.out_avals, [*placements, *captured], results)
-        device, asked_for = _device(call, placements, results, traced.jaxpr.consts)
-        self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
+        captured = [sig.placement for sig in committed_signatures(closed.consts)]
+        results = of_types(closed.out_avals, [*placements, *captured], results)
+        device, asked_for = _device(call, placements, results, closed.consts)
+        self.out_index, jaxpr = _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.used = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.used, self.out_index, call)
@@ -264,17 +294,17 @@ class Lowered:
     @property
     def in_tree(self) -> Any:
         """The tree of the arguments, ``(args, kwargs)``, without the static ones."""
-        return self.traced.call.in_tree
+        return (self.high or self.traced).in_tree
 
     @property
     def out_tree(self) -> Any:
         """The tree of the results."""
-        return self.traced.out_tree
+        return (self.high or self.traced).out_tree
 
     @property
     def out_info(self) -> Any:
         """The types of the results, a tree of ``ShapeDtypeStruct``."""
-        return self.traced.out_info
+        return (self.high or self.traced).out_info
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
@@ -296,12 +326,12 @@ class Lowered:
     @property
     def args_info(self) -> Any:
         """Information on the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
-        return self.traced.args_info
+        return (self.high or self.traced).args_info
 
     @property
     def in_avals(self) -> Any:
         """The types of the arguments: a tree like ``(args, kwargs)``."""
-        return tree.unflatten(self.in_tree, self.traced.in_avals)
+        return tree.unflatten(self.in_tree, (self.high or self.traced).in_avals)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -460,6 +490,8 @@ class Compiled:
             name = self.lowered.traced.fun_name
             forks.check(f"running the compiled {name}")
             leaves, treedef = tree.flatten_call(args, kwargs)
+            if self.lowered.high is not None:
+                return self._call_high(self.lowered.high, leaves, treedef)
             own = [x for x in leaves if isinstance(x, RefCell)]
             arrays = [x if isinstance(x, Array) else as_array(contents([x])[0] if x in own else x) for x in leaves]
             self._check(name, arrays, treedef)
@@ -478,12 +510,26 @@ class Compiled:
             source.hide_internal_frames(error)
             raise
 
+    def _call_high(self, high: Traced, leaves: Sequence[Any], treedef: Any) -> Any:
+        """Call the program on values of users' types; ``high`` is the traced function of these."""
+        values = list(map(as_value, leaves))
+        types = list(map(typeof, values))
+        if treedef != high.in_tree or any(a != b for a, b in zip(types, high.in_avals) if has_user_types([a, b])):
+            raise ArgumentError(
+                f"the compiled {high.fun_name} takes arguments of the types {high.in_avals} in the tree {high.in_tree}"
+                f", but got {types} in {treedef}"
+            )
+        arrays = lowered_values(values)
+        self._check(high.fun_name, arrays, self.lowered.traced.in_tree)
+        outs = self.run(list(map(as_array, arrays)), [])
+        return tree.unflatten(high.out_tree, raised_values(high.out_avals, outs))
+
     def _check(self, name: str, arrays: Sequence[Any], treedef: Any) -> None:
         """Raise unless the arguments have the tree and the types for which the function was compiled.
 
         ``name`` is the function's name, for error messages.
         """
-        if treedef != self.in_tree:
+        if treedef != self.lowered.traced.in_tree:
             raise ArgumentError(
                 f"the compiled {name} takes arguments of the tree {self.in_tree}, but they have the tree {treedef}"
             )

@@ -12,8 +12,10 @@ from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, Tracer, leaked, state
+from pullback.transforms.programs import lojax
 from pullback.transforms.programs.program_primitive import program_primitive
 from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.lift import feed
 
 jit_p = program_primitive("jit")
 runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
@@ -86,6 +88,8 @@ def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation that has no host rule: by its impl rule, its decomposition, or as a compiled program."""
     evaluator = primitive.impl_rule
+    if lojax.in_use and feed.of(primitive) is not None and lojax.needs_lowering(args, params):
+        return lojax.apply_lowered(primitive, args, params)
     if evaluator is not None:
         return evaluator(args, params)
     if primitive.decomposition_rule is not None:

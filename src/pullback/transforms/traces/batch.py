@@ -7,7 +7,9 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
+from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import free_axes
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.traces.examples import Examples
@@ -44,6 +46,8 @@ class BatchTracer(Tracer):
     def aval(self) -> ShapedArray:
         aval = typeof(self.value)
         axis = self._trace.axis
+        if type(aval) is not ShapedArray:
+            return aval.dec_rank(axis.size, self.dim)  # type: ignore[no-any-return]
         varying = aval.varying if axis.name is None else aval.varying | {axis.key}
         if aval.explicit is not None:
             return aval.without_axis(self.dim).update(varying=varying)
@@ -133,6 +137,8 @@ class BatchTrace(Trace):
             state.axes = {**axes, name: self.axis}
         try:
             out, dim = rule(self if closure else self.axis, values, dims, **params)
+        except ShardingTypeError:
+            out, dim = runtime.explicit_batch(primitive, rule, self.axis, values, dims, params)
         finally:
             state.trace, state.axes = previous, axes
         made_at = source.here() if previous is self else None

@@ -9,8 +9,9 @@ from typing import Any
 from pullback.core import source
 from pullback.core.array import host_value, is_on_host, typeof
 from pullback.core.config import config
-from pullback.core.errors import NotLinearError
+from pullback.core.errors import NotLinearError, ShardingTypeError
 from pullback.core.linear import LinearTrace, LinearTracer
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, live_trace, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.traces.masked import masked_results
@@ -160,7 +161,10 @@ class JVPTrace(Trace):
                 if rule is None:
                     raise missing_rule(primitive, "jvp", "differentiation")
                 state.trace = rules
-                out, tangent = rule(primals, tangents, **params)
+                try:
+                    out, tangent = rule(primals, tangents, **params)
+                except ShardingTypeError:
+                    out, tangent = runtime.explicit_derivative(primitive, rule, primals, tangents, params)
         finally:
             state.trace = previous
         made_at = source.here() if previous is self else None
@@ -178,7 +182,8 @@ class JVPTrace(Trace):
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """Return ``out``, a result of ``primitive``, as a tracer with a tangent; ``out`` itself if this is zero."""
         if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
-            tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
+            if not primitive.multiple_results:
+                tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
             tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)

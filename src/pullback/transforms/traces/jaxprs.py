@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.array import typeof
-from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.user_types import MappingSpec
 from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
-from pullback.primitives.elementwise import add
+from pullback.primitives.elementwise import sum_of_two
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.dce import flags
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -74,7 +74,7 @@ def jvp_jaxpr(
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Return the type of tangents of values of type ``aval``."""
-    return aval.update(dtype=tangent_dtype(aval.dtype))
+    return aval.to_tangent_aval()
 
 
 @cached_by_jaxpr
@@ -107,7 +107,7 @@ def batch_jaxpr(
 
     def run(*values: Any) -> list[Any]:
         outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
-        out_dims[:] = [0 if f or d is not None else None for f, d in zip(forced, dims, strict=True)]
+        out_dims[:] = [0 if isinstance(d, int) or (f and d is None) else d for f, d in zip(forced, dims, strict=True)]
         return [_at_front(x, d, f, axis.size) for x, d, f in zip(outs, dims, forced, strict=True)]
 
     return stage_flat(closed, run, avals), out_dims
@@ -116,7 +116,7 @@ def batch_jaxpr(
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
     """Move the mapped axis ``dim`` of ``x`` to the front; if ``dim`` is None, add a mapped axis only if ``forced``."""
     if dim is not None:
-        return moveaxis(x, dim, 0)
+        return x if isinstance(dim, MappingSpec) else moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
 
 
@@ -196,7 +196,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             variables, others = iter(inputs), iter(fixed)
             return eval_jaxpr(closed.jaxpr, closed.consts, *[next(variables if n else others) for n in linear])
 
-        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, add)
+        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, sum_of_two)
         return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -15,11 +15,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.core.array import typeof
+from pullback.core.errors import BatchAxisError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.lists import split_list
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis
+from pullback.core.user_types import MappingSpec
 from pullback.core.zeros import instantiate
 from pullback.primitives.arrays.shapes import moveaxis
 from pullback.primitives.axis_maps import front
@@ -404,6 +406,12 @@ class Tangents(Forward):
         return jvp_jaxpr(closed, marks, forced, self.directional)
 
 
+_TWO_AXES = (
+    "vmap maps a loop that slices or stacks values of type {} as {!r}: types of users' values do not say which of "
+    "the two axes is first. Let the loop go over arrays, and make the values in it"
+)
+
+
 class Mapped(Forward):
     """``vmap`` of programs.
 
@@ -428,21 +436,31 @@ class Mapped(Forward):
         return list(zip(values, marks, strict=True))
 
     def carried(self, mark: int | None) -> int | None:
-        return None if mark is None else 0
+        return mark if mark is None or isinstance(mark, MappingSpec) else 0
 
     def joined(self, marks: Sequence[int | None]) -> int | None:
-        return None if all(m is None for m in marks) else 0
+        specs = [m for m in marks if isinstance(m, MappingSpec)]
+        return specs[0] if specs else None if all(m is None for m in marks) else 0
 
     def filled(self, x: Any, mark: int | None) -> Any:
-        return x if mark is None else (front(x[0], x[1], self.axis), 0)
+        if isinstance(mark, MappingSpec) and x[1] != mark:
+            raise BatchAxisError(
+                f"vmap: a value of type {typeof(x[0])}, which is mapped as {x[1]!r}, would have to be mapped as "
+                f"{mark!r}: map it in all branches, and from the first step of a loop on"
+            )
+        return x if mark is None or x[1] == mark else (front(x[0], x[1], self.axis), 0)
 
     def row(self, x: Any) -> Any:
+        if isinstance(x[1], MappingSpec):
+            raise BatchAxisError(_TWO_AXES.format(typeof(x[0]), x[1]))
         return (moveaxis(x[0], 0, 1), 1) if x[1] == 0 else x
 
     def element(self, mark: int | None) -> int | None:
         return None if mark is None else mark - 1
 
     def stacked(self, x: Any) -> Any:
+        if isinstance(x[1], MappingSpec):
+            raise BatchAxisError(_TWO_AXES.format(typeof(x[0]), x[1]))
         return x if x[1] is None else (x[0], x[1] + 1)
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:

@@ -14,7 +14,7 @@ from pullback.core.array import Array, typeof
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearVar
 from pullback.core.trace import Primitive, check_result, missing_rule, state
-from pullback.core.types import ZERO
+from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.traces.forward import JVPTrace, JVPTracer
 
 
@@ -68,8 +68,8 @@ def linearize_flat(
             args.append(x)
             continue
         aval = typeof(x)
-        if dtypes.is_inexact(aval.dtype):
-            t = tape.input(aval)
+        if dtypes.is_inexact(aval.dtype) or type(aval) is not ShapedArray:
+            t = tape.input(aval if type(aval) is ShapedArray else aval.to_tangent_aval())
             args.append(JVPTracer(trace, x, t, None))
         else:
             t = tape.input(aval.update(dtype=dtypes.float0))

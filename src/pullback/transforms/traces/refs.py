@@ -117,6 +117,24 @@ class Ref(RefCell):
     def __setitem__(self, idx: Index, x: ArrayLike) -> None:
         swap(self, idx, x, "set")
 
+    def get(self, idx: Index = ()) -> Any:
+        """Return the elements at an index, as ``ref[idx]`` does."""
+        return get(self, idx)
+
+    def set(self, x: ArrayLike, idx: Index = ()) -> None:
+        """Replace the elements at an index, as ``ref[idx] = x`` does."""
+        swap(self, idx, x, "set")
+
+    def swap(self, x: ArrayLike, idx: Index = ()) -> Any:
+        """Replace the elements at an index, and return what they were.
+
+        >>> from pullback import new_ref
+        >>> ref = new_ref(1.0)
+        >>> print(ref.swap(2.0), ref.get())
+        1.0 2.0
+        """
+        return swap(self, idx, x)
+
     def addupdate(self, x: ArrayLike, idx: Index = ()) -> None:
         """Add ``x`` to the elements at an index; see :func:`addupdate`.
 

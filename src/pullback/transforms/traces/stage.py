@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_literal, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_value, is_literal, typeof
 from pullback.core.config import config
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer
 from pullback.core.jaxpr_check import check_jaxpr
@@ -127,7 +127,7 @@ class StageTrace(Trace):
         if type(x) is StageTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
-            x = as_array(x)
+            x = as_value(x)
             if type(x) is StageTracer and x._trace is self:  # the value of a symbolic size
                 return x.variable
         if isinstance(x, Tracer):

@@ -1,8 +1,9 @@
 """``jax.experimental.hijax``: users' types whose values consist of arrays. Flax NNX's variables have one.
 
-An operation on these values is replaced immediately by operations on their arrays, under the active transformations. So
-it needs no rules for transformations, and programs contain only operations on arrays. Values of these types cannot be
-arguments of transformed functions; functions may close over them.
+``pullback.experimental.hijax`` has types of immutable values, and operations with rules as methods. Here are operations
+as ``HiPrimitive`` objects, and types of mutable values. An operation on mutable values is replaced immediately by
+operations on their arrays, under the active transformations. So it needs no rules, and programs contain only operations
+on arrays. Mutable values cannot be arguments of transformed functions; functions may close over them.
 
 >>> from pullback import grad, jit
 >>> from pullback.compat.extras.experimental.hijax import HiPrimitive
@@ -27,9 +28,14 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
 from pullback.core.types import AbstractValue as AbstractValue
+from pullback.core.types import ShapedArray
 from pullback.core.user_types import HiType as HiType
+from pullback.core.user_types import missing
 from pullback.core.user_types import register_hitype as register_hitype
+from pullback.interpreters.ad import UndefinedPrimal
 from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
+from pullback.transforms.custom.hi_derived import vjp_from_jvp
+from pullback.transforms.custom.hi_primitive import GradAccum, VJPHiPrimitive
 
 
 class MutableHiType(AbstractValue):
@@ -138,6 +144,10 @@ def cur_qdd(x: Any) -> Any:
 class HiPrimitive(Primitive):
     """An operation on values of users' types; subclasses define it on their arrays by ``to_lojax``.
 
+    A subclass that has ``abstract_eval`` as well, which returns the type of the result and its effects, is recorded in
+    programs as one equation, and its further methods are rules: ``jvp``, ``transpose`` and ``batch``. Another one, and
+    one on values that are mutable, is replaced immediately by what ``to_lojax`` does.
+
     Raises:
       MissingRuleError: in use, if ``to_lojax`` and ``impl`` are both missing (a NotImplementedError).
     """
@@ -164,7 +174,67 @@ class HiPrimitive(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace."""
-        return self.to_lojax(*args, **params)
+        avals = tuple(map(typeof, args))
+        if type(self).abstract_eval is Primitive.abstract_eval or not all(map(_is_immutable, avals)):
+            return self.to_lojax(*args, **params)
+        out = self.abstract_eval(*avals, **params)[0]  # type: ignore[call-overload]
+        outs = tuple(out) if self.multiple_results else (out,)
+        if not all(map(_is_immutable, outs)):
+            return self.to_lojax(*args, **params)
+        results = _Application(self, avals, outs, params)(*args)
+        return list(results) if self.multiple_results else results[0]
+
+
+def _is_immutable(aval: Any) -> bool:
+    return isinstance(aval, (HiType, ShapedArray))
+
+
+class _Application(VJPHiPrimitive):
+    """An operation of a :class:`HiPrimitive` on operands of some types."""
+
+    primitive: HiPrimitive
+    options: tuple[tuple[str, Any], ...]
+
+    def __init__(self, primitive: HiPrimitive, avals: Any, outs: Any, options: dict[str, Any]) -> None:
+        self.in_avals, self.out_aval = avals, outs
+        self.params = {"primitive": primitive, "options": tuple(options.items())}
+        super().__init__()
+
+    def has(self, method: str) -> bool:
+        if method in ("jvp", "transpose", "batch"):
+            return getattr(type(self.primitive), method) is not getattr(Primitive, method)
+        return method in ("vjp_fwd", "vjp_bwd_retval") and self.has("jvp")
+
+    def _many(self, x: Any) -> tuple[Any, ...]:
+        return tuple(x) if self.primitive.multiple_results else (x,)
+
+    def expand(self, *args: Any) -> Any:
+        return self._many(self.primitive.to_lojax(*args, **dict(self.options)))
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        rule: Any = self.primitive.jvp
+        outs, ts = rule(primals, tangents, **dict(self.options))
+        return self._many(outs), self._many(ts)
+
+    vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+    def transpose(self, out_ct: Any, *maybe_accums: Any) -> None:
+        rule: Any = self.primitive.transpose
+        args = [UndefinedPrimal(x.aval) if isinstance(x, GradAccum) else x for x in maybe_accums]
+        cts = rule(out_ct if self.primitive.multiple_results else out_ct[0], *args, **dict(self.options))
+        for accum, ct in zip(maybe_accums, cts, strict=True):
+            if isinstance(accum, GradAccum):
+                accum.accum(ct)
+
+    def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
+        rule: Any = self.primitive.batch
+        if not self.has("batch"):
+            missing(self.primitive, "batch", "vmap")
+        out, dim = rule(axis_data, args, dims, **dict(self.options))
+        return self._many(out), self._many(dim)
+
+    def __repr__(self) -> str:
+        return f"{self.primitive.name}[{dict(self.options)}]"
 
 
 __all__ = [
