@@ -94,6 +94,27 @@ def test_explicit_axes_within_automatic_ones() -> None:
     assert np.array_equal(out, NUMBERS * 2)
 
 
+def test_shards_along_some_of_the_axes() -> None:
+    x = put(NUMBERS, "x", "y")
+    seen = []
+
+    def doubled(s: Any) -> Any:
+        seen.append(str(pullback.typeof(s)))
+        return jnp.sin(s) * lax.psum(2, "x")
+
+    f = pullback.shard_map(doubled, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    for g in (f, jit(f)):
+        out = g(x)
+        assert str(pullback.typeof(out)) == "f32[8@x,4@y]"
+        np.testing.assert_allclose(out, 8 * np.sin(NUMBERS), rtol=1e-5, atol=1e-5)
+    assert set(seen) == {"f32[2,4@y]{V:x}"}
+    total = jit(
+        pullback.shard_map(lambda s: lax.psum(s, "x"), mesh=MESH, in_specs=P("x"), out_specs=P(), axis_names={"x"})
+    )
+    assert str(pullback.typeof(total(x))) == "f32[2,4@y]"
+    assert grad(lambda x: f(x).sum())(x).sharding == x.sharding
+
+
 def test_functions_are_lowered_for_types() -> None:
     f = jit(lambda x: 2 * x)
     assert f.lower(pullback.typeof(jnp.ones((8, 2)))).out_info.shape == (8, 2)

@@ -26,6 +26,7 @@ from pullback.primitives.arrays.indexing import dynamic_slice
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import argmax, reduce_or
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.checks.trace import USER, CheckTrace
 from pullback.transforms.programs.program_primitive import if_needed
 from pullback.transforms.traces.batch import batch_flat
@@ -50,6 +51,7 @@ def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[
 
 
 guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE, passes_nan=True)
+sharding_rule(guard_p)(as_inferred)
 guard_p.host(lambda needed, *operands, mapped: list(operands))
 guard_p.abstract_eval(lambda needed, *operands, mapped: list(operands))
 guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))

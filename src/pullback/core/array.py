@@ -307,6 +307,7 @@ if TYPE_CHECKING:  # the type of Array.at, defined in pullback.numpy.index_updat
             unique_indices: bool = False,
             mode: Any = None,
             fill_value: ArrayLike | None = None,
+            out_sharding: Placement = None,
             wrap_negative_indices: bool = True,
         ) -> Array: ...
         def set(
@@ -316,6 +317,7 @@ if TYPE_CHECKING:  # the type of Array.at, defined in pullback.numpy.index_updat
             indices_are_sorted: bool = False,
             unique_indices: bool = False,
             mode: Any = None,
+            out_sharding: Placement = None,
             wrap_negative_indices: bool = True,
         ) -> Array: ...
         def apply(

@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core import masking, provenance, source
 from pullback.core.array import Array, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
-from pullback.core.errors import NotLinearError, PullbackError
+from pullback.core.errors import NotLinearError, PullbackError, ShardingTypeError
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
@@ -63,7 +63,11 @@ class LinearVar:
                 waiting += unknown
                 continue
             assert var.primitive is not None
-            var._aval = infer(var.primitive, operand_avals(var.args), var.params)
+            avals = operand_avals(var.args)
+            try:
+                var._aval = infer(var.primitive, avals, var.params)
+            except ShardingTypeError:  # of tangents the compiler then decides
+                var._aval = infer(var.primitive, [a.update(sharding=None) for a in avals], var.params)
             waiting.pop()
         assert self._aval is not None
         return self._aval

@@ -145,6 +145,20 @@ class Runtime:
         """
         raise NotImplementedError
 
+    def explicit_derivative(self, primitive: Any, rule: Any, primals: Any, tangents: Any, params: Any) -> Any:
+        """Return what the jvp rule of an operation returns, where the shardings of operands do not suffice for it.
+
+        The operation is not refused itself: the results and tangents have its shardings.
+        """
+        raise NotImplementedError
+
+    def explicit_batch(self, primitive: Any, rule: Any, axis: Any, args: Any, dims: Any, params: Any) -> Any:
+        """Return what the batch rule of an operation returns, where the shardings of operands do not suffice for it.
+
+        The operation on an example is not refused: the results have its shardings, and that of the mapped axis.
+        """
+        raise NotImplementedError
+
     def explicit_cotangents(self, node: Any, ct: Any, reduced: Any) -> Any:
         """Return the cotangents of the operands of an operation, each with the sharding in the type of its operand.
 

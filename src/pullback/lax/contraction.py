@@ -18,7 +18,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg import contraction
 from pullback.primitives.linalg.contraction import pairs_of_axes
 from pullback.primitives.operands import array_operand, bind
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 
 def dot_general(
@@ -56,8 +56,8 @@ def dot_general(
     (xc, yc), (xb, yb) = pairs_of_axes("dot_general", dimension_numbers)
     numbers = ((ints(xc), ints(yc)), (ints(xb), ints(yb)))
     algorithm = precisions.algorithm_of("dot_general", precision)
-    out = _contracted(x, y, numbers, algorithm, preferred_element_type)
-    return constrained(out, out_sharding, "lax.dot_general")
+    contract = lambda x, y: _contracted(x, y, numbers, algorithm, preferred_element_type)
+    return spread(contract, [x, y], out_sharding, "lax.dot_general")
 
 
 def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_type: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pullback.backends.devices.shardings import OutSharding
@@ -13,7 +14,7 @@ from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.config import PRECISIONS
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.lax.arguments import ints
 from pullback.lax.contraction import dot_general
@@ -31,6 +32,7 @@ from pullback.primitives.signals.convolution import (
     padtype_to_pads,
     window_count,
 )
+from pullback.transforms.programs.placement import spread
 
 ConvDimensionNumbersLike = ConvDimensionNumbers | tuple[str, str, str] | Sequence[Any] | None
 """The forms of dimension numbers that users may pass: see :func:`conv_dimension_numbers`."""
@@ -198,7 +200,7 @@ def conv_general_dilated(
         them.
       precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
       An array with the axes of the third of the dimension numbers. Along an axis of space it has an element for each
@@ -229,24 +231,20 @@ def _convolution(
     ``batch_group_count``. ``preferred`` is the dtype that the user requests for the result, or None.
     """
     x, y = array_operand(name, lhs), array_operand(name, rhs)
-    if out_sharding is not None:
-        raise UnsupportedArgumentError(
-            f"lax.{name}: out_sharding must be None, got {out_sharding!r}; use "
-            "lax.with_sharding_constraint on the result"
-        )
     specs = conv_dimension_numbers(x.shape, y.shape, numbers)
     geometry = _geometry(
         name, x.shape, [y.shape[a] for a in specs.rhs_spec[2:]], strides, padding, lhs_dilation, rhs_dilation, specs
     )
     x, y, dtype = _converted(name, x, y, preferred)
-    out = bind(
-        conv_general_dilated_p, x, y,
+    function = partial(
+        bind, conv_general_dilated_p,
         geometry=geometry,
         dimension_numbers=specs,
         feature_group_count=operator.index(groups[0]),
         batch_group_count=operator.index(groups[1]),
         precision=precisions(precision),
     )  # fmt: skip
+    out = spread(function, [x, y], out_sharding, f"lax.{name}")
     return out if dtype is None else ops.convert_element_type(out, dtype)
 
 

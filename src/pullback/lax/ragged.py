@@ -21,7 +21,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg import ragged
 from pullback.primitives.operands import array_operand
 from pullback.primitives.reductions import reduce_sum
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 
 class RaggedDotDimensionNumbers:
@@ -162,12 +162,16 @@ def ragged_dot_general(
         total = dtypes.requested_dtype(preferred_element_type, "ragged_dot")
     contract = lambda x, y: (_each_row if free else _each_group)(x, y, sizes, numbers)
     algorithm = precisions.algorithm_of("ragged_dot", precision)
-    if algorithm is not None:
-        out = precisions.apply("ragged_dot", algorithm, contract, x, y)
-    else:
-        common = dtypes.accumulator(total, x.dtype, y.dtype)
-        out = contract(ops.convert_element_type(x, common), ops.convert_element_type(y, common))
-    return constrained(ops.convert_element_type(out, total), out_sharding, "lax.ragged_dot")
+
+    def function(x: Any, y: Any) -> Any:
+        if algorithm is not None:
+            out = precisions.apply("ragged_dot", algorithm, contract, x, y)
+        else:
+            common = dtypes.accumulator(total, x.dtype, y.dtype)
+            out = contract(ops.convert_element_type(x, common), ops.convert_element_type(y, common))
+        return ops.convert_element_type(out, total)
+
+    return spread(function, [x, y], out_sharding, "lax.ragged_dot")
 
 
 def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -24,7 +25,7 @@ from pullback.primitives.arrays import sorting
 from pullback.primitives.arrays.slicing import slice_in_dim
 from pullback.primitives.checks import FLOAT, check_dtype, known_int
 from pullback.primitives.operands import array_operand, bind
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 
 class Reduction(Protocol):
@@ -114,8 +115,8 @@ def _reduction(primitive: Primitive, what: str, of: str, result: str) -> Reducti
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Any:
-        out = bind(primitive, array_operand(name, operand), axes=ints(axes))
-        return constrained(out, out_sharding, f"lax.{name}")
+        function = partial(bind, primitive, axes=ints(axes))
+        return spread(function, [array_operand(name, operand)], out_sharding, f"lax.{name}")
 
     return describe(function, name, _OF_REDUCTION.format(name=name, what=what, of=of, result=result))
 
@@ -141,8 +142,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutShar
     >>> print(lax.reduce_sum(jnp.array([[1, 2, 3], [4, 5, 6]]), (1,)))
     [ 6 15]
     """
-    out = bind(reductions.reduce_sum_p, array_operand("reduce_sum", operand), axes=ints(axes))
-    return constrained(out, out_sharding, "lax.reduce_sum")
+    function = partial(bind, reductions.reduce_sum_p, axes=ints(axes))
+    return spread(function, [array_operand("reduce_sum", operand)], out_sharding, "lax.reduce_sum")
 
 
 reduce_prod = _reduction(reductions.reduce_prod_p, "product", "numbers", "[  6 120]")

@@ -6,6 +6,7 @@ import builtins
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, known_int
 from pullback.primitives.operands import array_operand, bind, made, operands
-from pullback.transforms.programs.placement import committed_like, constrained
+from pullback.transforms.programs.placement import committed_like, constrained, spread
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
@@ -105,8 +106,8 @@ def broadcast_in_dim(
     if len(dims) == len(x.shape):  # the primitive takes increasing axes
         order = sorted(range(len(dims)), key=dims.__getitem__)
         x, dims = shapes.transpose(x, order), tuple([dims[i] for i in order])
-    out = bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=dims)
-    return constrained(out, out_sharding, "lax.broadcast_in_dim")
+    function = partial(bind, shapes.broadcast_in_dim_p, shape=ints(shape), broadcast_dimensions=dims)
+    return spread(function, [x], out_sharding, "lax.broadcast_in_dim")
 
 
 def reshape(
@@ -136,11 +137,13 @@ def reshape(
     >>> print(lax.reshape(jnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0)))
     [1 3 2 4]
     """
-    x = array_operand("reshape", operand)
-    x = x if dimensions is None else transpose(x, dimensions)
     sizes = ints(new_sizes)
-    out = x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
-    return constrained(out, out_sharding, "lax.reshape")
+
+    def function(x: Any) -> Any:
+        x = x if dimensions is None else transpose(x, dimensions)
+        return x if sizes == x.shape else bind(shapes.reshape_p, x, new_sizes=sizes)
+
+    return spread(function, [array_operand("reshape", operand)], out_sharding, "lax.reshape")
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

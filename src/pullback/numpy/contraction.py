@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.linalg.contraction import Dims, dot_general_p
 from pullback.primitives.reductions import reduce_or, reduce_sum
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 __all__ = [
     "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer",
@@ -79,9 +79,8 @@ def dot(
     11.0
     """
     if out_sharding is not None:
-        return constrained(
-            dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
-        )
+        function = partial(dot, precision=precision, preferred_element_type=preferred_element_type)
+        return spread(function, [a, b], out_sharding, "dot")
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
             done = _by_blas(a, b)
@@ -186,9 +185,8 @@ def matmul(
     [3. 4.]
     """
     if out_sharding is not None:
-        return constrained(
-            matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "matmul"
-        )
+        function = partial(matmul, precision=precision, preferred_element_type=preferred_element_type)
+        return spread(function, [a, b], out_sharding, "matmul")
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
             done = _by_blas(a, b)
@@ -434,11 +432,8 @@ def tensordot(
     (2, 5)
     """
     if out_sharding is not None:
-        return constrained(
-            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
-            out_sharding,
-            "tensordot",
-        )
+        function = partial(tensordot, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
+        return spread(function, [a, b], out_sharding, "tensordot")
     a, b, dtype = _operands("tensordot", a, b, preferred_element_type)
     xs, ys = _tensordot_axes(axes, len(a.shape), len(b.shape))
     sizes = tuple(a.shape[i] for i in xs), tuple(b.shape[i] for i in ys)

@@ -23,7 +23,7 @@ from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.primitives.reductions import reduce_or, reduce_sum
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -94,19 +94,11 @@ def einsum(
     [21. 43.]
     """
     if out_sharding is not None:
-        return constrained(
-            einsum(
-                subscripts,
-                *operands,
-                out=out,
-                optimize=optimize,
-                precision=precision,
-                preferred_element_type=preferred_element_type,
-                _dot_general=_dot_general,
-            ),
-            out_sharding,
-            "einsum",
-        )
+        function = partial(
+            einsum, out=out, optimize=optimize, precision=precision, preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general,
+        )  # fmt: skip
+        return spread(function, [subscripts, *operands], out_sharding, "einsum")
     if out is not None:
         raise ShapeError("einsum: out must be None, because arrays are immutable")
     formula, values = _formula("einsum", subscripts, operands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, sorting
 from pullback.primitives.arrays.slicing import iota, rev, slice_in_dim
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import constrained, spread
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -282,7 +283,7 @@ def bincount(
     [1 0 2]
     """
     if out_sharding is not None:
-        return constrained(bincount(x, weights, minlength, length=length), out_sharding, "bincount")
+        return spread(partial(bincount, minlength=minlength, length=length), [x, weights], out_sharding, "bincount")
     values = operand("bincount", x)
     if not (dtypes.is_integer(values.dtype) or dtypes.is_bool(values.dtype)):
         raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")

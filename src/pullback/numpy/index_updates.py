@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, is_on_default_device
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, is_on_default_device
 from pullback.core.docs import describe, with_example
 from pullback.core.errors import ImmutableArrayError
 from pullback.core.trace import Tracer, state
@@ -19,6 +20,8 @@ from pullback.numpy.promotion import fits, inexact_operand, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import indexing, scatter, shapes
 from pullback.primitives.arrays.indexing import GatherScatterMode
+from pullback.primitives.explicit_shardings import to_auto
+from pullback.transforms.programs.placement import spread
 
 Mode = GatherScatterMode | str | None
 Flags = tuple[bool, bool, bool]
@@ -45,9 +48,15 @@ def _change(name: str, how: Callable[..., Any], operation: Any, sentence: str, e
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return how(self, name, operation, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode)
+        flags = (indices_are_sorted, unique_indices, wrap_negative_indices)
+        if out_sharding is not None:
+            index = _auto_index(self.index)
+            change = lambda x, values: how(IndexUpdateRef(x, index), name, operation, values, flags, mode)
+            return spread(change, [self.array, values], out_sharding, f"at[...].{name}")
+        return how(self, name, operation, values, flags, mode)
 
     doc = with_example(sentence, "import pullback.numpy as jnp", example, result)
     return describe(method, name, doc, owner="IndexUpdateRef")
@@ -120,6 +129,7 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         mode: Mode = None,
         fill_value: Any = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """The selected elements, with a mode for positions out of range.
@@ -129,6 +139,7 @@ class IndexUpdateRef:
           unique_indices: a promise that no element is selected twice.
           mode: "clip" (the default) the first or last element, "fill" the fill value.
           fill_value: a number; by default NaN, or the least signed, the greatest unsigned integer, or True.
+          out_sharding: the sharding of the result; None leaves it open.
           wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
         >>> import pullback.numpy as jnp
@@ -138,9 +149,13 @@ class IndexUpdateRef:
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
         if fill_value is not None and type(fill_value) not in SCALARS and not isinstance(fill_value, Tracer):
             fill_value = np.asarray(fill_value).item()
-        return read(
-            self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
-        )
+        flags = (indices_are_sorted, unique_indices, wrap_negative_indices)
+        if out_sharding is not None:
+            index = _auto_index(self.index)
+            return spread(
+                lambda x: read(x, index, parsed, fill_value, *flags), [self.array], out_sharding, "at[...].get"
+            )
+        return read(self.array, self.index, parsed, fill_value, *flags)
 
     def _update(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
         x = self.array
@@ -248,6 +263,13 @@ class IndexUpdateRef:
     def _get_again(self, x: Any, flags: Flags) -> Any:
         """Return the elements of ``x`` at the index of this update. ``x`` has the shape of the updated array."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
+
+
+def _auto_index(index: Any) -> Any:
+    """Return an index whose arrays have no shardings in their types."""
+    if isinstance(index, tuple):
+        return tuple(map(_auto_index, index))
+    return to_auto(index) if isinstance(index, Array) else index
 
 
 def _most(counts: Any, low: Any) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, overload
 
 import numpy as np
@@ -34,7 +34,7 @@ from pullback.numpy.promotion import (
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
@@ -70,7 +70,7 @@ def reshape(
      [3 4 5]]
     """
     if out_sharding is not None:
-        return constrained(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+        return spread(partial(reshape, shape=shape, order=order, copy=copy), [a], out_sharding, "reshape")
     x = a if isinstance(a, Array) else operand("reshape", a)
     have = x.shape
     if type(shape) is not tuple or not all([type(n) is int for n in shape]):  # noqa: C419  (the hot path)
@@ -133,7 +133,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     [1 2 3 4]
     """
     if out_sharding is not None:
-        return constrained(ravel(a, order), out_sharding, "ravel")
+        return spread(partial(ravel, order=order), [a], out_sharding, "ravel")
     x = a if isinstance(a, Array) else operand("ravel", a)
     have = x.shape
     if type(order) is not str or order != "C":
@@ -335,7 +335,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
      [1 2]]
     """
     if out_sharding is not None:
-        return constrained(broadcast_to(array, shape), out_sharding, "broadcast_to")
+        return spread(partial(broadcast_to, shape=shape), [array], out_sharding, "broadcast_to")
     x = operand("broadcast_to", array)
     shape, have = shape_tuple(shape, "broadcast_to"), x.shape
     trailing = shape[len(shape) - len(have) :]
@@ -623,7 +623,8 @@ def repeat(
     [1 1 2 2] [1 2 2 2]
     """
     if out_sharding is not None:
-        return constrained(repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat")
+        function = partial(repeat, axis=axis, total_repeat_length=total_repeat_length)
+        return spread(function, [a, repeats], out_sharding, "repeat")
     x = operand("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0

@@ -40,7 +40,7 @@ from pullback.primitives.arrays import shapes, sorting
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.linalg.contraction import dot_general
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import spread
 
 __all__ = [
     "average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "median", "nanmedian", "nanpercentile", "nanquantile",
@@ -217,9 +217,11 @@ def percentile(
     3.0
     """
     if out_sharding is not None:
-        return constrained(
-            percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding, "percentile"
-        )
+        function = partial(
+            percentile, q=q, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
+            weights=weights,
+        )  # fmt: skip
+        return spread(function, [a], out_sharding, "percentile")
     return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
 
 

@@ -29,7 +29,9 @@ from pullback.primitives.checks import (
     Of,
 )
 from pullback.primitives.declare import COMPOSED, elementwise
+from pullback.primitives.explicit_shardings import entries_of, refused
 from pullback.primitives.large import compiled_from
+from pullback.primitives.rules import sharding_rule
 
 _bool = np.dtype(bool)
 _int32 = np.dtype(np.int32)
@@ -185,6 +187,15 @@ def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> An
             f"astype(...); to read the bits, stop the derivative first: lax.stop_gradient(x)."
         )
     return bitcast_convert_type(x, new_dtype), ZERO
+
+
+@sharding_rule(bitcast_convert_type_p)
+def _bitcast_sharding(operands: Any, results: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    """Return the entries of the operand; the last axis may be new, or disappear if it is not sharded."""
+    entries, rank = list(entries_of(operands[0])), len(results[0].shape)
+    if any(entries[rank:]):
+        raise refused(bitcast_convert_type_p, operands, 0, rank)
+    return [[*entries[:rank], *[None] * (rank - len(entries))]]
 
 
 @bitcast_convert_type_p.host

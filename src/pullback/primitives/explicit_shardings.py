@@ -16,10 +16,10 @@ from pullback.backends.devices.buffers import buffer_at, from_buffer
 from pullback.backends.devices.meshes import AbstractMesh, AxisType
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in, over_devices
 from pullback.core import traits
-from pullback.core.array import shared, signature, signature_of, typeof
+from pullback.core.array import SCALARS, resolve_weak_scalars, shared, signature, signature_of, typeof
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError
-from pullback.core.jaxpr import holds_programs
+from pullback.core.jaxpr import holds_programs, infer
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import Primitive
@@ -126,6 +126,8 @@ def _result_axis(
     if traits.elementwise.of(primitive):
         to: int | None = axis + len(results[0].shape) - len(shapes[operand])
         return to if results[0].shape[to] == shapes[operand][axis] else GONE
+    if primitive.axes_rule is not None and all(a.shape == shapes[operand] for a in results):
+        return axis  # a collective over named axes, which takes each element for itself
     kept = axis_kept.of(primitive)
     to = None if kept is None else kept(axis, operand, *shapes, **params)
     if to is None:
@@ -313,6 +315,52 @@ def with_out_sharding(sharding: NamedSharding | None, function: Callable[..., An
     if sharding is None:
         return function(*operands)
     return resharded(function(*map(to_auto, operands)), sharding)
+
+
+# Rules that are refused -----------------------------------------------------------------------------------------------
+
+
+@provides
+def explicit_derivative(primitive: Primitive, rule: Any, primals: Any, tangents: Any, params: dict[str, Any]) -> Any:
+    types = _types_of(primitive, [typeof(x) for x in primals], primals, params)
+    auto = [t if t is ZERO else to_auto(t) for t in tangents]
+    out, tangent = rule([_auto(x) for x in primals], auto, **params)
+    if not primitive.multiple_results:
+        return _with_type(out, types[0]), _with_type(tangent, types[0])
+    return list(map(_with_type, out, types)), list(map(_with_type, tangent, types))
+
+
+@provides
+def explicit_batch(
+    primitive: Primitive, rule: Any, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]
+) -> Any:
+    avals = [typeof(x) for x in args]
+    entry = next((entries_of(a)[d] for a, d in zip(avals, dims, strict=True) if d is not None), None)
+    examples = [a if d is None else a.without_axis(d) for a, d in zip(avals, dims, strict=True)]
+    types = _types_of(primitive, examples, args, params)
+    out, dim = rule(axis, list(map(_auto, args)), dims, **params)
+    outs, places = (out, dim) if primitive.multiple_results else ([out], [dim])
+    outs = [
+        _with_type(x, a if d is None else a.with_axis(d, axis.size, entry))
+        for x, a, d in zip(outs, types, places, strict=True)
+    ]
+    return (outs if primitive.multiple_results else outs[0]), dim
+
+
+def _types_of(primitive: Primitive, avals: Sequence[ShapedArray], args: Any, params: dict[str, Any]) -> Any:
+    """Return the types of the results of an operation; raise the current error if its rules do not stand for it."""
+    if _is_typed(primitive, params):
+        raise
+    out = infer(primitive, resolve_weak_scalars(avals, args), params)
+    return out if primitive.multiple_results else [out]
+
+
+def _auto(x: Any) -> Any:
+    return x if type(x) in SCALARS else to_auto(x)
+
+
+def _with_type(x: Any, aval: ShapedArray) -> Any:
+    return x if x is ZERO or aval.explicit is None else resharded(x, aval.explicit)
 
 
 # The backward pass ----------------------------------------------------------------------------------------------------

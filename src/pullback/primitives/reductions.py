@@ -38,9 +38,10 @@ from pullback.primitives.checks import (
     check_positions,
     same_dtype,
 )
+from pullback.primitives.explicit_shardings import by_axes, entries_of, refused
 from pullback.primitives.large import compiled_from
 from pullback.primitives.masked import masked_by_amending
-from pullback.primitives.rules import jvp_linear, jvp_zero
+from pullback.primitives.rules import jvp_linear, jvp_zero, sharding_rule
 from pullback.primitives.sums import (
     Element,
     Start,
@@ -163,6 +164,19 @@ reduce_xor_p = reduction("reduce_xor", of=BITS, host=_reduce_bits(np.bitwise_xor
 
 for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
     _p.jvp_rule = jvp_zero(_p)
+
+
+def _bits_sharding(p: Primitive, operands: Any, results: Any, *, axes: Shape) -> Any:
+    """Return the entries of the result. The compiler cannot combine the bits of integers over devices."""
+    (x,) = operands
+    for axis in axes:
+        if entries_of(x)[axis] is not None and (p is reduce_xor_p or not dtypes.is_bool(x.dtype)):
+            raise refused(p, operands, 0, axis)
+    return by_axes(p, operands, {"axes": axes}, results)
+
+
+for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
+    sharding_rule(_p)(partial(_bits_sharding, _p))
 
 
 def is_extreme(x: Any, extreme: Any) -> Any:

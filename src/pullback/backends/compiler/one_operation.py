@@ -8,7 +8,6 @@ from typing import Any
 from pullback.backends.compiler.programs import Lowered, Program
 from pullback.backends.devices.devices import device_for
 from pullback.backends.devices.meshes import current_mesh
-from pullback.backends.devices.shardings import of_types
 from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
 from pullback.core.locks import lock
@@ -44,9 +43,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
         jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
         program = Lowered(
-            ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements,
-            out_placements=of_types(jaxpr.out_avals, placements),
-        ).compile()  # fmt: skip
+            ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
+        ).compile()
         with _keeping:
             while len(_programs) >= MOST_PROGRAMS:
                 del _programs[next(iter(_programs))]

@@ -21,7 +21,14 @@ from pullback.backends.devices import memories
 from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.meshes import Mesh
-from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
+from pullback.backends.devices.shardings import (
+    UNCONSTRAINED,
+    NamedSharding,
+    PartitionSpec,
+    divides,
+    of_types,
+    sharding_of_tiles,
+)
 from pullback.backends.hlo.builder import _NONE, Aliases, tensor_type
 from pullback.backends.hlo.emit import emit_module
 from pullback.backends.hlo.module import TAKEN, Module, captured_shardings
@@ -87,7 +94,7 @@ class Lowered:
         self.name = name
         self.aliases = aliases
         self.in_shardings = _shardings(in_placements)
-        self.out_shardings = _shardings(out_placements)
+        self.out_shardings = _shardings(of_types(closed.out_avals, in_placements, out_placements))
         self.memories = _memories(closed.jaxpr, in_placements, out_placements)
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings

@@ -28,8 +28,8 @@ R = TypeVar("R")
 class AxisType(enum.Enum):
     """How arrays are sharded along an axis of a mesh.
 
-    ``Auto``: the compiler decides, unless the user does. ``Explicit`` is accepted, and treated as ``Auto``, since
-    the types of arrays have no shardings here. ``Manual``: within ``shard_map``, each device sees its own shard.
+    ``Auto``: the compiler decides, unless the user does. ``Explicit``: the types of arrays say how they are sharded.
+    ``Manual``: within ``shard_map``, each device sees its own shard.
 
     >>> from pullback import make_mesh
     >>> from pullback.sharding import AxisType

@@ -447,8 +447,8 @@ class NamedSharding(Sharding):
         for axis, (n, k) in enumerate(zip(shape, self.factors(len(shape)), strict=True)):
             if k > 1 and isinstance(n, int) and n % k:
                 raise IndivisibleError(
-                    f"axis {axis} of an array of shape {tuple(shape)} is partitioned {k} times by {self.spec}, but its "
-                    f"size {n} is not a multiple of {k}. Pad the array, or choose another mesh or specification."
+                    f"axis {axis} of an array of shape {tuple(shape)} is partitioned {k} times by {self.spec}, which "
+                    f"does not evenly divide the dimension size {n}. Pad the array, or choose another specification."
                 )
 
     def with_axis(self, dim: int, entry: Any) -> NamedSharding:
@@ -600,16 +600,21 @@ def of_types(
 ) -> list[NamedSharding | None]:
     """Return the sharding of each result of a program, as far as its type says it; an empty list if none does.
 
+    Under a mesh of explicit axes, a result of sharded operands whose type has no sharding is not divided.
+
     Args:
       avals: the types of the results.
       placements: the placements of the program's inputs.
       requested: for each result the sharding that the caller requests, or None; empty if there are no requests.
     """
-    found = list(requested) or [None] * len(avals)
+    found, mesh = list(requested) or [None] * len(avals), current_mesh()
+    is_explicit = isinstance(mesh, Mesh) and mesh.are_all_axes_explicit
     for i, a in enumerate(avals):
-        if a.explicit is not None and found[i] is None and a.explicit.mesh.are_all_axes_explicit:
+        if found[i] is None and a.explicit is not None and a.explicit.mesh.are_all_axes_explicit:
             sharding = over_devices(a.explicit, placements)
             found[i] = sharding if isinstance(sharding.mesh, Mesh) else None
+        elif found[i] is None and is_explicit and a.explicit is None and any(placements):
+            found[i] = NamedSharding(mesh, PartitionSpec(*[None] * len(a.shape)))
     return found if any(placement is not None for placement in found) else []
 
 

@@ -571,12 +571,15 @@ class Builder:
         pending = self.reduce("stablehlo.or", rare, False, range(rare.ndim))
         return self.multi_result("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
 
-    def constrained(self, x: Value, sharding: NamedSharding) -> Value:
-        """Constrain a value to a sharding over the devices of the program, and return the constrained value."""
+    def constrained(self, x: Value, sharding: NamedSharding, is_open: bool = False) -> Value:
+        """Constrain a value to a sharding over the devices of the program, and return the constrained value.
+
+        If it ``is_open``, the compiler may divide each axis further.
+        """
         if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
             return x  # so that the program can run on any number of devices
         out, source = self.fresh(), x.name
-        shown = self.module.sharding(sharding, x.ndim)
+        shown = self.module.sharding(sharding, x.ndim, is_open)
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 

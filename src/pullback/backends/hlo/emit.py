@@ -198,7 +198,7 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
             env[outvars[0]] = out
         for v in outvars:
             if v.aval.explicit is not None:
-                env[v] = hlo.constrained(env[v], v.aval.explicit)
+                env[v] = hlo.constrained(env[v], v.aval.explicit, bool(v.aval.explicit.mesh.auto_axes))
 
 
 def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:

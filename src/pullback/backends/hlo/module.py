@@ -239,8 +239,6 @@ class Module:
         """
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
-        partly = AxisType.Explicit in sharding.mesh.axis_types and AxisType.Auto in sharding.mesh.axis_types
-        is_open = is_open or partly  # the compiler may divide by axes of which types say nothing
         entries = [
             "{?}" if entry is UNCONSTRAINED
             else f"{{{', '.join([*[names[n] for n in names_in(entry)], *(['?'] if is_open else [])])}}}"

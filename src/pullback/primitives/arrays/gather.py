@@ -33,7 +33,8 @@ from pullback.primitives.arrays.windows import (
     out_of_bounds,
 )
 from pullback.primitives.elementwise import convert_element_type, where
-from pullback.primitives.rules import axis_kept
+from pullback.primitives.explicit_shardings import by_axes, entries_of, put_entry, refused
+from pullback.primitives.rules import axis_kept, sharding_rule
 
 
 def gather(
@@ -128,6 +129,21 @@ def _gather_keeps(
         return None
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     return numbers.offset_dims[axis - sum(d < axis for d in dropped)]
+
+
+@sharding_rule(gather_p)
+def _gather_sharding(operands: Any, results: Any, **params: Any) -> Any:
+    """Return the entries of the result's sharding: along the axes of windows those of the array, along the others those
+    of the indices."""
+    x, indices = operands
+    (found,) = by_axes(gather_p, [x, indices.update(sharding=None)], params, results)
+    others = [i for i in range(len(found)) if i not in params["dimension_numbers"].offset_dims]
+    for axis, entry in enumerate(entries_of(indices)):
+        if entry is not None:
+            if axis == len(others):
+                raise refused(gather_p, operands, 1, axis)
+            put_entry(gather_p, operands, found, others[axis], entry)
+    return [found]
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:

@@ -41,7 +41,7 @@ from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import is_extreme
-from pullback.primitives.rules import axis_kept, jvp_linear_in
+from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear_in
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -65,6 +65,8 @@ def _keeps(
     axis corresponds to the same axis of the result. The window axis of the updates along it corresponds to that result
     axis too.
     """
+    if operand == 1:
+        return None
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))
@@ -73,6 +75,21 @@ def _keeps(
             is_full = updates[window] == x[own] and own not in numbers.scatter_dims_to_operand_dims
             return own if is_full else None
     return None
+
+
+def _divided(
+    axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
+    **rest: Any,
+) -> int | None:  # fmt: skip
+    """Return the result axis that corresponds to a batching axis of an operand; None for other axes."""
+    numbers = dimension_numbers
+    if operand == 0:
+        return axis if axis in numbers.operand_batching_dims else None
+    if operand == 2:
+        others = [i for i in range(len(updates)) if i not in numbers.update_window_dims]
+        axis = others.index(axis) if axis in others else -1
+    batching = numbers.scatter_indices_batching_dims
+    return numbers.operand_batching_dims[batching.index(axis)] if axis in batching else None
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
@@ -84,6 +101,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
     """
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
+    axis_divided(p)(_divided)
 
     @p.host
     def host(

@@ -31,7 +31,7 @@ from pullback.primitives.checks import VALUE, check_dtype, same_dtype
 from pullback.primitives.declare import jvp_bilinear
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.primitives.masked import masked_sum_of_products
-from pullback.primitives.rules import axis_kept
+from pullback.primitives.rules import axis_divided, axis_kept
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -183,6 +183,15 @@ def _keeps(
         return batch
     is_depthwise = feature_group_count == lhs[axis] == rhs[dimension_numbers.rhs_spec[0]]
     return features if axis == dimension_numbers.lhs_spec[1] and is_depthwise else None
+
+
+@axis_divided(conv_general_dilated_p)
+def _divided(
+    axis: int, operand: int, *shapes: Shape, dimension_numbers: ConvDimensionNumbers, **rest: Any
+) -> int | None:
+    """Return the result axis that corresponds to an axis in space; None for other axes."""
+    in_space = () if operand else dimension_numbers.lhs_spec[2:]
+    return dimension_numbers.out_spec[2 + in_space.index(axis)] if axis in in_space else None
 
 
 # Types -------------------------------------------------------------------------------------------------------------

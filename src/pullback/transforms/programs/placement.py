@@ -15,7 +15,7 @@ from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_at, from_buffer
 from pullback.backends.devices.devices import Device, Space
 from pullback.backends.devices.layouts import Format, without_layout
-from pullback.backends.devices.meshes import Mesh, current_mesh, needed_mesh
+from pullback.backends.devices.meshes import AxisType, Mesh, current_mesh, needed_mesh
 from pullback.backends.devices.shardings import (
     UNCONSTRAINED,
     NamedSharding,
@@ -31,7 +31,7 @@ from pullback.core.errors import BackendError, IndivisibleError, OperandError, S
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.explicit_shardings import resharded
+from pullback.primitives.explicit_shardings import resharded, to_auto
 from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -64,6 +64,9 @@ def committed_like(x: Any, model: Any) -> Any:
       model: an array, or a type with a sharding. If the model has another shape or is not committed, ``x`` is returned
         unchanged.
     """
+    if isinstance(model, Tracer):
+        explicit = model.aval.explicit
+        return x if explicit is None or x.shape != model.shape else resharded(x, explicit)
     if type(model) is CommittedArray:
         placement = signature_of(model).placement
     else:
@@ -236,12 +239,54 @@ def placements_of(x: Any, shardings: Any, who: str) -> tuple[list[Any], Any, lis
         raise ShardingError(f"{who}: the tree of shardings is not a prefix of the tree of arrays: {error}") from None
 
 
-def constrained(x: Any, sharding: Any, who: str) -> Any:
-    """Check a user's sharding, and shard a concrete or traced array by it; if it is None, return the array unchanged.
+def explicit_sharding(sharding: Any, who: str) -> NamedSharding | None:
+    """Convert a user's sharding to one over explicit axes of a mesh; None if its mesh has no such axes.
 
     ``who`` is the function, for error messages.
+
+    Raises:
+      ShardingError: it names an axis of another type, or is no sharding over a mesh (a TypeError and ValueError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError and ValueError).
     """
-    if sharding is None:
+    if isinstance(sharding, PartitionSpec):
+        sharding = NamedSharding(needed_mesh(who, repr(sharding), abstract=True), sharding)
+    if not isinstance(sharding, NamedSharding):
+        if isinstance(sharding, str) or not hasattr(sharding, "device_set"):
+            raise ShardingError(f"{who}: expected a NamedSharding or a PartitionSpec, got {quoted(sharding)}")
+        return None
+    types, spec = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True)), sharding.spec
+    if AxisType.Explicit not in types.values():
+        return None
+    for name in (*(n for entry in spec.partitions for n in names_in(entry)), *spec.unreduced, *spec.reduced):
+        if types[name] is not AxisType.Explicit:
+            raise ShardingError(
+                f"PartitionSpec passed to {who} cannot contain axis names that are of type Auto or Manual: got {spec} "
+                f"with the axis {name!r} of type {types[name]}"
+            )
+    if UNCONSTRAINED in spec.partitions:
+        raise ShardingError(f"{who}: a sharding in a type leaves no axis to the compiler, got {spec}")
+    return sharding
+
+
+def spread(function: Any, operands: Sequence[Any], out_sharding: Any, who: str) -> Any:
+    """Return ``function(*operands)``, an array, with a sharding that the user requests; None leaves it open.
+
+    Over explicit axes of a mesh the compiler decides how the function runs, whatever the shardings of the operands are.
+    ``who`` is the function, for error messages.
+    """
+    typed = None if out_sharding is None else explicit_sharding(out_sharding, who)
+    if typed is None:
+        return constrained(function(*operands), out_sharding, who)
+    return resharded(as_array(function(*[to_auto(x) if isinstance(x, Array) else x for x in operands])), typed)
+
+
+def constrained(x: Any, sharding: Any, who: str) -> Any:
+    """Check a user's sharding, and shard a concrete or traced array by it.
+
+    If it is None, or over a mesh without axes, as the sharding of the type of an array outside of meshes is, return the
+    array unchanged. ``who`` is the function, for error messages.
+    """
+    if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return x
     if isinstance(sharding, str):
         raise ShardingError(f"{who}: expected a sharding or a PartitionSpec, got {sharding!r}: write P({sharding!r})")
@@ -251,6 +296,9 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
         raise type(error)(f"{who}: {error}") from None
     if isinstance(sharding, NamedSharding) and not sharding.mesh.axis_names and not any(sharding.spec):
         return array  # the sharding of a type that says nothing of a mesh
+    typed = explicit_sharding(sharding, who) if isinstance(sharding, (NamedSharding, PartitionSpec)) else None
+    if typed is not None:
+        return _explicit(array, typed, who)
     if _is_logical(sharding) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
             return array  # a constant of the program, which the compiler shards
@@ -266,22 +314,19 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
                 raise type(error)(f"{who}: {error}") from None
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
-        typed = placement.in_types(array.shape)
-        if typed is not None:
-            return _explicit(array, typed, placement, who)
     return put(sharding_constraint_p, array, placement)
 
 
-def _explicit(x: Any, typed: NamedSharding, placement: NamedSharding, who: str) -> Any:
+def _explicit(x: Any, sharding: NamedSharding, who: str) -> Any:
     """Return an array with a sharding over explicit axes. ``with_sharding_constraint`` only checks that it has it."""
-    have = typeof(x).explicit
-    if have is not None and have.spec == typed.spec:
-        return x if typed.mesh.are_all_axes_explicit else put(sharding_constraint_p, x, placement)
+    typed, have = sharding.in_types(x.shape), typeof(x).explicit
+    if have is not None and have == typed:
+        return x
     if who != "with_sharding_constraint":
-        return resharded(x, placement)
+        return resharded(x, sharding)
     raise ShardingTypeError(
         f"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`: the array of type "
-        f"{typeof(x)} does not have the sharding {typed.spec}. sharding.reshard changes the sharding of an array"
+        f"{typeof(x)} does not have the sharding {sharding.spec}. sharding.reshard changes the sharding of an array"
     )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from pullback.core import source
 from pullback.core.array import typeof
+from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import free_axes
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, missing_rule, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.traces.examples import Examples
@@ -135,6 +137,8 @@ class BatchTrace(Trace):
             state.axes = {**axes, name: self.axis}
         try:
             out, dim = rule(self if closure else self.axis, values, dims, **params)
+        except ShardingTypeError:
+            out, dim = runtime.explicit_batch(primitive, rule, self.axis, values, dims, params)
         finally:
             state.trace, state.axes = previous, axes
         made_at = source.here() if previous is self else None

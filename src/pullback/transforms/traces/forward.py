@@ -9,8 +9,9 @@ from typing import Any
 from pullback.core import source
 from pullback.core.array import host_value, is_on_host, typeof
 from pullback.core.config import config
-from pullback.core.errors import NotLinearError
+from pullback.core.errors import NotLinearError, ShardingTypeError
 from pullback.core.linear import LinearTrace, LinearTracer
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, live_trace, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.traces.masked import masked_results
@@ -160,7 +161,10 @@ class JVPTrace(Trace):
                 if rule is None:
                     raise missing_rule(primitive, "jvp", "differentiation")
                 state.trace = rules
-                out, tangent = rule(primals, tangents, **params)
+                try:
+                    out, tangent = rule(primals, tangents, **params)
+                except ShardingTypeError:
+                    out, tangent = runtime.explicit_derivative(primitive, rule, primals, tangents, params)
         finally:
             state.trace = previous
         made_at = source.here() if previous is self else None
