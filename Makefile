@@ -13,6 +13,7 @@ FUZZ_ARGS ?= --minutes 10 --seed 0
 SOAK_ARGS ?= kinds
 ECOSYSTEM_ARGS ?=
 PRIVATE_NAMES_ARGS ?=
+LIBRARY_TESTS_ARGS ?=
 DOCS_ARGS ?=
 PINS_ARGS ?=
 DATE ?= $(shell date +%Y-%m-%d)
@@ -31,7 +32,7 @@ PIP_CHECK = $(PIP) check
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
     fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \
-    check-distribution ecosystem ecosystem-quick ecosystem-record private-names docs docs-test docs-quick targets clean
+    check-distribution ecosystem ecosystem-quick ecosystem-record private-names library-tests docs docs-test docs-quick targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -235,6 +236,10 @@ private-names: ## which private names of JAX the newest releases of libraries us
 	@python=$$(.ci/find-python 3.13) && \
 	$(MAKE) --no-print-directory .venv-3.13/runtime.stamp PYTHON="$$python" && \
 	.venv-3.13/bin/python -W ignore ecosystem/private_names.py $(PRIVATE_NAMES_ARGS)
+
+# The newest release with what its tests need, in an environment of its own: nothing of that is pinned but Pullback.
+library-tests: .venv/runtime.stamp .venv-pins/pins.stamp ## the tests of LIBRARY, by Pullback (LIBRARY_TESTS_ARGS="--count 0")
+	.venv/bin/python ecosystem/library_tests.py $(LIBRARY) $(LIBRARY_TESTS_ARGS)
 
 # Warnings are errors, and so are links to nothing. What pages and examples printed is kept in build/docs, until they or
 # the library change. After a failure all pages are read again: Sphinx warns of a page only when it reads it.

@@ -507,3 +507,10 @@ def test_keys_of_their_own_dtype_by_a_switch():
         for key in (random.PRNGKey(3), made()):
             assert pullback.dtypes.issubdtype(key.dtype, pullback.dtypes.prng_key)
             np.testing.assert_array_equal(random.key_data(key), [0, 3])
+
+
+def test_the_sharding_of_an_array_outside_of_meshes() -> None:
+    """Optax draws arrays with the sharding of each parameter, also where there is no mesh."""
+    sharding: Any = pullback.typeof(pnp.ones(3)).sharding
+    out = random.uniform(random.key(0), (3,), out_sharding=sharding)
+    np.testing.assert_array_equal(out, random.uniform(random.key(0), (3,)))

@@ -598,3 +598,9 @@ def test_the_sums_see_every_element() -> None:
     """The law would notice nothing if its numbers did not depend on what comes out."""
     assert _number([1.0, (np.ones(2), jnp.ones(2)), np.float64(3.0).tobytes()]) == 8.0
     assert tree.leaves(_number(2.0 + 1j)) == [5.0]
+
+
+def test_a_traced_value_stays_traced_where_it_would_be_copied_to_the_host() -> None:
+    """As in JAX: the tests of Chex and RLax put `device_get` before the functions that they differentiate."""
+    assert float(grad(lambda x: jnp.square(pullback.device_get(x)))(3.0)) == 6
+    assert float(pullback.jit(lambda x: pullback.device_get({"x": x})["x"] + 1)(3.0)) == 4

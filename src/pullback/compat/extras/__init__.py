@@ -5,9 +5,13 @@ from contextlib import contextmanager
 
 from pullback.compat.serving import VERSION
 from pullback.core.errors import UnsupportedArgumentError
+from pullback.core.trace import Primitive as _Primitive
 
 __version__ = VERSION
 __version_info__ = tuple(map(int, VERSION.split(".")))
+
+# Whether an operation runs the program call_jaxpr, its parameter: Distrax asks, as it inverts programs.
+_Primitive.call_primitive = _Primitive.map_primitive = False  # type: ignore[attr-defined]
 
 __all__ = ["__version__", "__version_info__", "legacy_prng_key"]
 

@@ -15,12 +15,12 @@ from pullback.transforms.traces.forward import jvp_flat
 from pullback.transforms.traces.inlining import write_program
 
 
-def _call_primitive(name: str) -> Primitive:
-    """Make a primitive that runs a program, its parameter ``call_jaxpr``.
+def register_call_rules(p: Primitive) -> Primitive:
+    """Give a primitive of several results the rules of one that runs a program, its parameter ``call_jaxpr``.
 
-    Evaluation, lowering and transformations apply to the equations of the program one by one.
+    Evaluation, lowering and transformations apply to the equations of the program one by one. Return the primitive.
     """
-    p = Primitive(name, multiple_results=True, keeps_weak_type=False)
+    vars(p)["call_primitive"] = True  # what interpreters in JAX's spelling ask for
 
     @p.abstract_eval
     def types(*avals: ShapedArray, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[ShapedArray]:
@@ -48,4 +48,7 @@ def _call_primitive(name: str) -> Primitive:
     return p
 
 
-call_p, closed_call_p = _call_primitive("call"), _call_primitive("closed_call")
+call_p, closed_call_p = (
+    register_call_rules(Primitive(name, multiple_results=True, keeps_weak_type=False))
+    for name in ("call", "closed_call")
+)

@@ -282,11 +282,12 @@ def spread(function: Any, operands: Sequence[Any], out_sharding: Any, who: str) 
 
 
 def constrained(x: Any, sharding: Any, who: str) -> Any:
-    """Check a user's sharding, and shard a concrete or traced array by it; if it is None, return the array unchanged.
+    """Check a user's sharding, and shard a concrete or traced array by it.
 
-    ``who`` is the function, for error messages.
+    If it is None, or over a mesh without axes, as the sharding of the type of an array outside of meshes is, return the
+    array unchanged. ``who`` is the function, for error messages.
     """
-    if sharding is None:
+    if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return x
     if isinstance(sharding, str):
         raise ShardingError(f"{who}: expected a sharding or a PartitionSpec, got {sharding!r}: write P({sharding!r})")

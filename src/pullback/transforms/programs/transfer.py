@@ -158,13 +158,10 @@ def device_get(x: PyTree) -> PyTree:
     """Convert a tree of arrays to NumPy arrays, after waiting for them; random keys, which NumPy lacks, are unchanged.
 
     Args:
-      x: a tree of arrays; other leaves are unchanged.
+      x: a tree of arrays; other leaves are unchanged, and traced values too, which derivatives go through.
 
     Returns:
       A tree like ``x``.
-
-    Raises:
-      TracerArrayConversionError: a leaf is traced (a TypeError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import device_get
@@ -173,7 +170,8 @@ def device_get(x: PyTree) -> PyTree:
     """
 
     def get(leaf: Any) -> Any:
-        return np.asarray(leaf) if isinstance(leaf, Array) and not dtypes.is_key(leaf.dtype) else leaf
+        kept = isinstance(leaf, Tracer) or not isinstance(leaf, Array) or dtypes.is_key(leaf.dtype)
+        return leaf if kept else np.asarray(leaf)
 
     with transfers.explicit():
         return tree.tree_map(get, x)

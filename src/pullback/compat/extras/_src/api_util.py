@@ -1,8 +1,10 @@
 """``jax._src.api_util``: e3nn-jax takes ``infer_argnums_and_argnames``."""
 
 import inspect
+import operator
 from typing import Any
 
+from pullback.core.errors import ArgumentError
 from pullback.core.faces import face as _face
 from pullback.transforms.jit.jit_arguments import infer_argnums_argnames
 
@@ -28,6 +30,33 @@ def infer_argnums_and_argnames(
     function = lambda *args, **kwargs: None
     function.__signature__ = sig  # type: ignore[attr-defined]
     return infer_argnums_argnames(function, argnums, argnames, "infer", "infer_argnums_and_argnames")
+
+
+def _ensure_index(x: Any) -> int | tuple[int, ...]:
+    """Return an int, or a tuple of ints; DESC needs it.
+
+    >>> import numpy as np
+    >>> from pullback.compat.extras._src.api_util import _ensure_index
+    >>> _ensure_index(np.int32(1)), _ensure_index([0, 1])
+    (1, (0, 1))
+    """
+    try:
+        return operator.index(x)
+    except TypeError:
+        return tuple(map(operator.index, x))
+
+
+def check_callable(fun: Any) -> None:
+    """Raise an error if something is not a function. DESC needs it.
+
+    Raises:
+      ArgumentError: it is none (a TypeError).
+
+    >>> from pullback.compat.extras._src.api_util import check_callable
+    >>> check_callable(len)
+    """
+    if not callable(fun) or inspect.isgeneratorfunction(fun):
+        raise ArgumentError(f"expected a function of arrays, got {fun!r}")
 
 
 _face(globals(), others=("pullback.api_util",))

@@ -44,6 +44,16 @@ def supports_inf(dtype: Any) -> bool:
         return bool(np.isinf(np.asarray(np.inf, np.float32).astype(found).astype(np.complex64).real))
 
 
+def to_complex_dtype(dtype: Any) -> Any:
+    """Return the complex dtype with the precision of a dtype; tinygp needs it.
+
+    >>> from pullback.compat.extras._src.dtypes import to_complex_dtype
+    >>> to_complex_dtype("float32")
+    dtype('complex64')
+    """
+    return _own.to_complex(_own.canonicalize_dtype(dtype))
+
+
 def short_dtype_name(dtype: Any) -> str:
     """Return the name of a dtype in printed programs.
 

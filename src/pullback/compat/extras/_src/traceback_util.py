@@ -1,7 +1,7 @@
 """``jax._src.traceback_util``: Equinox, jaxtyping and Flax hide their own frames in tracebacks."""
 
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pullback.core import source
@@ -38,6 +38,15 @@ def include_frame(f: FrameType) -> bool:
     True
     """
     return not source.is_hidden(f.f_code.co_filename)
+
+
+def filter_traceback(tb: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of the library and of excluded files. jaxls and BrainState need it.
+
+    >>> from pullback.compat.extras._src.traceback_util import filter_traceback
+    >>> filter_traceback(None)
+    """
+    return source._without_internal_frames(tb, True)
 
 
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:

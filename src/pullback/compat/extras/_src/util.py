@@ -9,6 +9,8 @@ from pullback.core.errors import ArgumentError
 from pullback.core.lists import merge_lists as _merged
 from pullback.core.lists import partition_list as _parts
 from pullback.core.lists import split_list as _split
+from pullback.core.source import named_as as _named_as
+from pullback.numpy.promotion import axis_index as _axis_index
 from pullback.transforms.functions.flattening import safe_map as safe_map
 
 
@@ -123,3 +125,42 @@ def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
     [1, 2, 3]
     """
     return [x for part in xs for x in part]
+
+
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """Return the position of an axis, counted from the first one. torchax needs it.
+
+    Raises:
+      ShapeError: there is no such axis (a TypeError and a ValueError).
+
+    >>> from pullback.compat.extras._src.util import canonicalize_axis
+    >>> canonicalize_axis(-1, 3)
+    2
+    """
+    return _axis_index(axis, num_dims, "canonicalize_axis")
+
+
+def wraps(wrapped: Any, namestr: str | None = None, docstr: str | None = None, **kwargs: Any) -> Callable[..., Any]:
+    """Return a decorator that gives a function the name, the documentation and the signature of another. For DESC.
+
+    Args:
+      wrapped: the other function.
+      namestr: the new name, in which ``{fun}`` stands for the other's.
+      docstr: the new documentation, in which ``{fun}`` and ``{doc}`` stand for the other's.
+      kwargs: further fields of the texts.
+
+    >>> from pullback.compat.extras._src.util import wraps
+    >>> wraps(len, namestr="{fun}_of")(lambda x: len(x)).__name__
+    'len_of'
+    """
+
+    def decorate(fun: Callable[..., Any]) -> Callable[..., Any]:
+        fun = _named_as(wrapped)(fun)
+        fields = {"fun": getattr(wrapped, "__name__", "<unnamed function>"), "doc": wrapped.__doc__, **kwargs}
+        if namestr is not None:
+            fun.__name__ = namestr.format(**fields)
+        if docstr is not None:
+            fun.__doc__ = docstr.format(**fields)
+        return fun
+
+    return decorate

@@ -1,7 +1,10 @@
 """``jax._src.numpy.util``: promotion of operands. S2FFT needs ``promote_dtypes_complex``."""
 
+from typing import Any
+
 from pullback.core import dtypes as _dtypes
 from pullback.core.array import Array, ArrayLike
+from pullback.numpy.promotion import operand as _operand
 from pullback.numpy.promotion import promote_all as _promote_all
 from pullback.primitives.elementwise import convert_element_type as _convert
 
@@ -14,6 +17,19 @@ def promote_dtypes(*args: ArrayLike) -> list[Array]:
     ['float32', 'float32']
     """
     return _promote_all("promote_dtypes", args)
+
+
+def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False, stacklevel: int = 3) -> None:
+    """Raise an error if an operand of a function is neither an array nor a number. vbjax needs it.
+
+    Raises:
+      OperandError: one is a list or another object (a TypeError).
+
+    >>> from pullback.compat.extras._src.numpy.util import check_arraylike
+    >>> check_arraylike("f", 1.0)
+    """
+    for x in args:
+        _operand(fun_name, x)
 
 
 def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:

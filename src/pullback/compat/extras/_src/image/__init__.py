@@ -1,0 +1,1 @@
+"""``jax._src.image``: the module of ``jax.image``."""

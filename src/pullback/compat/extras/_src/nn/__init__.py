@@ -1,0 +1,1 @@
+"""``jax._src.nn``: the modules of ``jax.nn``."""

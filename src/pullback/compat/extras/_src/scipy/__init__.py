@@ -1,0 +1,1 @@
+"""``jax._src.scipy``: the modules of ``jax.scipy``."""
