@@ -1,7 +1,8 @@
 """A plugin of pytest that runs a sample of the tests, stops when its time is over, and writes what came of each.
 
 The environment variable ``LIBRARY_TESTS`` has its options as JSON: ``count``, the size of the sample, or 0 for all
-tests; ``seed``; ``seconds`` after the collection, after which no further test begins; and ``report``, the file to write.
+tests; ``seed``; ``seconds`` from the end of the collection, after which no further test begins; and ``report``, the
+file to write.
 """
 
 from __future__ import annotations
