@@ -18,6 +18,7 @@ _DEBUG = "controls messages and checks inside JAX"
 _GUARD = "looks for mistakes that cannot occur in Pullback, or that always raise an error"
 
 WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
+    "accurate_erf_inv": (False, "the inverse of the error function is always accurate"),
     "allow_f16_reductions": (True, _GUARD),
     "array_garbage_collection_guard": (None, _GUARD),
     "auto_pcast": (True, "values with different varying axes are always combined"),
@@ -41,6 +42,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "cross_host_transfer_transfer_size": (None, _HOSTS),
     "cross_host_transport_addresses": ("", _HOSTS),
     "cuda_visible_devices": ("all", _HOSTS),
+    "custom_jvp3": (False, _INTERNAL),
     "custom_vjp3": (False, _INTERNAL),
     "debug_leaked_clients_on_clear_backends": (False, _DEBUG),
     "debug_log_modules": ("", _DEBUG),
@@ -59,6 +61,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "exec_time_optimization_effort": (0.0, _COMPILER),
     "experimental_unsafe_xla_runtime_errors": (False, _DEBUG),
     "export_calling_convention_version": (10, _EXPORT),
+    "export_deserialize_expired_versions": (False, _EXPORT),
     "export_ignore_forward_compatibility": (False, _EXPORT),
     "force_dcn_cross_host_transfers": (False, _HOSTS),
     "hlo_source_file_canonicalization_regex": (None, _DUMPS),
@@ -73,9 +76,12 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "mock_gpu_topology": ("", _GPU),
     "mock_num_gpu_processes": (0, _GPU),
     "mosaic_allow_hlo": (False, _GPU),
+    "mosaic_unzip_debug_locations": (True, _GPU),
     "mutable_array_checks": (True, _GUARD),
     "oneapi_visible_devices": ("all", _GPU),
     "optimization_level": ("UNKNOWN", _COMPILER),
+    "pallas_auto_assign_collective_ids": ("no", _GPU),
+    "pallas_auto_assign_collective_ids_limit": (25, _GPU),
     "pallas_enable_debug_checks": (False, _GPU),
     "pallas_poison_buffers": (False, _GPU),
     "pallas_use_mosaic_gpu": (True, _GPU),
@@ -87,12 +93,14 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "pprint_use_color": (True, "programs are always printed without colours"),
     "ragged_dot_use_gpu_pallas_triton_lowering": (False, _GPU),
     "ragged_dot_use_ragged_dot_instruction": (True, _GPU),
+    "raise_on_ppermute_sort_diff": (True, _GUARD),
     "raise_persistent_cache_errors": (
         False,
         "problems with the cache are warnings; a warning filter turns them into errors",
     ),
     "refs_to_pins": (False, _INTERNAL),
     "remat3": (False, _INTERNAL),
+    "remat_barrier_no_cotangents": (False, _INTERNAL),
     "remove_custom_partitioning_ptr_from_cache_key": (False, _COMPILER),
     "remove_size_one_mesh_axis_from_type": (False, _INTERNAL),
     "rocm_visible_devices": ("all", _GPU),
@@ -108,9 +116,12 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "threefry_gpu_kernel_lowering": (False, _GPU),
     "traceback_in_locations_limit": (100, _DUMPS),
     "tracer_error_num_traceback_frames": (5, _DEBUG),
+    "use_cpp_shard_args": (False, _INTERNAL),
     "use_direct_linearize": (True, "derivatives are always linearised directly"),
     "use_emit_pipeline_primitive": (False, _GPU),
+    "use_hlo_logistic_lowering": (None, _GPU),
     "use_magma": ("auto", _GPU),
+    "use_rgv3": (True, _INTERNAL),
     "use_shardy_partitioner": (True, "Shardy always partitions programs over meshes"),
     "use_simplified_jaxpr_constants": (False, _INTERNAL),
     "xla_backend": ("", _HOSTS),
@@ -119,10 +130,16 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
 """The default of each switch, and the reason why it has no effect."""
 
 _CHECKS = "would add checks to compiled programs; use `debug_nans` instead"
+_TLS = "would encrypt the connections between processes; connect them in a network that you trust"
 REFUSED: dict[str, tuple[Any, str]] = {
+    "distributed_verify_secure_credentials": (False, _TLS),
     "error_checking_behavior_divide": ("ignore", _CHECKS),
     "error_checking_behavior_nan": ("ignore", _CHECKS),
     "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`; use its argument `mode`"),
+    "mtls_ca_file": (None, _TLS),
+    "mtls_cert_file": (None, _TLS),
+    "mtls_key_file": (None, _TLS),
+    "mtls_peer_uri_prefix": (None, _TLS),
     "no_execution": (False, "would forbid running programs"),
 }
 """Switches that accept only their defaults, each with the effect that another value would have."""

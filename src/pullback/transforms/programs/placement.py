@@ -274,7 +274,8 @@ def spread(function: Any, operands: Sequence[Any], out_sharding: Any, who: str) 
     Over explicit axes of a mesh the compiler decides how the function runs, whatever the shardings of the operands are.
     ``who`` is the function, for error messages.
     """
-    typed = None if out_sharding is None else explicit_sharding(out_sharding, who)
+    is_over_mesh = isinstance(out_sharding, (NamedSharding, PartitionSpec))
+    typed = explicit_sharding(out_sharding, who) if is_over_mesh else None
     if typed is None:
         return constrained(function(*operands), out_sharding, who)
     return resharded(as_array(function(*[to_auto(x) if isinstance(x, Array) else x for x in operands])), typed)
