@@ -1,12 +1,14 @@
 """A plugin of pytest that runs a sample of the tests, stops when its time is over, and writes what came of each.
 
 The environment variable ``LIBRARY_TESTS`` has its options as JSON: ``count``, the size of the sample, or 0 for all
-tests; ``seed``; ``seconds``, after which no further test begins; and ``report``, the file to write.
+tests; ``seed``; ``seconds`` from the end of the collection, after which no further test begins; and ``report``, the
+file to write.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -23,7 +25,7 @@ class Sample:
 
     def __init__(self, count: int, seed: int, seconds: float, report: str) -> None:
         self.count, self.seed, self.report = count, seed, report
-        self.end = time.monotonic() + seconds
+        self.seconds, self.end = seconds, math.inf
         self.collected = 0
         self.outcomes: dict[str, tuple[str, str]] = {}
 
@@ -33,6 +35,9 @@ class Sample:
         if self.count and len(items) > self.count:
             chosen = set(random.Random(self.seed).sample(range(len(items)), self.count))
             items[:] = [item for i, item in enumerate(items) if i in chosen]
+
+    def pytest_collection_finish(self) -> None:
+        self.end = time.monotonic() + self.seconds  # files that import large libraries take minutes
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Any:

@@ -132,14 +132,6 @@ class ShapedArray(ArrayProtocol):
         aval = self.to_tangent_aval()
         return aval if self.explicit is None else aval.update(sharding=self.explicit.of_cotangents())
 
-    def strip_weak_type(self) -> ShapedArray:
-        """Return the type with ``weak_type`` set to False."""
-        return self.update(weak_type=False)
-
-    def update_weak_type(self, weak_type: bool) -> ShapedArray:
-        """Return the type with this ``weak_type``."""
-        return self.update(weak_type=weak_type)
-
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self.weak_type, self.varying, self.explicit)
 

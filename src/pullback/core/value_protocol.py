@@ -71,6 +71,14 @@ class ArrayProtocol(AbstractValue):
         """Return this type."""
         return self
 
+    def strip_weak_type(self) -> Any:
+        """Return the type with ``weak_type`` set to False."""
+        return self.update(weak_type=False)
+
+    def update_weak_type(self, weak_type: bool) -> Any:
+        """Return the type with this ``weak_type``."""
+        return self.update(weak_type=weak_type)
+
     def update(self, **changes: Any) -> Any:
         """Return a copy of the type with some attributes replaced."""
         raise NotImplementedError
