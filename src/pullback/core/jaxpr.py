@@ -320,10 +320,8 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         if a.varying:
             out = _varying(primitive, avals, params, out)
             break
-    for a in avals:
-        if a.explicit is not None:
-            out = runtime.explicit_results(primitive, avals, params, out)
-            break
+    if any(a.explicit is not None for a in avals):
+        out = runtime.explicit_results(primitive, avals, params, out)
     weak = False
     for a in avals:
         if a.weak_type:

@@ -95,10 +95,7 @@ class ShapedArray(ArrayProtocol):
         return self.update(shape=self.shape[:dim] + self.shape[dim + 1 :], sharding=sharding)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return a copy of the type with the attributes ``changes``, such as ``shape=...``.
-
-        Another shape removes the sharding, unless ``changes`` has a ``sharding``.
-        """
+        """Return a copy with the attributes ``changes``; another ``shape`` removes a sharding that is not given."""
         get, shape = changes.get, changes.get("shape", self.shape)
         return ShapedArray(
             shape, get("dtype", self.dtype), get("weak_type", self.weak_type), get("varying", self.varying),
@@ -111,10 +108,7 @@ class ShapedArray(ArrayProtocol):
         return runtime.undivided(self.shape) if self.explicit is None else self.explicit
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """Return the type as text: ``float32[3]``, or ``f32[3]`` if ``short_dtypes`` is True.
-
-        ``float32[8@x,3]`` is sharded: the axis x of a mesh divides its first axis.
-        """
+        """Return the type as text: ``float32[3]``, ``float32[8@x,3]`` if sharded; ``f32[3]`` if ``short_dtypes``."""
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         types = f"({self.sharding.mesh.names_by_type})" if mesh_axis_types else ""
         return f"{name}{self._shown_shape()}{types}"
