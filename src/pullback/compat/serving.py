@@ -95,7 +95,7 @@ def _installed() -> list[_Finder]:
 
 def _kinds_of_arrays() -> list[type]:
     """Return the class of arrays and its subclasses, which are tracers for the most part."""
-    kinds = [Array]
+    kinds: list[type] = [Array]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
     return kinds

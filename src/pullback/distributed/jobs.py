@@ -89,9 +89,10 @@ def run_child(key: str, task: bytes, settings: Mapping[str, str], say: Callable[
             finally:
                 systems.kill_group(process)
                 del _children[key]
-        for name in ("result", "error"):
-            if (where / name).exists():
-                return Outcome(**{name: (where / name).read_bytes()})
+        if (where / "result").exists():
+            return Outcome(result=(where / "result").read_bytes())
+        if (where / "error").exists():
+            return Outcome(error=(where / "error").read_bytes())
     return Outcome(lost=f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}")
 
 

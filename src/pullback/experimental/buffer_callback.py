@@ -144,9 +144,7 @@ def buffer_callback(
     aliases = {to: of for of, to in (input_output_aliases or {}).items()}
 
     @functools.cache
-    def writes(ndims: tuple[int, ...]) -> Callable[..., Any]:
-        """The function of arrays whose leaves have ``ndims`` axes, or further ones in front of them for a batch."""
-
+    def writes(ndims: tuple[int, ...]) -> Callable[..., Any]:  # of arrays with so many axes, or more for a batch
         def write(*args: Any) -> Any:
             given, in_tree = tree.flatten(args)
             leaves, structure = tree.flatten(result_shape_dtypes)

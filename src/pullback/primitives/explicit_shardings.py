@@ -213,7 +213,7 @@ def _taken(factors: list[tuple[Any, int]], n: int) -> tuple[Any, ...] | None:
 # Changes of shardings -------------------------------------------------------------------------------------------------
 
 
-reshard_p = Primitive("reshard", passes_nan=True, moves=True)
+reshard_p = Primitive("reshard", moves=True)
 reshard_p.jvp_rule = jvp_linear(reshard_p)
 sharding_rule(reshard_p)(as_inferred)
 
@@ -266,7 +266,7 @@ def _reshard_lowering(hlo: Any, x: Any, *, sharding: NamedSharding) -> Any:
     return x  # the type of the result becomes a constraint: see hlo/emit
 
 
-mesh_cast_p = Primitive("mesh_cast", passes_nan=True, moves=True)
+mesh_cast_p = Primitive("mesh_cast", moves=True)
 mesh_cast_p.jvp_rule = jvp_linear(mesh_cast_p)
 sharding_rule(mesh_cast_p)(as_inferred)
 
@@ -339,10 +339,10 @@ def explicit_batch(
     examples = [a if d is None else a.without_axis(d) for a, d in zip(avals, dims, strict=True)]
     types = _types_of(primitive, examples, args, params)
     out, dim = rule(axis, list(map(_auto, args)), dims, **params)
-    outs, places = (out, dim) if primitive.multiple_results else ([out], [dim])
+    outs, dims = (out, dim) if primitive.multiple_results else ([out], [dim])
     outs = [
         _with_type(x, a if d is None else a.with_axis(d, axis.size, entry))
-        for x, a, d in zip(outs, types, places, strict=True)
+        for x, a, d in zip(outs, types, dims, strict=True)
     ]
     return (outs if primitive.multiple_results else outs[0]), dim
 

@@ -617,14 +617,9 @@ class Builder:
         return self.multi_result("stablehlo.custom_call", operands, results, attributes)
 
     def custom_call(
-        self,
-        target: str,
-        operands: Sequence[Value],
-        results: Sequence[tuple[Shape, DType]],
-        config: str = "",
-        more: str = "",
-        side_effect: bool = False,
-    ) -> list[Value]:
+        self, target: str, operands: Sequence[Value], results: Sequence[tuple[Shape, DType]], config: str = "",
+        more: str = "", side_effect: bool = False,
+    ) -> list[Value]:  # fmt: skip
         """Write a call of a runtime function, by the typed foreign-function interface.
 
         If results have symbolic shapes, the shapes of all results become further operands, which disappear when the

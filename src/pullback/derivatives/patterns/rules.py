@@ -24,7 +24,7 @@ from pullback.derivatives.patterns.dependence import (
     spread,
     union,
 )
-from pullback.primitives import collectives, elementwise, reductions
+from pullback.primitives import collectives, elementwise, explicit_shardings, reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg import contraction, decompositions, householder, lu, ragged, tridiagonal
 from pullback.primitives.linalg import lapack as linalg
@@ -61,7 +61,7 @@ def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[A
     return operands[-len(eqn.outvars) :]
 
 
-for _p in (device_put_p, sharding_constraint_p):
+for _p in (device_put_p, sharding_constraint_p, explicit_shardings.mesh_cast_p, explicit_shardings.reshard_p):
     sparsity(_p)(union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
     sparsity(_p)(_each)
@@ -479,6 +479,7 @@ def _reduce_scatter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> 
     return [_scattered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)[0]]
 
 
+@sparsity(collectives.all_gather_invariant_p)
 @sparsity(collectives.all_gather_p)
 def _all_gather(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))

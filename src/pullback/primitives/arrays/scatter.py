@@ -138,17 +138,10 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
         from pullback.backends.hlo import indexing as hlo_indexing
 
         return hlo_indexing.scatter(
-            hlo,
-            x,
-            indices,
-            updates,
-            dimension_numbers,
-            _sizes(x.shape, updates.shape, dimension_numbers),
+            hlo, x, indices, updates, dimension_numbers, _sizes(x.shape, updates.shape, dimension_numbers),
             lambda old, new: new if combine_p is None else hlo.inline(combine_p.bind, old, new),
-            clip=mode is GatherScatterMode.CLIP,
-            sorted_=indices_are_sorted,
-            unique=unique_indices,
-        )
+            clip=mode is GatherScatterMode.CLIP, sorted_=indices_are_sorted, unique=unique_indices,
+        )  # fmt: skip
 
     checks(p)(_checks)
     p.batch_rule = partial(batch, p)

@@ -346,7 +346,7 @@ def _eig_of_one(x: Any, left: bool, right: bool) -> list[Any]:
     return [values, *found]
 
 
-compiled_from(eig_p, 4_000, matrices=32)  # 450 of 3 x 3: 24100 / 2400
+compiled_from(eig_p, 1_000, matrices=32)  # 450 of 3 x 3: 24100 / 2400
 
 
 @eig_p.abstract_eval

@@ -36,15 +36,8 @@ from pullback.transforms.jit.compiler_hints import CompilerEffortLevel, Inline
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
-from pullback.transforms.jit.stages import (
-    Compiled,
-    Lowered,
-    Traced,
-    donate,
-    in_placements,
-    out_placements,
-    typed_by_placements,
-)
+from pullback.transforms.jit.placements import in_placements, out_placements, typed_by_placements
+from pullback.transforms.jit.stages import Compiled, Lowered, Traced, donate
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained

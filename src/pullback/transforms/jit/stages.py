@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,6 @@ from pullback.backends.devices import devices
 from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
-from pullback.backends.devices.meshes import Mesh, current_mesh
 from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types, over_devices
 from pullback.backends.processes import forks
 from pullback.core import source, tree
@@ -47,7 +45,16 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call, Options
 from pullback.transforms.jit.jit_refs import UsedRefs
-from pullback.transforms.jit.jit_shardings import check_fits, placement_of
+from pullback.transforms.jit.jit_shardings import placement_of
+from pullback.transforms.jit.placements import (
+    device_of_program,
+    in_placements,
+    moved_with_inputs,
+    of_the_program,
+    out_placements,
+    requested_or_actual,
+    with_devices,
+)  # fmt: skip
 from pullback.transforms.programs.jit_primitive import committed_signatures
 from pullback.transforms.programs.lojax import is_high, lo_types, lowered, lowered_values, raised_values
 from pullback.transforms.traces.dce import dce_closed_jaxpr
@@ -188,7 +195,7 @@ class Traced:
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
-        return _requested_or_actual(in_placements(self.call, self.in_avals), actual)
+        return requested_or_actual(in_placements(self.call, self.in_avals), actual)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Lower the program to a StableHLO module for the device of the arguments.
@@ -270,13 +277,11 @@ class Lowered:
         if results:
             results += [None] * (len(closed.out_avals) - len(results))  # for the contents of references
         requested = in_placements(call, traced.in_avals)
-        placements = list(map(_with_devices, _requested_or_actual(requested, self.actual_placements)))
-        results = _moved_with_inputs(
-            closed.jaxpr, list(map(_with_devices, results)), placements, self.actual_placements
-        )
+        placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
+        results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
         results = of_types(closed.out_avals, [*placements, *captured], results)
-        device, asked_for = _device(call, placements, results, closed.consts)
+        device, asked_for = device_of_program(call, placements, results, closed.consts)
         self.out_index, jaxpr = _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.used = None if all(used) else [i for i, u in enumerate(used) if u]
@@ -286,7 +291,7 @@ class Lowered:
         self.program = programs.Lowered(
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
             in_placements=placements if self.used is None else [placements[i] for i in self.used],
-            out_placements=_of_the_program(results, self.out_index),
+            out_placements=of_the_program(results, self.out_index),
             mesh=next((p.mesh for p in (*placements, *results) if isinstance(p, NamedSharding)), None),
         )  # fmt: skip
         self.asked_for = self.program.asked_for
@@ -651,117 +656,6 @@ def donate(arrays: Iterable[Any], device: Devices) -> None:
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)
-
-
-def typed_by_placements(call: Call, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """Return the types ``avals`` of the leaves of the arguments, with the shardings that ``in_shardings`` requests."""
-    return [
-        a.update(sharding=p) if isinstance(p, NamedSharding) else a
-        for a, p in zip(avals, in_placements(call, avals), strict=True)
-    ]
-
-
-def in_placements(call: Call, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return the placement that ``in_shardings`` requests for each leaf of the positional arguments.
-
-    A placement may be None. The list is empty without ``in_shardings``. ``avals`` are the types of the leaves.
-    """
-    requested = call.options.in_placements
-    if requested is None:
-        return []
-    who = f"jit of {name_of(call.fun)}, in_shardings"
-    if call.kwargs:
-        raise ArgumentError(f"{who}: they apply to positional arguments, but got by keyword: {', '.join(call.kwargs)}")
-    placements: list[Any] = requested.of(call.args, who, "the positional arguments")
-    for i, (placement, aval) in enumerate(zip(placements, avals, strict=False)):
-        check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
-    return placements
-
-
-def _requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Return the requested placement of each leaf, or its actual placement if none is requested.
-
-    ``requested`` may be shorter than ``actual``, and may hold None.
-    """
-    return [have if want is None else want for want, have in itertools.zip_longest(requested, actual)]
-
-
-def _with_devices(placement: Any) -> Any:
-    """Replace an abstract mesh in a sharding by the mesh of ``set_mesh``; return any other placement unchanged."""
-    if (
-        isinstance(placement, NamedSharding)
-        and not isinstance(placement.mesh, Mesh)
-        and isinstance(current_mesh(), Mesh)
-    ):
-        return placement.update(mesh=current_mesh())
-    return placement
-
-
-def out_placements(call: Call, traced: Traced) -> list[Any]:
-    """Return the placement that ``out_shardings`` requests for each leaf of the result.
-
-    A placement may be None. The list is empty without ``out_shardings``.
-    """
-    requested = call.options.out_placements
-    if requested is None:
-        return []
-    who = f"jit of {name_of(call.fun)}, out_shardings"
-    avals = traced.out_avals
-    placements: list[Any] = requested.of(tree.unflatten(traced.out_tree, avals), who, "the results")
-    for i, (placement, aval) in enumerate(zip(placements, avals, strict=True)):
-        check_fits(placement, aval.shape, f"{who}, result {i}")
-    return placements
-
-
-def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
-    """Return the device, or devices, that a program runs on; raise if its inputs are on different devices.
-
-    Args:
-      call: the arguments and the options.
-      placements: the placement of each argument, or None if it is not committed.
-      results: the requested placements of results.
-      consts: the arrays that the program captured.
-
-    Returns:
-      The device. And a flag: True if the user, an array or a sharding determines it, False for the default device.
-    """
-    if call.options.device is not None:
-        return devices.device_named(call.options.device), True
-    captured = [sig.placement for sig in committed_signatures(consts)]
-    found: Any = None
-    for placement in (*placements, *results, *captured):
-        if placement is not None:
-            what = f"the arguments, or shardings, of {call.fun_name}"
-            found = placement.runs_on if found is None else devices.joined(found, placement.runs_on, what)
-    return (devices.default_device(), False) if found is None else (found, True)
-
-
-def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Complete the requested placements of results, for results that are unchanged inputs of the program.
-
-    Such a result is placed like its input, if ``in_shardings`` moved the input and no placement is requested.
-
-    Args:
-      jaxpr: the program.
-      results: for each result the requested placement, or None; an empty list if there are no requests.
-      placements: for each input, the placement at which the program takes it.
-      actual: for each input, the placement of the argument.
-    """
-    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, actual, strict=True) if to != here}
-    if moved and not moved.keys().isdisjoint(jaxpr.outvars):
-        results = results or [None] * len(jaxpr.outvars)
-        results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
-    return results
-
-
-def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """Select, from the placements of a function's results, the placements of the results that its program computes.
-
-    The other results have a negative number in ``out_index``: each is an unchanged input.
-    """
-    if not out_placements or out_index is None:
-        return list(out_placements)
-    return [placement for placement, i in zip(out_placements, out_index, strict=True) if i >= 0]
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
