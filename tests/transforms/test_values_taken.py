@@ -510,7 +510,7 @@ NOT_CALLED = {
     "internal: our own code asks for the parts, and answers for their derivatives": """
         _aval _buffer _host_value _literal _resolved _signature _trace _unknown _value abstract_part
         concrete differentiated made_at origin shown dependence jacobian laplacian series tangent
-        value dim __getstate__ _known _leak _leaked""",
+        value dim batch_dim __getstate__ _known _leak _leaked""",
     "says what it is: the value without its derivative": "primal",
     "gives up the memory": "delete",
 }

@@ -101,6 +101,9 @@ def collectives(text: str, mesh: Any) -> tuple[Collective, ...]:
         XLA are read too.
       mesh: the mesh whose devices run the program, in its order; or the sizes of the mesh by their names.
 
+    Returns:
+      A :class:`Collective` for each.
+
     Raises:
       ArgumentError: the text is no compiled program, or the sizes do not fit its devices (a ValueError).
 

@@ -105,6 +105,9 @@ def cost(fun: Callable[..., Any]) -> Callable[..., Cost]:
       fun: a function, or a compiled function ``jit(f, in_shardings=...)``. The arguments may be of the type
         ``ShapeDtypeStruct``, with shardings.
 
+    Returns:
+      A function of the arguments of ``fun`` that returns a :class:`Cost`.
+
     Raises:
       ArgumentError: ``fun`` is not a function (a TypeError).
 

@@ -54,20 +54,14 @@ def run(
       ProcessLostError: a process was killed, or its worker lost, in the last attempt (a RuntimeError).
       Exception: what the function raised in the process that failed first, in the last attempt.
 
-    .. code-block:: python
-
-        from dask.distributed import Client
-        import pullback.distributed.dask
-
-        def train(steps):
-            import pullback
-
-            return pullback.device_count(), steps
-
-        if __name__ == "__main__":
-            client = Client(n_workers=2, threads_per_worker=1)
-            results = pullback.distributed.dask.run(client, train, 10, processes=2, devices_per_process=2)
-            assert results == [(4, 10), (4, 10)]
+    >>> import pullback.distributed.dask
+    >>> def train(steps):
+    ...     import pullback
+    ...     return pullback.device_count(), steps
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> client = Client(n_workers=2, threads_per_worker=1)  # doctest: +SKIP
+    >>> pullback.distributed.dask.run(client, train, 10, processes=2, devices_per_process=2)  # doctest: +SKIP
+    [(4, 10), (4, 10)]
     """
     name = "distributed.dask.run"
     distributed = jobs.library(name, "distributed", "dask")
@@ -167,12 +161,13 @@ def read(x: Any, sharding: Any) -> Any:
       MissingLibraryError: Dask is not installed (an ImportError).
       ArgumentError: ``x`` is not a Dask array, or its shape is not known (a ValueError).
 
-    .. code-block:: python
-
-        import dask.array
-        from pullback.distributed.dask import read
-
-        rows = read(dask.array.arange(1_000_000, chunks=1000), pullback.NamedSharding(mesh, P("data")))
+    >>> import pullback
+    >>> from pullback import NamedSharding, P
+    >>> from pullback.distributed.dask import read
+    >>> mesh = pullback.make_mesh((1,), ("data",))
+    >>> import dask.array  # doctest: +SKIP
+    >>> read(dask.array.arange(1_000_000, chunks=1000), NamedSharding(mesh, P("data"))).shape  # doctest: +SKIP
+    (1000000,)
     """
     array = jobs.library("distributed.dask.read", "dask.array", "dask")
     if not isinstance(x, array.Array):

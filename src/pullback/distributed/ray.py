@@ -51,17 +51,12 @@ def run(
       ProcessLostError: a process was killed, or its actor lost, in the last attempt (a RuntimeError).
       Exception: what the function raised in the process that failed first, in the last attempt.
 
-    .. code-block:: python
-
-        import pullback.distributed.ray
-
-        def train(steps):
-            import pullback
-
-            return pullback.device_count(), steps
-
-        results = pullback.distributed.ray.run(train, 10, processes=2, devices_per_process=2)
-        assert results == [(4, 10), (4, 10)]
+    >>> import pullback.distributed.ray
+    >>> def train(steps):
+    ...     import pullback
+    ...     return pullback.device_count(), steps
+    >>> pullback.distributed.ray.run(train, 10, processes=2, devices_per_process=2)  # doctest: +SKIP
+    [(4, 10), (4, 10)]
     """
     name = "distributed.ray.run"
     library = jobs.library(name, "ray", "ray")
@@ -157,12 +152,13 @@ def read(dataset: Any, column: str, sharding: Any) -> Any:
       MissingLibraryError: Ray is not installed (an ImportError).
       ArgumentError: the dataset is not a materialized one, or has no rows or no such column (a ValueError).
 
-    .. code-block:: python
-
-        import ray
-        from pullback.distributed.ray import read
-
-        rows = read(ray.data.range(1000).materialize(), "id", pullback.NamedSharding(mesh, P("data")))
+    >>> import pullback
+    >>> from pullback import NamedSharding, P
+    >>> from pullback.distributed.ray import read
+    >>> mesh = pullback.make_mesh((1,), ("data",))
+    >>> import ray  # doctest: +SKIP
+    >>> read(ray.data.range(1000).materialize(), "id", NamedSharding(mesh, P("data"))).shape  # doctest: +SKIP
+    (1000,)
     """
     name = "distributed.ray.read"
     library = jobs.library(name, "ray", "ray")

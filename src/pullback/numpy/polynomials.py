@@ -321,7 +321,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     Method: Horn and Johnson, *Matrix Analysis*, 2nd edition, section 3.3.
 
     >>> import pullback.numpy as jnp
-    >>> print(jnp.sort(jnp.roots(jnp.array([1.0, 0.0, -4.0])).real))
+    >>> print(jnp.sort(jnp.roots(jnp.array([1.0, 0.0, -4.0])).real).round(4))
     [-2.  2.]
     """
     strip_zeros = flag("roots", "strip_zeros", strip_zeros)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.backends.host import reductions as host
 from pullback.core.array import typeof
-from pullback.core.errors import ShapeError
+from pullback.core.errors import MissingRuleError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
@@ -31,9 +31,18 @@ class _SumOfTwo(Primitive):
     """The sum of two tangents or cotangents; for those that are values of users' types, their type adds them."""
 
     def bind(self, x: Any, y: Any) -> Any:  # type: ignore[override]
-        if types_of_values and not isinstance(aval := typeof(x), ShapedArray):
-            return aval.vspace_add(x, y)
+        if types_of_values and (user_type := _user_type(x)) is not None:
+            return user_type.vspace_add(x, y)
         return state.trace.process(self, (x, y), {})
+
+
+def _user_type(x: Any) -> Any:
+    """The type of a value of a user's type; None for an array, and for results of operations that say no types."""
+    try:
+        aval = typeof(x)
+    except MissingRuleError:
+        return None
+    return None if isinstance(aval, ShapedArray) else aval
 
 
 # The terms have the same shape, without broadcasting, so that the transpose does not sum.

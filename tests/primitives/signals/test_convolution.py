@@ -50,7 +50,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "a word with dilation": (lambda: conv(padding="SAME", lhs_dilation=(2,)), ArgumentError, "use lax.conv_transpose"),
     "an empty kernel": (lambda: conv(kernel=KERNEL[:, :, :0]), ShapeError, "no elements along a spatial axis"),
     "precision": (lambda: conv(precision="great"), ArgumentError, "'great'"),
-    "out_sharding": (lambda: conv(out_sharding="x"), NotImplementedError, "with_sharding_constraint"),
+    "out_sharding": (lambda: conv(out_sharding="x"), ValueError, r"expected a sharding or a PartitionSpec, got 'x'"),
     "filter_shape": (lambda: lax.conv_general_dilated_patches(X, (0,), (1,), "VALID"), ShapeError, "filter_shape"),
     "local kernels": (
         lambda: lax.conv_general_dilated_local(X, jnp.ones((4, 8, 3)), (1,), "VALID", (2,)), ShapeError, r"\(8, 7\)",

@@ -639,7 +639,7 @@ def bcoo_gather(
         full = [pnp.zeros((), np.int32)] * mat.ndim
         known = pnp.ones((), bool)
         for i, d in enumerate(numbers.start_index_map):
-            full[d] = start[i]
+            full[d] = pnp.clip(start[i], 0)  # a negative one is outside: it does not count from the end
             known = known & (start[i] >= 0) & (start[i] <= mat.shape[d] - sizes[d])
         part = bcoo_dynamic_slice(mat, full, sizes)
         if not clip:

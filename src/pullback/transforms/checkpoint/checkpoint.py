@@ -136,7 +136,7 @@ def checkpoint(
             f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, or a tree of them, got {prevent_cse!r}"
         )
     nums = None if static_argnums in (None, ()) else check_argnums(static_argnums, "checkpoint", "static_argnums")
-    static = infer_argnums_argnames(fun, nums, static_argnames, "static", "checkpoint")
+    static = infer_argnums_argnames(fun, nums, static_argnames or None, "static", "checkpoint")
     options = {"policy": policy, "prevent_cse": any(flags), "differentiated": False}
     return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
 

@@ -163,6 +163,9 @@ def device_get(x: PyTree) -> PyTree:
     Returns:
       A tree like ``x``.
 
+    Raises:
+      DeletedArrayError: an array was deleted (a RuntimeError).
+
     >>> import pullback.numpy as jnp
     >>> from pullback import device_get
     >>> device_get({"a": jnp.ones(2)})

@@ -42,6 +42,8 @@ class BatchTracer(Tracer):
         self.dim = dim
         self.made_at = made_at
 
+    batch_dim = property(lambda self: self.dim, doc="JAX's name of ``dim``.")
+
     @property
     def aval(self) -> ShapedArray:
         aval = typeof(self.value)

@@ -174,8 +174,10 @@ class HiPrimitive(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace."""
+        if type(self).abstract_eval is Primitive.abstract_eval:
+            return self.to_lojax(*args, **params)
         avals = tuple(map(typeof, args))
-        if type(self).abstract_eval is Primitive.abstract_eval or not all(map(_is_immutable, avals)):
+        if not all(map(_is_immutable, avals)):
             return self.to_lojax(*args, **params)
         out = self.abstract_eval(*avals, **params)[0]  # type: ignore[call-overload]
         outs = tuple(out) if self.multiple_results else (out,)

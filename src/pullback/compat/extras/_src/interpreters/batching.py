@@ -1,17 +1,15 @@
 """``jax._src.interpreters.batching``: the names of ``jax.interpreters.batching``, and tracers, for BrainState."""
 
-from typing import Any
+from typing import Any as _Any
 
-from pullback.core.array import Array
+from pullback.core.array import Array as _Array
 from pullback.core.faces import face as _face
 from pullback.lax import iota as _iota
 from pullback.transforms.traces.batch import BatchTrace as BatchTrace
 from pullback.transforms.traces.batch import BatchTracer as BatchTracer
 
-BatchTracer.batch_dim = property(lambda self: self.dim)  # type: ignore[attr-defined]  # JAX's name of the attribute
 
-
-def make_iota(axis_size: int) -> Array:
+def make_iota(axis_size: int) -> _Array:
     """Return the positions along a mapped axis.
 
     >>> from pullback.compat.extras._src.interpreters.batching import make_iota
@@ -21,7 +19,7 @@ def make_iota(axis_size: int) -> Array:
     return _iota("int32", axis_size)  # type: ignore[no-any-return]
 
 
-def to_elt(trace: Any, get_idx: Any, x: Any, spec: int | None) -> Any:
+def to_elt(trace: _Any, get_idx: _Any, x: _Any, spec: int | None) -> _Any:
     """Return an example of a batch, as ``vmap`` hands it to its function.
 
     Args:
