@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "cases_eager.py": 1,
     "cases_explicit.py": 1,
-    "cases_explicit_laws.py": 3,
+    "cases_explicit_laws.py": 1,
     "cases_export.py": 1,
     "cases_jit.py": 1,
     "cases_partitioning.py": 1,

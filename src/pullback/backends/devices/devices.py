@@ -73,7 +73,7 @@ class Device:
         self.is_host = platform == "cpu" and number == here.process * IDS_PER_PROCESS
         self.bound: Any = None  # the backend's object for it, made at first use
 
-    def in_types(self, shape: Any) -> None:
+    def in_types(self, shape: tuple[int, ...]) -> None:
         """Return None: types say nothing of a device."""
 
     @property
@@ -225,7 +225,7 @@ class DeviceAssignment:
         self.is_local = len(self.local) == len(members)
         self.bound: Any = None  # the backend's object for it, made at first use
 
-    def in_types(self, shape: Any) -> None:
+    def in_types(self, shape: tuple[int, ...]) -> None:
         """Return None: types say nothing of devices without a mesh."""
 
     @property

@@ -451,7 +451,7 @@ class NamedSharding(Sharding):
                     f"does not evenly divide the dimension size {n}. Pad the array, or choose another specification."
                 )
 
-    def with_axis(self, dim: int, entry: Any) -> NamedSharding:
+    def with_axis(self, dim: int, entry: str | tuple[str, ...] | None) -> NamedSharding:
         """Return the sharding of arrays with a new axis at ``dim``, which the mesh axes ``entry`` divide."""
         entries = self.spec.partitions
         return NamedSharding(self.mesh, self.spec.update((*entries[:dim], entry, *entries[dim:])))

@@ -117,7 +117,7 @@ class Ref(RefCell):
     def __setitem__(self, idx: Index, x: ArrayLike) -> None:
         swap(self, idx, x, "set")
 
-    def get(self, idx: Index = ()) -> Any:
+    def get(self, idx: Index = ()) -> Array:
         """Return the elements at an index, as ``ref[idx]`` does."""
         return get(self, idx)
 
@@ -125,7 +125,7 @@ class Ref(RefCell):
         """Replace the elements at an index, as ``ref[idx] = x`` does."""
         swap(self, idx, x, "set")
 
-    def swap(self, x: ArrayLike, idx: Index = ()) -> Any:
+    def swap(self, x: ArrayLike, idx: Index = ()) -> Array:
         """Replace the elements at an index, and return what they were.
 
         >>> from pullback import new_ref
