@@ -317,11 +317,9 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         raise missing_rule(primitive, "abstract_eval", "tracing")
     out = rule(*avals, **params)
     for a in avals:
-        if a.varying:
-            out = _varying(primitive, avals, params, out)
+        if a.varying or a.explicit is not None:
+            out = _over_axes(primitive, avals, params, out)
             break
-    if any(a.explicit is not None for a in avals):
-        out = runtime.explicit_results(primitive, avals, params, out)
     weak = False
     for a in avals:
         if a.weak_type:
@@ -336,7 +334,14 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         same = a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak
         if same and a.varying == out.varying and a.explicit == out.explicit:
             return a
-    return out if out.weak_type == weak else out.update(weak_type=weak)
+    return out if out.weak_type == weak else ShapedArray(out.shape, out.dtype, weak, out.varying, sharding=out.explicit)
+
+
+def _over_axes(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
+    if any(a.varying for a in avals):
+        out = _varying(primitive, avals, params, out)
+    explicit = any(a.explicit is not None for a in avals)
+    return runtime.explicit_results(primitive, avals, params, out) if explicit else out
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
