@@ -14,13 +14,14 @@ import numpy as np
 from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices import transfers
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Index, NamedSharding
+from pullback.backends.devices.shardings import Index, NamedSharding, between
 from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
 from pullback.core import array
 from pullback.core.array import ArrayImpl, CommittedArray, Signature, signature
 from pullback.core.config import config
-from pullback.core.errors import BackendError, ShapeError
+from pullback.core.errors import BackendError, ShapeError, ShardingTypeError
 from pullback.core.runtime import provides, runtime
+from pullback.core.types import ShapedArray
 
 
 def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
@@ -36,8 +37,15 @@ def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
     """
     stored = to_stored(value)
     indices = sharding.indices(stored.shape)
-    local = [i for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
-    return backend().put_shards([stored[i] for i in local], x.shape, stored.dtype, sharding)
+    local = [(d, i) for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
+    if not sharding.spec.unreduced:
+        return backend().put_shards([stored[i] for _, i in local], x.shape, stored.dtype, sharding)
+    have = dict(zip(sharding.assignment.devices, sharding.are_terms(), strict=True))
+    blocks = [
+        stored[i] if have[d] else np.zeros_like(stored[i]) for d, i in local
+    ]  # the runtime would repeat the first
+    buffers = [backend().put(b, ShapedArray(b.shape, b.dtype), d) for b, (d, _) in zip(blocks, local, strict=True)]
+    return backend().assembled(buffers, x.shape, stored.dtype, sharding)
 
 
 def moved(x: ArrayImpl, placement: Any) -> Buffer:
@@ -55,15 +63,26 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
         placement.shard_shape(sig.aval.shape)
     if isinstance(source, NamedSharding):
         if isinstance(placement, NamedSharding) and placement.assignment is source.assignment:
-            return (
-                x._buffer if source.is_equivalent_to(placement, len(sig.aval.shape)) else runtime.reshard(x, placement)
-            )
+            if source.is_equivalent_to(placement, len(sig.aval.shape)):
+                return x._buffer
+            whole = between(source, placement)
+            if whole is not None:
+                x = _held(
+                    runtime.reshard(x, whole), signature(sig.aval.shape, sig.aval.dtype, sig.aval.weak_type, whole)
+                )
+            return runtime.reshard(x, placement)
     elif isinstance(placement, Device):
         return backend().move(x._buffer, placement)
     value = gather(x._buffer, sig)
     return (
         backend().put(value, sig.aval, placement) if isinstance(placement, Device) else put_value(value, placement, x)
     )
+
+
+def _held(buffer: Buffer, sig: Signature) -> ArrayImpl:
+    from pullback.backends.devices.buffers import from_buffer  # which imports this module
+
+    return from_buffer(buffer, sig)
 
 
 def local_shards(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
@@ -118,6 +137,12 @@ def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
         )
     if isinstance(sharding, Device):
         return backend().fetch(buffer, aval.dtype)
+    if sharding.spec.unreduced:
+        raise ShardingTypeError(
+            f"the elements of an array of type {aval.update(sharding=sharding)} are sums over the devices along "
+            f"{sorted(map(str, sharding.spec.unreduced))}: compute them with sharding.reshard(x, P(...)), or read the "
+            "terms in x.addressable_shards"
+        )
     if config.transfer_guard_device_to_host is not None and sharding.platform != "cpu":
         transfers.check("device_to_host", aval)
     if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):
