@@ -24,6 +24,11 @@ def line_after(mark: str, function: Any) -> int:
     return start + next(i for i, line in enumerate(lines) if mark in line)
 
 
+def single(*numbers: float) -> Any:
+    """An array in single precision."""
+    return np.array(numbers, np.float32)
+
+
 def cancels(x: Any) -> Any:
     y = 1 + x
     return y - 1  # lost
@@ -34,7 +39,10 @@ OTHERS = ("random", "convert_element_type", "reduce_precision", "nextafter", "bi
 ROWS = [s for s in OF_PRIMITIVES if set("fF") & set(s.dtypes) and not s.name.startswith(OTHERS)]
 
 
-@pytest.mark.parametrize("spec", chosen(list({s.operation: s for s in ROWS}.values()), ROWS), ids=str)
+ONE_EACH = chosen(list({s.operation: s for s in ROWS}.values()), ROWS)
+
+
+@pytest.mark.parametrize("spec", ONE_EACH, ids=str)
 def test_shadows_are_the_operations_in_doubles(spec: Any) -> None:
     point = spec.point("f" if "f" in spec.dtypes else "F")
     found = analysis.precision(spec.function)(*map(jnp.asarray, point))
@@ -47,9 +55,19 @@ def test_shadows_are_the_operations_in_doubles(spec: Any) -> None:
         np.testing.assert_allclose(np.asarray(x), y, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("spec", ONE_EACH, ids=str)
+def test_shadows_of_doubles_agree_with_them(spec: Any) -> None:
+    with enable_x64():
+        point = [jnp.asarray(x) for x in spec.point("d" if "f" in spec.dtypes else "D")]
+        found = analysis.precision(spec.function)(*point)
+        wanted = [np.asarray(x) for x in tree.leaves(spec.function(*point))]
+    for x, y in zip(tree.leaves(found.exact), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(x), y, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("how", [lambda f: f, pullback.jit, pullback.vmap, pullback.checkpoint], ids=str)
 def test_a_cancellation_is_found_eagerly_and_in_programs(how: Any) -> None:
-    x = np.float32([1e-5, 2e-5])
+    x = single(1e-5, 2e-5)
     found = analysis.precision(how(cancels))(x)
     true = -np.log10(np.abs((np.float32(1) + x - np.float32(1)).astype(float) / x.astype(float) - 1))
     np.testing.assert_allclose(found.results[0].elements, true, atol=0.1)
@@ -65,7 +83,7 @@ def test_loops_and_branches_run_step_by_step() -> None:
         last = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] / 3), (0, total))[1]
         return lax.cond(last > 0, lambda y: y * 3, lambda y: y * 0, last)
 
-    x = np.float32([1e-5, 2e-5, 3e-5])
+    x = single(1e-5, 2e-5, 3e-5)
     found = analysis.precision(f)(x)
     np.testing.assert_allclose(found.exact, x.astype(float).sum() / 9, rtol=1e-6)
     assert found.losses[0].line.endswith(f":{line_after('# lost', cancels)}")
@@ -98,21 +116,37 @@ def test_overflow_is_named_where_it_begins() -> None:
         large = jnp.exp(x)
         return jnp.log(jnp.sum(large))
 
-    found = analysis.precision(f)(np.float32([1000, 1001]))
+    found = analysis.precision(f)(single(1000, 1001))
     assert found.digits == 0
     assert (found.losses[0].kind, found.losses[0].operation) == ("overflow", "exp")
 
 
+def test_differences_too_small_for_doubles_are_seen_by_two() -> None:
+    x = np.float32(1e20)
+    found = analysis.precision(lambda x: jnp.sqrt(x + 1) - jnp.sqrt(x))(x)
+    np.testing.assert_allclose(found.exact, 0.5 / np.sqrt(np.float64(x)), rtol=1e-6)
+    assert (found.digits, found.losses[0].kind) == (0, "cancellation")
+
+
+def test_doubles_have_shadows_of_two() -> None:
+    with enable_x64():
+        found = analysis.precision(lambda x: (1 - jnp.cos(x)) / x**2)(jnp.float64(1e-6))
+        under = analysis.precision(lambda x: jnp.log(jnp.exp(x) * jnp.exp(x)))(jnp.float64(-500))
+    np.testing.assert_allclose(found.exact, 0.5, rtol=1e-12)
+    assert found.digits == pytest.approx(-math.log10(abs((1 - math.cos(1e-6)) / 1e-12 / 0.5 - 1)), abs=0.1)
+    assert (under.digits, under.losses[0].kind, under.losses[0].operation) == (0, "underflow", "mul")
+
+
 def test_rounding_and_bits_have_shadows_of_their_own() -> None:
-    x = np.float32([0.1, 0.7])
+    x = single(0.1, 0.7)
     found = analysis.precision(lambda x: x.astype(jnp.bfloat16).astype(jnp.float32))(x)
     np.testing.assert_array_equal(found.exact, x.astype(float))
     assert [(e.kind, e.operation) for e in found.losses] == [("narrowing", "convert_element_type")]
     np.testing.assert_array_equal(analysis.precision(lambda x: lax.reduce_precision(x, 8, 3))(x).exact, x.astype(float))
     following = jnp.nextafter(x, jnp.float32(9))
     np.testing.assert_array_equal(analysis.precision(lambda x: jnp.nextafter(x, 9))(x).exact, following)
-    keys, numbers = lax.sort((jnp.float32([2, 1, 2]), jnp.float32([5, 6, 7])), num_keys=1)
-    found = analysis.precision(lambda *xs: lax.sort(xs, num_keys=1))(jnp.float32([2, 1, 2]), jnp.float32([5, 6, 7]))
+    keys, numbers = lax.sort((single(2, 1, 2), single(5, 6, 7)), num_keys=1)
+    found = analysis.precision(lambda *xs: lax.sort(xs, num_keys=1))(single(2, 1, 2), single(5, 6, 7))
     assert found.exact[0].tolist() == keys.tolist()
     assert found.exact[1].tolist() == numbers.tolist()
 

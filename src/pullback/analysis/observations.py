@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from pullback.analysis import digits
 from pullback.analysis.digits import Accuracy, changed
 from pullback.analysis.expressions import Made, root
 from pullback.core import dtypes, traits
-from pullback.core.array import SCALARS, host_value
+from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.trace import Primitive
 
 CANCELLATION = "cancellation"
@@ -26,7 +26,8 @@ NAN = "NaN"
 DECISION = "decision"
 
 HUGE = 1e300
-"""The shadow of a number that overflows even in doubles."""
+TINY = 1e-300
+"""The shadows of numbers that overflow and underflow even in doubles."""
 
 
 class Observed:
@@ -82,6 +83,9 @@ class Observations:
         special, unknown = None, 1.0
         if not (np.isfinite(full).all() and np.isfinite(exact).all()):
             special, unknown, wide = self._special(trace, operands, full, wide, made)
+            exact = arithmetic.rounded(wide)
+        if not full.all() and traits.elementwise.of(primitive) and not made.exact:
+            wide = self._nonzero(trace, primitive, operands, full, wide, made)
             exact = arithmetic.rounded(wide)
         value, exact = digits.sampled(full), digits.sampled(exact)
         difference = arithmetic.difference(value, arithmetic.sampled(wide))
@@ -149,6 +153,27 @@ class Observations:
             event = self.event(INFINITY if self._is_pole(trace, made) else OVERFLOW, made)
         return event, unknown, wide
 
+    def _nonzero(
+        self, trace: Any, primitive: Primitive, operands: Sequence[Any], value: Any, wide: Any, made: Made
+    ) -> Any:
+        """Return the shadow of a result, with a tiny number for those elements that underflow in doubles too.
+
+        They are zero, although no operand is, also for operands that are close, but not for operands nearer to 1.
+        """
+        arithmetic = trace.arithmetic
+        if traits.signs.of(primitive) or traits.moves.of(primitive) or traits.passes_nan.of(primitive):
+            return wide
+        zero = (arithmetic.rounded(wide) == 0) & (value == 0)
+        for x, tracer in zip(made.values, operands, strict=True):
+            operand = value_of(x) if tracer is None else arithmetic.rounded(tracer.wide)
+            zero = zero & (operand != 0) & np.isfinite(operand)
+        for change in (lambda x: _moved(x, 1e-6), lambda x: _moved(x, -1e-6), _nearer):
+            if not zero.any():
+                return wide
+            out = trace.parent.process(primitive, tuple(map(change, made.values)), made.params)
+            zero = zero & ((host_value(out) == 0) != (change is _nearer))
+        return arithmetic.replaced(zero, wide, TINY) if zero.any() else wide
+
     def _is_pole(self, trace: Any, made: Made) -> bool:
         """Whether an infinite result of finite operands is exact, and not too large a number.
 
@@ -204,22 +229,27 @@ def _size(x: Any) -> float:
     return float(values.max()) if values.size else 0.0
 
 
-def _moved(x: Any, step: float) -> Any:
-    """Return an operand of which each element is changed a little; others than inexact ones as they are."""
-    if type(x) in SCALARS:
-        return x
-    if not dtypes.is_inexact(x.dtype):
-        return x
-    value = host_value(x)
-    return type(x)(np.asarray(value * (1 + step) + np.where(value == 0, step, 0)).astype(value.dtype))
-
-
-def _sign(x: Any) -> Any:
-    """Return an operand whose elements are 1 or -1, with the signs of another; others than inexact ones as they are."""
+def _changed(x: Any, change: Callable[[Any], Any]) -> Any:
+    """Return an operand of changed elements; a number, and an array of integers or booleans, as it is."""
     if type(x) in SCALARS or not dtypes.is_inexact(x.dtype):
         return x
     value = host_value(x)
-    return type(x)(np.asarray(np.where(value.real < 0, -1, 1)).astype(value.dtype))
+    return ArrayImpl(np.asarray(change(value)).astype(value.dtype)[()])
+
+
+def _moved(x: Any, step: float) -> Any:
+    """Return an operand of which each element is changed a little."""
+    return _changed(x, lambda x: x * (1 + step) + np.where(x == 0, step, 0))
+
+
+def _sign(x: Any) -> Any:
+    """Return an operand whose elements are 1 or -1, with the signs of another."""
+    return _changed(x, lambda x: np.where(x.real < 0, -1, 1))
+
+
+def _nearer(x: Any) -> Any:
+    """Return an operand whose elements are nearer to 1 and -1."""
+    return _changed(x, lambda x: x if x.dtype.kind == "c" else np.sign(x) * np.sqrt(np.sqrt(np.abs(x))))
 
 
 def _dominant(primitive: Primitive, found: Sequence[Any]) -> Any:
@@ -233,8 +263,8 @@ def _dominant(primitive: Primitive, found: Sequence[Any]) -> Any:
 
 def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:
     """Return what an operation did that made its result less true than its operands."""
-    small = np.abs(value) < digits.tiny(value.dtype)
-    if small.any() and (small & (exact != value)).any():
+    sizes = np.abs(exact)
+    if ((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)).any():
         return UNDERFLOW
     if any(digits.unit(x.dtype) != own for x in found):
         return NARROWING
@@ -242,4 +272,4 @@ def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, ow
     if not linear:
         return CONDITION
     size = max(map(_size, found), default=0.0)
-    return CANCELLATION if size > 8 * float(np.min(np.abs(exact), initial=np.inf)) else ROUNDING
+    return CANCELLATION if size > 8 * float(np.min(sizes, initial=np.inf)) else ROUNDING

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from pullback.analysis import digits
+from pullback.analysis import two_doubles_rules as two_doubles_rules
 from pullback.analysis import wide_rules as wide_rules
 from pullback.analysis.observations import Observations, Observed
 from pullback.analysis.shadows import Shadowed, ShadowTrace
-from pullback.analysis.wide import Doubles
+from pullback.analysis.two_doubles import TwoDoubles
+from pullback.analysis.wide import Arithmetic, Doubles, DoublesFound
 from pullback.core import tree
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayImpl, host_value
@@ -130,8 +132,22 @@ def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
 
 
 def _measured(fun: Callable[..., Any], leaves: list[Any], treedef: Any) -> Precision:
-    seen = Observations()
-    trace = ShadowTrace(state.trace, fun, Doubles(), seen)
+    if not any(hasattr(x, "dtype") and x.dtype in _DOUBLES for x in leaves):
+        try:
+            found = _run(fun, leaves, treedef, Doubles())
+            if not found[0].seen.too_deep:
+                return _report(*found)
+        except DoublesFound:
+            pass
+    return _report(*_run(fun, leaves, treedef, TwoDoubles()))
+
+
+_DOUBLES = (np.float64, np.complex128)
+
+
+def _run(fun: Callable[..., Any], leaves: list[Any], treedef: Any, arithmetic: Arithmetic) -> Any:
+    """Run a function with shadows of some arithmetic; return the interpreter, the results, and their tree."""
+    trace = ShadowTrace(state.trace, fun, arithmetic, Observations())
 
     def run() -> Any:
         tracers = [trace.tracer(x) if isinstance(x, Array) or hasattr(x, "dtype") else x for x in leaves]
@@ -140,11 +156,11 @@ def _measured(fun: Callable[..., Any], leaves: list[Any], treedef: Any) -> Preci
         found, out_tree = tree.flatten(out)
         return [trace.result(x) for x in found], out_tree
 
-    results, out_tree = trace.run(run)
-    return _report(trace, results, out_tree)
+    return trace, *trace.run(run)
 
 
 def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
+    """Return what a run has shown."""
     accurate: list[ResultDigits] = []
     exact: list[Any] = []
     costs: dict[Any, float] = {}
@@ -176,6 +192,6 @@ def _accurate(trace: ShadowTrace, x: Shadowed, name: str) -> ResultDigits:
         errors = digits.relative_errors(
             value, trace.arithmetic.difference(value, x.wide), trace.arithmetic.rounded(x.wide)
         )
-        each = -np.log10(np.maximum(errors, digits.unit(value.dtype)))
-    worst = -math.log10(max(digits.typical_worst(np.asarray(errors)), digits.unit(value.dtype)))
+        each = np.abs(np.log10(np.maximum(errors, digits.unit(value.dtype))))
+    worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), digits.unit(value.dtype))))
     return ResultDigits(name, worst, digits.most(value.dtype), np.asarray(each))

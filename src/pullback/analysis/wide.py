@@ -80,6 +80,10 @@ class Arithmetic:
         """Return a shadow with ``huge`` instead of infinities."""
         raise NotImplementedError
 
+    def replaced(self, where: Any, wide: Any, number: float) -> Any:
+        """Return a shadow with a number where a mask is set."""
+        raise NotImplementedError
+
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         """Return the shadows of the results of an operation without a rule of its own."""
         raise NotImplementedError
@@ -126,13 +130,22 @@ class Arithmetic:
         return self.widened(dtype.type(x)) if dtypes.is_inexact(dtype) else x
 
 
+class DoublesFound(Exception):
+    """A value of a program with shadows in doubles is a double itself: it needs wider shadows."""
+
+
 class Doubles(Arithmetic):
     """Shadows in doubles, for programs in narrower numbers."""
 
     digits = 15.95
 
     def widened(self, x: Any) -> Any:
-        return x.astype(wide_dtype(x.dtype)) if dtypes.is_inexact(x.dtype) else x
+        if not dtypes.is_inexact(x.dtype):
+            return x
+        wide = wide_dtype(x.dtype)
+        if x.dtype == wide:
+            raise DoublesFound
+        return x.astype(wide)
 
     def rounded(self, wide: Any) -> Any:
         return wide
@@ -152,8 +165,11 @@ class Doubles(Arithmetic):
     def clamped(self, wide: Any, huge: float) -> Any:
         return _clamped(wide, huge)
 
+    def replaced(self, where: Any, wide: Any, number: float) -> Any:
+        return np.where(where, number, wide)[()]
+
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
-        params = {k: _widened_parameter(x) for k, x in params.items()} if params else params
+        params = widened_parameters(params)
         rule = primitive.host_rule
         if rule is not None:
             try:
@@ -167,15 +183,17 @@ class Doubles(Arithmetic):
         return [_checked(primitive, y, x) for x, y in zip(outs, listed, strict=True)]
 
 
-def _widened_parameter(x: Any) -> Any:
-    """Return a parameter of an operation; a narrow inexact dtype as that of doubles."""
-    return wide_dtype(x) if isinstance(x, np.dtype) and dtypes.is_inexact(x) else x
+def widened_parameters(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an operation, with the dtype of doubles for a narrower one."""
+    return {k: wide_dtype(x) if isinstance(x, np.dtype) and dtypes.is_inexact(x) else x for k, x in params.items()}
 
 
 def _checked(primitive: Primitive, wide: Any, out: Any) -> Any:
     """Return the shadow of the result ``out``; raise if it is no double of the same shape."""
     if not dtypes.is_inexact(out.dtype):
         return host_value(out)
+    if out.dtype == wide_dtype(out.dtype):
+        raise DoublesFound
     wide = wide if isinstance(wide, (np.ndarray, np.generic)) else host_value(wide)
     if wide.shape != out.shape or wide.dtype != wide_dtype(out.dtype):
         raise missing(
