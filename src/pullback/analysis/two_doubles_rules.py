@@ -103,9 +103,12 @@ _OF_REAL: dict[Primitive, Callable[..., Two]] = {
 _OF_ALL: dict[Primitive, Callable[..., Two]] = {
     ops.add_p: dd.add, ops.add_any_p: dd.add, ops.sub_p: dd.sub, ops.mul_p: dd.mul, ops.div_p: dd.div,
     ops.neg_p: dd.neg, ops.square_p: dd.square, ops.stop_gradient_p: lambda x: x, ops.once_p: lambda x: x,
-}.items():  # fmt: skip
+    ops.integer_pow_p: dd.integer_pow,
+}  # fmt: skip
+for _primitive, _function in _OF_REAL.items():
+    _rule(_primitive, _function)
+for _primitive, _function in _OF_ALL.items():
     _rule(_primitive, _function, of_complex=True)
-_rule(ops.integer_pow_p, dd.integer_pow, of_complex=True)
 
 
 @two_doubles(ops.convert_element_type_p)
