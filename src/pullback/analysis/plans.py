@@ -36,6 +36,12 @@ class Choice:
       extra: the predicted time of the recomputation, as a share of the time of the step without it.
       lines: for each line of the user's, ``(line, kept, again)``: the bytes of the results of its operations that are
         kept for the backward pass, and the bytes that are computed again.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import analysis
+    >>> plan = analysis.plan_memory(lambda x: jnp.sum(jnp.sin(jnp.sin(x))), jnp.ones(1000))
+    >>> plan.at(1.0).extra
+    0.0
     """
 
     def __init__(self, budget: int, plan: Plan) -> None:
@@ -76,6 +82,12 @@ class MemoryPlan:
       usual: the predicted peak without recomputation, in bytes, beside arguments and results.
       least: the least peak that was found.
       curve: choices for shares of the usual peak, from the largest to the least.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import analysis
+    >>> plan = analysis.plan_memory(lambda x: jnp.sum(jnp.sin(jnp.sin(x))), jnp.ones(1000))
+    >>> plan.curve[0].peak == plan.usual >= plan.least
+    True
     """
 
     def __init__(self, plans: Planner, name: str, compiled: Callable[[Any], Any]) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from pullback.control.memory_costs import flattened
+from pullback.control.memory_loops import divided
 from pullback.control.memory_segments import Segment
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
+from pullback.transforms.traces.derived import cached_by_jaxpr
 
 _KEPT = "kept"
 
@@ -30,12 +34,13 @@ class KeepsNamed:
 KEEPS_NAMED = KeepsNamed()
 
 
-def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment]) -> ClosedJaxpr:
+def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment], prevent_cse: bool = True) -> ClosedJaxpr:
     """Return a program with the same results whose backward pass keeps what the segments say.
 
     Args:
       flat: the program.
       segments: the segments of all its equations, in order.
+      prevent_cse: whether compilers could merge the recomputation with the first computation; not in a loop.
     """
     jaxpr = flat.jaxpr
     renamed: dict[Any, Atom] = {}
@@ -56,17 +61,27 @@ def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment]) -> ClosedJaxpr:
                 own.append(Eqn(name_p, [v], {"name": _KEPT}, [same], eqn.made_at, eqn.scope))
                 renamed[v] = same
             exits += [v for v in jaxpr.eqns[i].outvars if last.get(v, -1) >= segment.end]
-        if segment.kept is None:
+        if segment.loop is not None:
+            eqns.append(divided(own[0], segment.loop, partial(_step, own[0].params["jaxpr"])))
+        elif segment.kept is None:
             eqns += own
         else:
-            eqns.append(_region(own, [renamed.get(v, v) for v in exits]))
+            eqns.append(_region(own, [renamed.get(v, v) for v in exits], prevent_cse))
     outvars = [renamed.get(a, a) for a in jaxpr.outvars]
     return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), flat.consts)
 
 
-def _region(eqns: Sequence[Eqn], outs: list[Any]) -> Eqn:
+@cached_by_jaxpr
+def _step(body: ClosedJaxpr, kept: frozenset[int]) -> ClosedJaxpr:
+    """Return the step of a loop that keeps the results of some equations of its flat program."""
+    flat = flattened(body)
+    segment = Segment(0, len(flat.jaxpr.eqns), kept, 0, 0, 0.0)
+    return rewritten(flat, [segment], prevent_cse=False)
+
+
+def _region(eqns: Sequence[Eqn], outs: list[Any], prevent_cse: bool) -> Eqn:
     bound = {v for eqn in eqns for v in eqn.outvars}
     inputs = list(dict.fromkeys(a for eqn in eqns for a in eqn.invars if type(a) is Var and a not in bound))
     closed = ClosedJaxpr(Jaxpr([], [*inputs], list(eqns), outs))
-    params = {"jaxpr": closed, "policy": KEEPS_NAMED, "prevent_cse": True, "differentiated": False}
+    params = {"jaxpr": closed, "policy": KEEPS_NAMED, "prevent_cse": prevent_cse, "differentiated": False}
     return Eqn(checkpoint_p, [*inputs], params, outs, eqns[0].made_at)

@@ -22,6 +22,7 @@ import numpy as np
 
 from pullback.control.liveness import nbytes
 from pullback.control.memory_costs import Residuals, seconds, total_bytes
+from pullback.control.memory_loops import LoopCosts, choices, is_loop
 from pullback.core.jaxpr import Var, free_axes
 
 _MOST_CUTS = 36
@@ -42,6 +43,7 @@ class Segment(NamedTuple):
       transient: the bytes that its own backward pass needs, with those that it keeps.
       time: the time of its recomputation, in seconds.
       loop: how a loop, the only equation of the segment, is divided; None for other segments.
+      reads_inputs: whether its recomputation reads inputs of the program.
     """
 
     start: int
@@ -51,6 +53,7 @@ class Segment(NamedTuple):
     transient: int
     time: float
     loop: Any = None
+    reads_inputs: bool = False
 
 
 def is_fixed(eqn: Any) -> bool:
@@ -98,7 +101,7 @@ class Candidates:
             crossing[first[v] + 1 : end + 1] += nbytes(v.aval)
         must = {0, self.count}
         for i, eqn in enumerate(r.program.jaxpr.eqns):
-            if self.fixed[i] or ("length" in eqn.params and nbytes_of_loop(eqn)):
+            if self.fixed[i] or is_loop(eqn):
                 must.update((i, i + 1))
         if self.count <= _MOST_CUTS:
             return list(range(self.count + 1))
@@ -115,6 +118,8 @@ class Candidates:
 
     def segments(self, start: int, end: int) -> list[Segment]:
         """Return the candidates for the equations from ``start`` to ``end - 1``: what the segment may keep."""
+        if end == start + 1 and is_loop(self.residuals.program.jaxpr.eqns[start]):
+            return self._of_loop(start)
         found = [self._plain(start, end)]
         if any(self.fixed[start:end]) or not found[0].stored:
             return found
@@ -123,6 +128,24 @@ class Candidates:
             if all(segment.stored < other.stored or segment.transient < other.transient for other in found):
                 found.append(segment)
         return found
+
+    def _of_loop(self, at: int) -> list[Segment]:
+        """Return the candidates for a loop, the only equation of its segment."""
+        costs = LoopCosts(self.residuals.program.jaxpr.eqns[at])
+        body = Candidates(costs.body)
+        count = body.count
+
+        def kept(level: float) -> tuple[frozenset[int], int, float]:
+            found = body._checkpointed(0, count, level)
+            states = costs.carry if found.reads_inputs else 0
+            return found.kept or frozenset(), found.stored + states, found.time
+
+        if any(body.fixed):
+            return [self._plain(at, at + 1)]
+        return [
+            Segment(at, at + 1, None, c.stored, c.transient, c.time, c.pieces)
+            for c in choices(costs, body.levels, kept)
+        ]
 
     def _needs(self, start: int, end: int) -> set[Var]:
         return set().union(*self.residuals.needs[start:end])
@@ -137,7 +160,7 @@ class Candidates:
         wanted = self._needs(start, end)
         kept: set[int] = set()
         stored = transient = 0
-        time = 0.0
+        time, inputs = 0.0, False
         pending = list(wanted)
         seen = set(wanted)
         done: set[int] = set()
@@ -145,6 +168,7 @@ class Candidates:
             v = pending.pop()
             i = r.made.get(v)
             if i is None:
+                inputs = True
                 continue
             if r.tags[i] < start:
                 stored += nbytes(v.aval)
@@ -164,12 +188,7 @@ class Candidates:
                     seen.add(a)
                     pending.append(a)
         work = 2 * max(self.largest[start:end], default=0)
-        return Segment(start, end, frozenset(kept), stored, stored + transient + work, time)
-
-
-def nbytes_of_loop(eqn: Any) -> bool:
-    """Whether an equation is a loop of known length with more than one step."""
-    return isinstance(eqn.params.get("length"), int) and eqn.params["length"] > 1
+        return Segment(start, end, frozenset(kept), stored, stored + transient + work, time, None, inputs)
 
 
 # Shortest paths ------------------------------------------------------------------------------------------------------
