@@ -42,7 +42,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "explicit_x64_dtypes": ("warn", "error", "allow"),
     "error_checking_behavior_oob": ("ignore", "raise"),
     "default_matmul_precision": tuple(PRECISIONS),
-    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
+    "default_prng_impl": ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
     **dict.fromkeys(_GUARDS, _LEVELS),
     "traceback_filtering": ("auto", "off", "on", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -823,7 +823,8 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     """A context that chooses the generator of new random keys, and of keys given by their words.
 
     Args:
-      new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
+      new_val: the name of a generator: ``"threefry2x32"``, ``"threefry4x32"``, ``"philox2x32"`` or ``"philox4x32"``; or
+        ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
 
     Returns:
       A context manager.

@@ -17,7 +17,7 @@ from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes, slicing
-from pullback.primitives.random.philox import philox4x32
+from pullback.primitives.random.philox import philox_blocks
 from pullback.primitives.rules import jvp_zero
 
 
@@ -72,7 +72,7 @@ def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     width = max(drawn.dtype.itemsize // 4, 1)
     blocks = -(-size * width // 4)
     index = ArrayImpl(np.arange(blocks, dtype=_word))
-    found = philox4x32(map(ArrayImpl, words), index)
+    found = philox_blocks(map(ArrayImpl, words), index)
     bits = np.stack([x._value for x in found], 1).reshape(-1)
     bits = bits.view(f"u{4 * width}")[:size].astype(drawn.dtype).reshape(shape)[()]
     words.view(np.uint64)[1:] += np.uint64(blocks)

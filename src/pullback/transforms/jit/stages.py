@@ -15,6 +15,7 @@ from pullback.backends.devices import devices
 from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
+from pullback.backends.devices.memories import with_kinds
 from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types, over_devices
 from pullback.backends.processes import forks
 from pullback.core import source, tree
@@ -280,7 +281,8 @@ class Lowered:
         placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
         results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
-        results = of_types(closed.out_avals, [*placements, *captured], results)
+        found = of_types(closed.out_avals, [*placements, *captured], results)
+        results = with_kinds(found, closed.jaxpr, placements, results)
         device, asked_for = device_of_program(call, placements, results, closed.consts)
         moves = asked_for and _moves(self.actual_placements, device)
         self.out_index, jaxpr = (None, closed) if moves else _without_forwarded(closed, results)

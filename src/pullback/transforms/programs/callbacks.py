@@ -38,7 +38,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import as_inferred, jvp_zero, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, name_of
 
@@ -175,6 +175,8 @@ required_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_na
 The function raises when it reads the traced value. A derivative that does not need the result would otherwise omit the
 call, and silently be zero.
 """
+for _p in (debug_callback_p, pure_callback_p, io_callback_p, required_callback_p):
+    sharding_rule(_p)(as_inferred)  # the function sees whole arrays
 
 
 class NotRepeatable(Exception):
