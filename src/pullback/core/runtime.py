@@ -54,6 +54,14 @@ class Runtime:
         """Evaluate an operation whose operands, or result, are not all in NumPy's memory, and return it."""
         raise NotImplementedError
 
+    def evaluate_elsewhere(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate an operation on another device than NumPy's, as a compiled program, and return its results."""
+        raise NotImplementedError
+
+    def following(self, x: Any, models: Sequence[Any]) -> Any:
+        """Commit a new array to the device of the operands ``models``, if one is committed; return it."""
+        raise NotImplementedError
+
     def in_memory(self, a: Any, b: Any) -> tuple[Any, Any] | None:
         """Return the elements ``a`` and ``b`` of two operands if NumPy has to compute with them now; else None."""
         raise NotImplementedError

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
+from pullback.core.array import Array, ArrayImpl, CommittedArray, scalar_array, typeof
 from pullback.core.axes import reducing
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
@@ -308,7 +308,9 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         raise NotDifferentiableError(
             f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
         )
-    return scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    one = scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    # What the transposed operations make of it is on the device from the beginning.
+    return runtime.following(one, [value]) if type(value) is CommittedArray else one
 
 
 class LinearFunction:
