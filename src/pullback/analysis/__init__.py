@@ -1,4 +1,4 @@
-"""What a program costs before it runs: which devices exchange how many bytes, and how much memory each needs."""
+"""What programs cost and how exact they are: exchanges between devices, memory, and the true digits of results."""
 
 from pullback.analysis.collectives import Collective as Collective
 from pullback.analysis.collectives import collectives as collectives
@@ -10,18 +10,26 @@ from pullback.analysis.memory import memory_profile as memory_profile
 from pullback.analysis.plans import Choice as Choice
 from pullback.analysis.plans import MemoryPlan as MemoryPlan
 from pullback.analysis.plans import plan_memory as plan_memory
+from pullback.analysis.true_digits import Loss as Loss
+from pullback.analysis.true_digits import Precision as Precision
+from pullback.analysis.true_digits import ResultDigits as ResultDigits
+from pullback.analysis.true_digits import precision as precision
 from pullback.core.faces import face
 
 __all__ = [
     "Choice",
     "Collective",
     "Cost",
+    "Loss",
     "MemoryPlan",
     "MemoryProfile",
     "MemoryTimeline",
+    "Precision",
+    "ResultDigits",
     "collectives",
     "cost",
     "memory_profile",
     "plan_memory",
+    "precision",
 ]
 face(globals())

@@ -9,12 +9,13 @@ from typing import Any, Literal, TypeVar, overload
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
+from pullback.core.array import Array, ArrayImpl, CommittedArray, scalar_array, typeof
 from pullback.core.axes import reducing
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
 from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, AbstractValue, ShapedArray
 from pullback.core.user_types import is_user_value, types_of_values
@@ -173,7 +174,8 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
-    cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
+    if runtime.has_explicit_types:
+        cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
@@ -269,7 +271,9 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         raise NotDifferentiableError(
             f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
         )
-    return scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    one = scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    # What the transposed operations make of it is on the device from the beginning.
+    return runtime.following(one, [value]) if type(value) is CommittedArray else one
 
 
 class LinearFunction:
