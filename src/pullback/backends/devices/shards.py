@@ -14,7 +14,7 @@ import numpy as np
 from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices import transfers
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Index, NamedSharding, between
+from pullback.backends.devices.shardings import Index, NamedSharding
 from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
 from pullback.core import array
 from pullback.core.array import ArrayImpl, CommittedArray, Signature, signature
@@ -65,11 +65,6 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
         if isinstance(placement, NamedSharding) and placement.assignment is source.assignment:
             if source.is_equivalent_to(placement, len(sig.aval.shape)):
                 return x._buffer
-            whole = between(source, placement)
-            if whole is not None:
-                x = _held(
-                    runtime.reshard(x, whole), signature(sig.aval.shape, sig.aval.dtype, sig.aval.weak_type, whole)
-                )
             return runtime.reshard(x, placement)
     elif isinstance(placement, Device):
         return backend().move(x._buffer, placement)
@@ -77,12 +72,6 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
     return (
         backend().put(value, sig.aval, placement) if isinstance(placement, Device) else put_value(value, placement, x)
     )
-
-
-def _held(buffer: Buffer, sig: Signature) -> ArrayImpl:
-    from pullback.backends.devices.buffers import from_buffer  # which imports this module
-
-    return from_buffer(buffer, sig)
 
 
 def local_shards(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:

@@ -286,7 +286,8 @@ class Lowered:
         found = of_types(closed.out_avals, [*placements, *captured], results)
         results = with_kinds(found, closed.jaxpr, placements, results)
         device, asked_for = device_of_program(call, placements, results, closed.consts)
-        self.out_index, jaxpr = _without_forwarded(closed, results)
+        moves = asked_for and _moves(self.actual_placements, device)
+        self.out_index, jaxpr = (None, closed) if moves else _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.used = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.used, self.out_index, call)
@@ -660,6 +661,13 @@ def donate(arrays: Iterable[Any], device: Devices) -> None:
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)
+
+
+def _moves(placements: Sequence[Any], device: Any) -> bool:
+    """Whether a program on a device that was asked for gets inputs from elsewhere, which it has to return there."""
+    if not isinstance(device, devices.Device):
+        return False
+    return any(p is not device and (p is not None or not device.is_host) for p in placements)
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
