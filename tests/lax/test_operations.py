@@ -111,7 +111,7 @@ def test_algorithms_of_products(preset):
 
 
 def test_results_are_spread_as_asked():
-    mesh = pullback.make_mesh((1,), ("i",))
+    mesh = pullback.make_mesh((1,), ("i",), (pullback.sharding.AxisType.Auto,))
     rows = pullback.sharding.NamedSharding(mesh, pullback.P("i"))
     for f in (
         lambda: lax.broadcast(1.0, (2,), out_sharding=rows), lambda: lax.full((2,), 1.0, sharding=rows),

@@ -7,7 +7,8 @@ import pullback.numpy as pnp
 from pullback.errors import ArgumentError, BackendError, ShardingError
 from pullback.nn import initializers
 
-MESH = pullback.make_mesh((1,), ("i",))
+AUTO = (pullback.sharding.AxisType.Auto,)
+MESH = pullback.make_mesh((1,), ("i",), AUTO)
 ROWS = pullback.sharding.NamedSharding(MESH, pullback.P("i"))
 X, A = pnp.arange(4.0), pnp.eye(4)
 

@@ -10,7 +10,7 @@ import pullback.numpy as jnp
 from pullback import NamedSharding, P, grad, jit, lax, vmap
 from pullback.sharding import AxisType, auto_axes, explicit_axes, reshard
 
-MESH = pullback.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+MESH = pullback.make_mesh((4, 2), ("x", "y"))
 NUMBERS = np.arange(32.0).reshape(8, 4)
 
 
@@ -122,3 +122,28 @@ def test_functions_are_lowered_for_types() -> None:
         x = pullback.device_put(jnp.ones((8, 2)), P("x"))
         compiled = f.lower(pullback.typeof(x)).compile()
         assert compiled(x).sharding.spec == P("x", None)
+
+
+def test_python_sees_whole_arrays_of_explicit_axes() -> None:
+    x, seen = put(NUMBERS, "x"), []
+    like = pullback.ShapeDtypeStruct(x.shape, x.dtype)
+    calls = [
+        lambda x: pullback.pure_callback(np.sin, like, x),
+        lambda x: pullback.experimental.io_callback(np.sin, like, x),
+        lambda x: (pullback.debug.callback(lambda v: seen.append(v.shape), x), jnp.sin(x))[1],
+        lambda x: pullback.ad_checkpoint.checkpoint_name(jnp.sin(x), "sines"),
+        lambda x: (pullback.debug.inspect_array_sharding(x, callback=seen.append), jnp.sin(x))[1],
+    ]
+    for call in calls:
+        np.testing.assert_allclose(jit(call)(x), np.sin(NUMBERS), rtol=1e-6)
+    pullback.effects_barrier()
+    assert (8, 4) in seen
+    assert len(seen) == 2
+
+
+def test_cotangents_of_what_is_not_sharded() -> None:
+    f = pullback.shard_map(lambda a, b: a.sum() + 2 * b, in_specs=(P("x"), P(None, "y")), out_specs=P("x", "y"))
+    with pullback.set_mesh(MESH):
+        gradient = grad(lambda x: f(x, x).sum())(jnp.asarray(NUMBERS))
+    assert gradient.sharding.spec == P(None, None)
+    assert np.array_equal(gradient, np.full((8, 4), 4 * 2 + 8 * 2 * 2))

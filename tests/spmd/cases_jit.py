@@ -317,7 +317,7 @@ def test_disk_cache(tmp_path):
 
 
 def test_meshes():
-    mesh = pullback.make_mesh((4, 2), ("a", "b"))
+    mesh = pullback.make_mesh((4, 2), ("a", "b"), (AxisType.Auto,) * 2)
     assert mesh == Mesh(np.array(DEVICES).reshape(4, 2), ("a", "b"))
     assert hash(mesh) == hash(Mesh(np.array(DEVICES).reshape(4, 2), ("a", "b")))
     assert mesh.shape == {"a": 4, "b": 2}
@@ -325,7 +325,7 @@ def test_meshes():
     assert mesh.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert mesh.local_mesh is mesh
     assert mesh.abstract_mesh == AbstractMesh((4, 2), ("a", "b"))
-    assert pullback.make_mesh((2,), ("a",), (AxisType.Explicit,)).explicit_axes == ("a",)
+    assert pullback.make_mesh((2,), ("a",)).explicit_axes == ("a",)
     assert repr(mesh) == "Mesh('a': 4, 'b': 2, axis_types=(Auto, Auto))"
     assert mesh_utils.create_device_mesh((4, 2)).shape == (4, 2)
     s = NamedSharding(mesh, P(("a", "b")))
@@ -549,7 +549,7 @@ def test_the_compiler_pads_what_it_cannot_divide():
 
 
 def test_axes_of_size_one_stay_in_specifications():
-    mesh = pullback.make_mesh((1, 8, 1), ("x", "y", "z"))
+    mesh = pullback.make_mesh((1, 8, 1), ("x", "y", "z"), AxisType.Auto)
     x = pullback.device_put(jnp.arange(32).reshape(1, -1, 1), NamedSharding(mesh, P("x", "y", "z")))
     for y in (x + 1, jit(lambda x: 2 * x)(x), jit(lambda x: (x, jnp.sin(x)))(x)[1]):
         assert y.sharding.spec == P("x", "y", "z")

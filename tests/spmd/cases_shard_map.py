@@ -32,8 +32,9 @@ from tests.primitives.collective_cases import CASES, SIZE, weights
 from tests.primitives.collective_programs import near, programs
 
 FOUR = Mesh(np.array(pullback.devices()[:SIZE]), ("i",))
-EIGHT = make_mesh((8,), ("i",))
-GRID = make_mesh((4, 2), ("i", "j"))
+AxisType = pullback.sharding.AxisType
+EIGHT = make_mesh((8,), ("i",), AxisType.Auto)
+GRID = make_mesh((4, 2), ("i", "j"), AxisType.Auto)
 
 
 # Collectives -------------------------------------------------------------------------------------------------------
@@ -361,7 +362,7 @@ def test_an_axis_of_vmap_with_the_name_of_an_axis_of_the_mesh():
 
 # Axes of the mesh that are in types -----------------------------------------------------------------------------------
 
-TYPED = make_mesh((4, 2), ("i", "j"), axis_types=(pullback.sharding.AxisType.Explicit,) * 2)
+TYPED = make_mesh((4, 2), ("i", "j"))
 
 
 @pytest.mark.parametrize("names", [("i", "j"), ("i",)])
@@ -689,13 +690,14 @@ def test_a_result_that_is_one_of_several_devices_has_its_share_of_the_cotangent(
 # One axis of a mesh, by positions -----------------------------------------------------------------------------------
 
 
-def test_smap_is_shard_map_by_positions():
+@pytest.mark.parametrize("grid", [GRID, TYPED], ids=["auto", "explicit"])
+def test_smap_is_shard_map_by_positions(grid):
     x = pnp.arange(48.0).reshape(8, 6)
 
     def f(a, b):
         return a.sum(1, keepdims=True) * b[:1, :1], {"total": lax.psum(b.sum(), "j")}, a * 2
 
-    with pullback.set_mesh(GRID):
+    with pullback.set_mesh(grid):
         mapped = pullback.smap(f, in_axes=(0, -1), out_axes=(0, None, -1), axis_name="j")
         outs = (mapped(x, x), jit(mapped)(x, x))
         gradient = grad(lambda x: (mapped(x, x)[2] ** 2).sum())(x)

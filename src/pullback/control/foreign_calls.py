@@ -16,12 +16,15 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify
 from pullback.transforms.programs.callbacks import VMAP_METHODS
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True, keeps_weak_type=False)
 ffi_effect_p = Primitive("ffi_call_with_effect", multiple_results=True, keeps_weak_type=False, effect=True)
+for _p in (ffi_call_p, ffi_effect_p):
+    sharding_rule(_p)(as_inferred)  # the compiler shards the results
 
 
 def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, attributes: Any, **params: Any) -> Any:

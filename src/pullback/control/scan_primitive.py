@@ -23,8 +23,9 @@ from pullback.control.common import (
 )
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
-from pullback.core.array import ArrayImpl, is_on_default_device
+from pullback.core.array import ArrayImpl
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
@@ -120,7 +121,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The impl rule: run a scan step by step if all its steps have few operations in total, otherwise compile it."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
-    on_other_device = not all(map(is_on_default_device, arrays))
+    on_other_device = not all(map(is_here, arrays))
     if not (config.disable_jit or checking()) and (on_other_device or length * op_count(jaxpr) > INTERPRETED):
         from pullback.backends.compiler.one_operation import evaluate
 

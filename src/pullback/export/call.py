@@ -17,6 +17,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.export.checks import DisabledSafetyCheck
 from pullback.primitives.arrays.shapes import moveaxis
+from pullback.primitives.rules import as_inferred, sharding_rule
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.functions.arguments import zero_cotangent
 
@@ -25,6 +26,7 @@ Exported = Any
 
 _INDEX = np.dtype(np.int32)
 call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_type=False)
+sharding_rule(call_exported_p)(as_inferred)  # the compiler shards the results
 
 
 @call_exported_p.abstract_eval

@@ -391,11 +391,20 @@ def _with_args(node: Any, args: tuple[Any, ...]) -> Any:
 
 
 def like(ct: Any, aval: ShapedArray) -> Any:
-    """Return a cotangent with the sharding that cotangents of the type ``aval`` have; ZERO is returned unchanged."""
-    if ct is ZERO or aval.explicit is None:
+    """Return a cotangent with the sharding that cotangents of the type ``aval`` have; ZERO is returned unchanged.
+
+    A value whose type has no sharding is not divided, and so is its cotangent.
+    """
+    if ct is ZERO:
         return ct
-    wanted = aval.explicit.of_cotangents()
-    return ct if typeof(ct).explicit == wanted else resharded(ct, wanted)
+    have = typeof(ct).explicit
+    if aval.explicit is not None:
+        wanted = aval.explicit.of_cotangents()
+    elif have is None:
+        return ct
+    else:
+        wanted = NamedSharding(have.mesh, PartitionSpec(*[None] * len(aval.shape)))
+    return ct if have == wanted else resharded(ct, wanted)
 
 
 def explicit_axes_of(entries: Sequence[Any]) -> list[Any]:

@@ -352,7 +352,7 @@ def test_other_platforms_have_the_compilers_own_operations(dtype: str, monkeypat
 
     class ForAnother(Module):
         def __init__(self, name: str, platform: str, inline: Any) -> None:
-            super().__init__(name, "cuda", inline)
+            super().__init__(name, "another", inline)
 
     a, b = (jnp.asarray(x, dtype) for x in (random(3, 3) + 3 * np.eye(3), random(2, 3)))
     solves = [

@@ -516,7 +516,7 @@ def test_larger_matrices(compile_: Function, n: int, dtype: str) -> None:
 
 class ForAnother(Module):
     def __init__(self, name: str, platform: str, inline: Any) -> None:
-        super().__init__(name, "cuda", inline)
+        super().__init__(name, "another", inline)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])

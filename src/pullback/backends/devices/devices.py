@@ -6,18 +6,21 @@ import enum
 import os
 import re
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pullback.backends.compiler.backend import backend as compiler
+from pullback.backends.compiler.plugins import automatic_platform
 from pullback.backends.processes import forks
 from pullback.core.arguments import quote, typed
 from pullback.core.array import Signature
 from pullback.core.config import check_value, config
+from pullback.core.elsewhere import ELSEWHERE
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 from pullback.core.locks import lock
 from pullback.core.runtime import runtime
+from pullback.core.watching import decide_where
 
 IDS_PER_PROCESS = 2048
 """The numbers of CPU devices begin at this, times the number of their process."""
@@ -324,10 +327,16 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def _platform(backend: str | None) -> str:
-    platform = config.platforms.partition(",")[0] if backend is None else backend
+    platform = _default_platform(config.platforms) if backend is None else backend
     if not isinstance(platform, str):
         raise BackendError(f"expected the name of a platform, got {typed(backend)}")
     return "cuda" if platform == "gpu" else platform
+
+
+def _default_platform(platforms: str | None) -> str:
+    """The platform on which programs run, according to a value of the switch ``platforms``: its first, or the best."""
+    first = (platforms or "").partition(",")[0].strip()
+    return ("cuda" if first == "gpu" else first) or automatic_platform()
 
 
 def local_devices(
@@ -465,9 +474,19 @@ def default_device() -> Device:
     """The device on which programs run unless the user chooses another."""
     setting = config.default_device
     if setting is None:
-        return HOST if config.platforms == "cpu" else local_devices()[0]
+        return HOST if (config.platforms or automatic_platform()) == "cpu" else local_devices()[0]
     return local_devices(backend=setting)[0] if isinstance(setting, str) else setting
 
+
+def _is_elsewhere(switches: Mapping[str, Any]) -> bool:
+    """Whether the default device is another than the host's CPU, according to ``switches``. It makes no client."""
+    setting = switches["default_device"]
+    if isinstance(setting, Device):
+        return not setting.is_host
+    return _default_platform(setting if isinstance(setting, str) else switches["platforms"]) != "cpu"
+
+
+decide_where(lambda switches: ELSEWHERE if _is_elsewhere(switches) else None)
 
 Devices = Device | DeviceAssignment
 """The device, or the devices of a mesh, on which a program runs."""

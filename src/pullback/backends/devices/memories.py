@@ -24,6 +24,20 @@ def in_memory(sharding: NamedSharding, kind: str) -> NamedSharding:
     return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
 
 
+def with_kinds(found: list[Any], jaxpr: Jaxpr, inputs: Sequence[Any], requested: Sequence[Any]) -> list[Any]:
+    """Return shardings ``found`` of a program's results in the memories of the results, unless they are requested.
+
+    Args:
+      found: the sharding of each result, or None; empty if there are none.
+      jaxpr, inputs, requested: as of :func:`kinds_of_results`.
+    """
+    if not found or found == requested:
+        return found
+    kinds = kinds_of_results(jaxpr, inputs, requested)
+    asked = requested or [None] * len(kinds)
+    return [s if s is None or a is not None else in_memory(s, k) for s, a, k in zip(found, asked, kinds, strict=True)]
+
+
 def kinds_of_results(jaxpr: Jaxpr, inputs: Sequence[Any], results: Sequence[Any]) -> list[str]:
     """Return the kind of memory of each result of a program.
 

@@ -483,7 +483,7 @@ def make_mesh(
     Args:
       axis_sizes: the size of each axis.
       axis_names: their names.
-      axis_types: an :class:`AxisType` for each axis; ``Auto`` by default.
+      axis_types: an :class:`AxisType` for each axis; ``Explicit`` by default, so that types say how arrays are sharded.
       devices: the devices to select from, by default ``devices()``.
       axis_shapes: an older name of ``axis_sizes``.
 
@@ -495,7 +495,7 @@ def make_mesh(
 
     >>> from pullback import make_mesh
     >>> make_mesh((1,), ("batch",))
-    Mesh('batch': 1, axis_types=(Auto,))
+    Mesh('batch': 1, axis_types=(Explicit,))
     """
     if (axis_sizes is None) == (axis_shapes is None):
         raise MeshError("make_mesh takes axis_sizes, or axis_shapes, its older name")
@@ -512,7 +512,7 @@ def make_mesh(
         raise MeshError(too_few_devices(f"make_mesh: a mesh of the shape {sizes}", wanted, available))
     grid = np.empty(wanted, object)
     grid[:] = available[:wanted]
-    return Mesh(grid.reshape(sizes), names, axis_types)
+    return Mesh(grid.reshape(sizes), names, AxisType.Explicit if axis_types is None else axis_types)
 
 
 def _all_devices() -> list[Device]:

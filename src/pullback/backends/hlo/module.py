@@ -18,7 +18,7 @@ from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, Pa
 from pullback.backends.host import own
 from pullback.core.array import ArrayImpl, CommittedArray
 from pullback.core.errors import ExportError, IncompatibleDevicesError, ShardingError
-from pullback.core.source import Location, line_number
+from pullback.core.source import Location, describe, line_number
 from pullback.core.types import Shape
 
 DType = np.dtype[Any]
@@ -299,6 +299,13 @@ class Module:
         if found is None:
             found = self.source_locations[key] = (len(self.source_locations), location)
         return f" loc(#loc{found[0]})"
+
+    def described(self, reference: str) -> tuple[str, str]:
+        """Describe what :meth:`source_loc` wrote: the name of the operation without its scope, and the user's line."""
+        for (_, _, label), (number, location) in self.source_locations.items():
+            if reference == f" loc(#loc{number})":
+                return label.rpartition("/")[2], describe(location)
+        return "", ""
 
     def text(self, locations: bool = False, scopes: bool = False) -> str:
         """The text of the module.

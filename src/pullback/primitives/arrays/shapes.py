@@ -11,6 +11,7 @@ import numpy as np
 from pullback.backends.host import native
 from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
+from pullback.core.elsewhere import default_is_elsewhere
 from pullback.core.errors import AllocationError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides, runtime
@@ -103,7 +104,9 @@ def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
-    if any_symbolic(shape) or len(shape) > MOST_HOST_AXES or not state.trace.eager:
+    trace = state.trace
+    elsewhere = not trace.quick and (not trace.eager or default_is_elsewhere())
+    if elsewhere or any_symbolic(shape) or len(shape) > MOST_HOST_AXES:
         return broadcast_in_dim_p.bind(scalar_array(number, weak_type), shape=tuple(shape), broadcast_dimensions=())
     try:
         return ArrayImpl(np.broadcast_to(number, shape), weak_type)

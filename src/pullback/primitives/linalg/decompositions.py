@@ -8,7 +8,7 @@ vectors. ``docs/decompositions.md`` proves it, and lists the functions of vector
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
 from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.lapack import (
     adjoint,
     check_decomposable,
@@ -107,16 +108,33 @@ def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operand
 # In programs -------------------------------------------------------------------------------------------------------
 
 
-def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **options: str | int) -> list[Any]:
-    """Emit a call of the LAPACK routine ``name`` for the matrices ``x``.
+def compiled_decomposition(
+    hlo: Any, name: str, x: Any, results: Results, aliases: Mapping[int, int] | None = None, by_columns: bool = True,
+    **options: str | int,
+) -> list[Any]:  # fmt: skip
+    """Emit a call of a routine for the matrices ``x``.
 
-    All results are NaN for matrices that are not finite, or for which the routine reports failure. ``results`` holds
-    the shape and dtype of each result, and ``options`` the options of the routine.
+    All results are NaN for matrices that are not finite, or for which the routine reports failure.
+
+    Args:
+      hlo: the builder.
+      name: the name of a routine of LAPACK, or of one of a GPU's libraries, such as ``{solver}_syevd_ffi``.
+      x: the matrices.
+      results: the shape and dtype of each result.
+      aliases: the results of a GPU's routine that reuse the memory of ``x``, see :func:`gpu_routine`.
+      by_columns: whether arrays with as many axes as ``x`` hold matrices by columns.
+      **options: the options of the routine.
     """
     batch = x.shape[:-2]
     finite = hlo.inline(_all_finite, x)
     safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
-    *outs, failed = compiled_routine(hlo, name, [safe], [*results, (batch, INT32)], by_columns=True, **options)
+    wanted = [*results, (batch, INT32)]
+    if device_routines.is_gpu(hlo):
+        *outs, failed = device_routines.gpu_routine(
+            hlo, name, [safe], wanted, aliases, batch=len(batch), by_columns=by_columns, **options
+        )
+    else:
+        *outs, failed = compiled_routine(hlo, name, [safe], wanted, by_columns=by_columns, **options)
     worked = hlo.compare(failed, hlo.splat(0, batch, INT32), "EQ")
     worked = hlo.elementwise("stablehlo.and", finite, worked)
     return [
@@ -125,7 +143,7 @@ def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **opti
             out,
             hlo.splat(out.dtype.type(not_a_number(out.dtype)), out.shape, out.dtype),
         )
-        if dtypes.is_inexact(out.dtype)
+        if dtypes.is_inexact(out.dtype) and out.shape[: len(batch)] == batch  # not for what was not asked for
         else out
         for out in outs
     ]

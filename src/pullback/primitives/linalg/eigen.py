@@ -19,6 +19,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.large import compiled_from
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import (
     INT32,
     compiled_decomposition,
@@ -147,9 +148,16 @@ def _eigh_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     if 0 in shape:
         w = hlo.splat(0, shape[:-1], real)
         return [w, x] if vectors else [w]
-    name = "heevd" if dtypes.is_complex(x.dtype) else "syevd"
     results = [(shape, x.dtype), (shape[:-1], real)]
-    v, w = compiled_decomposition(hlo, name, x, results, uplo="L", mode="V" if vectors else "N")
+    if device_routines.is_gpu(hlo):  # it always computes vectors; algorithm 0 leaves the choice to the plug-in
+        v, w = compiled_decomposition(hlo, "{solver}_syevd_ffi", x, results, {0: 0}, lower=True, algorithm=0)
+    elif hlo.module.platform == "tpu":  # lower triangle, sorted, at most 100 sweeps to this relative size
+        v, w = device_routines.tpu_function(hlo, "Eigh", [x], results, "1,1,100,1e-6")
+    elif hlo.module.platform == "cpu":
+        name = "heevd" if dtypes.is_complex(x.dtype) else "syevd"
+        v, w = compiled_decomposition(hlo, name, x, results, uplo="L", mode="V" if vectors else "N")
+    else:
+        device_routines.refuse(hlo, "eigh", "syevd")
     return [w, v] if vectors else [w]
 
 
@@ -424,7 +432,14 @@ def _eig_lowering(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
     if 0 in shape:
         return [hlo.splat(0, shape[:-1], dtype), *[hlo.splat(0, shape, dtype)] * (left + right)]
     values = [(shape[:-1], x.dtype)] if dtypes.is_complex(x.dtype) else [(shape[:-1], real)] * 2
-    wanted = {"compute_left": "V" if left else "N", "compute_right": "V" if right else "N"}
-    *w, u, v = compiled_decomposition(hlo, "geev", x, [*values, (shape, dtype), (shape, dtype)], **wanted)
+    results = [*values, (shape, dtype), (shape, dtype)]
+    if device_routines.is_gpu(hlo):  # MAGMA on the GPU if it is installed, or LAPACK on the host
+        name = "{hybrid}_eig_comp" if dtypes.is_complex(x.dtype) else "{hybrid}_eig_real"
+        *w, u, v = compiled_decomposition(hlo, name, x, results, magma="auto", left=left, right=right)
+    elif hlo.module.platform == "cpu":
+        letters = ["V" if wanted else "N" for wanted in (left, right)]
+        *w, u, v = compiled_decomposition(hlo, "geev", x, results, compute_left=letters[0], compute_right=letters[1])
+    else:
+        device_routines.refuse(hlo, "eig", "geev")
     w = w[0] if len(w) == 1 else hlo.op("stablehlo.complex", w, shape[:-1], dtype)
     return [w, *([u] if left else []), *([v] if right else [])]

@@ -23,6 +23,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import check_matrices, on_diagonal, one_by_one, upper_left
 from pullback.primitives.linalg.lapack import (
     adjoint,
@@ -61,6 +62,13 @@ def _block(primals: Any, tangents: Any) -> _Block:
     by_d = ops.mul(ops.sub(identity, product(upper, t)), d_tangent)
     by_upper = ops.neg(ops.mul(d, product(upper_tangent, t)))
     return _Block(v, t, v_tangent, solve(ops.add_any_p.bind(by_d, by_upper)))
+
+
+def _multiplied(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+    """Return a product of reflections, or its adjoint, times the matrices ``c``, by the formula 1 - V T V*."""
+    v, t, *_ = _block((a, taus), (ops.mul(a, 0), ops.mul(taus, 0)))
+    inner = product(adjoint(t) if transpose else t, product(adjoint(v), c))
+    return ops.sub(c, product(v, inner))
 
 
 def _change(block: _Block, c: Any, transpose: bool) -> Any:
@@ -136,8 +144,22 @@ def _householder_jvp(primals: Any, tangents: Any) -> Any:
 def _householder_lowering(hlo: Any, a: Any, taus: Any) -> Any:
     if 0 in a.shape:
         return a
+    return compiled_product(hlo, a, taus)
+
+
+def compiled_product(hlo: Any, a: Any, taus: Any) -> Any:
+    """Emit the first columns of a product of reflections, as many as ``a`` has; see :func:`householder_product`."""
+    results = [(a.shape, a.dtype)]
+    if device_routines.is_gpu(hlo):
+        name = "{solver}_orgqr_ffi"
+        return device_routines.gpu_routine(hlo, name, [a, taus], results, {0: 0}, batch=len(a.shape) - 2)[0]
+    if hlo.module.platform == "tpu":
+        name = "ProductOfElementaryHouseholderReflectors"
+        return device_routines.tpu_function(hlo, name, [a, taus], results)[0]
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "householder_product", "orgqr")
     name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
-    return compiled_routine(hlo, name, [a, taus], [(a.shape, a.dtype)], by_columns=True)[0]
+    return compiled_routine(hlo, name, [a, taus], results, by_columns=True)[0]
 
 
 # The product times matrices ----------------------------------------------------------------------------------------
@@ -209,6 +231,14 @@ def _ormqr_lowering(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> 
     if 0 in c.shape or taus.shape[-1] == 0:
         return c
     vectors = hlo.inline(lambda a: upper_left(a, a.shape[-2], taus.shape[-1]), a)
-    name = "unmqr" if dtypes.is_complex(a.dtype) else "ormqr"
     results = [(c.shape, c.dtype)]
+    if device_routines.is_gpu(hlo):
+        name, operands = "{solver}_ormqr_ffi", [vectors, taus, c]
+        batch = len(c.shape) - 2
+        return device_routines.gpu_routine(
+            hlo, name, operands, results, {2: 0}, batch=batch, left=True, transpose=transpose
+        )[0]
+    if hlo.module.platform != "cpu":
+        return hlo.inline(partial(_multiplied, transpose=transpose), vectors, taus, c)
+    name = "unmqr" if dtypes.is_complex(a.dtype) else "ormqr"
     return compiled_routine(hlo, name, [vectors, taus, c], results, by_columns=True, left=True, transpose=transpose)[0]

@@ -30,6 +30,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
@@ -260,8 +261,14 @@ def _cholesky_lowering(hlo: Any, x: Any) -> Any:
     if 0 in shape:
         return x
     rank, int32 = len(shape), np.dtype(np.int32)
-    if hlo.module.platform == "cpu":
-        factor, failed = compiled_routine(hlo, "potrf", [x], [(shape, dtype), (shape[:-2], int32)], uplo="U")
+    on_gpu, results = device_routines.is_gpu(hlo), [(shape, dtype), (shape[:-2], int32)]
+    if on_gpu or hlo.module.platform == "cpu":
+        if on_gpu:
+            factor, failed = device_routines.gpu_routine(
+                hlo, "{solver}_potrf_ffi", [x], results, {0: 0}, batch=rank - 2, lower=True
+            )
+        else:
+            factor, failed = compiled_routine(hlo, "potrf", [x], results, uplo="U")
         worked = hlo.compare(failed, hlo.splat(0, failed.shape, int32), "EQ")
         worked = hlo.broadcast_in_dim(worked, shape, range(rank - 2))
         factor = hlo.select(worked, factor, hlo.splat(dtype.type(not_a_number(dtype)), shape, dtype))

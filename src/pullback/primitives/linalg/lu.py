@@ -30,6 +30,7 @@ from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.arrays.sorting import add_along_axis, take_along_axis
 from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INTEGER, check_dtype, same_dtype
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import upper_left
 from pullback.primitives.linalg.lapack import (
     are_many_small,
@@ -142,6 +143,10 @@ def _permutation_lowering(hlo: Any, pivots: Any, *, permutation_size: int) -> An
     def step(i: Any, rows: Any, pivots: Any) -> Any:
         return _swapped(rows, i, element(pivots, i, 1), 1)[0], pivots
 
+    if device_routines.is_gpu(hlo):
+        name, batch = "{kernel}_lu_pivots_to_permutation", len(shape) - 1
+        operands = [hlo.convert(pivots, _INT32)]
+        return device_routines.gpu_routine(hlo, name, operands, [(shape, _INT32)], batch=batch, by_columns=False)[0]
     count = math.prod(shape[:-1])
     flat = [hlo.reshape(x, (count, x.shape[-1])) for x in (rows, hlo.convert(pivots, _INT32))]
     return hlo.reshape(repeat(hlo, pivots.shape[-1], step, flat)[0], shape)
@@ -269,10 +274,17 @@ def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
     pivots = ((*batch, min(m, n)), _INT32)
     if 0 in x.shape:
         return [x, hlo.splat(0, *pivots), hlo.iota((*batch, m), len(batch), _INT32)]
-    if hlo.module.platform != "cpu":
-        return _lu_by_elimination(hlo, x)
     results = [(x.shape, x.dtype), pivots, (tuple(batch), _INT32)]
-    factors, swapped, _ = compiled_routine(hlo, "getrf", [x], results, by_columns=True)
+    if device_routines.is_gpu(hlo):
+        name = "{solver}_getrf_ffi"
+        factors, swapped, _ = device_routines.gpu_routine(hlo, name, [x], results, {0: 0}, batch=len(batch))
+    elif hlo.module.platform == "tpu":
+        results = [*results[:2], ((*batch, m), _INT32)]
+        return device_routines.tpu_function(hlo, "LuDecomposition", [x], results, version=2)
+    elif hlo.module.platform == "cpu":
+        factors, swapped, _ = compiled_routine(hlo, "getrf", [x], results, by_columns=True)
+    else:
+        return _lu_by_elimination(hlo, x)
     swapped = hlo.elementwise("stablehlo.subtract", swapped, hlo.splat(1, *pivots))  # LAPACK counts from one
     permutation = hlo.inline(partial(pivots_to_permutation, size=m), swapped)
     return [factors, swapped, permutation]
@@ -288,7 +300,7 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
 
     def step(i: Any, x: Any, pivots: Any, permutation: Any) -> Any:
         row, column = iota(_INT32, (1, m, 1), 1), iota(_INT32, (1, 1, n), 2)
-        sizes = _size(element(x, i, 2))
+        sizes = pivot_size(element(x, i, 2))
         candidates = ops.where(ops.ge_p.bind(row, i), sizes, -1)
         pivot = reductions.argmax(shapes.squeeze(candidates, (2,)), 1, _INT32)
         x, pivot_row = _swapped(x, i, pivot, 1)
@@ -312,7 +324,7 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
     ]
 
 
-def _size(x: Any) -> Any:
+def pivot_size(x: Any) -> Any:
     """Return the sizes of numbers by which LAPACK selects a pivot: abs(x), or abs(real) + abs(imag) if complex."""
     return ops.add(ops.abs(ops.real(x)), ops.abs(ops.imag(x))) if dtypes.is_complex(x.dtype) else ops.abs(x)
 

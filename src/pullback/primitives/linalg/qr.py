@@ -15,6 +15,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
 from pullback.primitives.arrays.sorting import take_along_axis
 from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import (
     INT32,
     Results,
@@ -27,6 +28,7 @@ from pullback.primitives.linalg.decompositions import (
     upper_left,
 )
 from pullback.primitives.linalg.determinants import det
+from pullback.primitives.linalg.householder import compiled_product
 from pullback.primitives.linalg.lapack import (
     BLOCK,
     adjoint,
@@ -183,17 +185,39 @@ def _qr_lowering(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> li
     order: list[Any] = []
     if pivoting:
         free = hlo.splat(0, (*batch, n), INT32)
-        factors, pivots, taus = compiled_routine(
-            hlo, "geqp3", [x, free], [(x.shape, x.dtype), ((*batch, n), INT32), tau], by_columns=True
-        )
+        factors, pivots, taus = _with_pivots(hlo, x, free, [(x.shape, x.dtype), ((*batch, n), INT32), tau])
         order = [hlo.elementwise("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
     else:
-        factors, taus = compiled_routine(hlo, "geqrf", [x], [(x.shape, x.dtype), tau], by_columns=True)
+        factors, taus = _reflected(hlo, x, [(x.shape, x.dtype), tau])
     reflections = hlo.inline(lambda x: upper_left(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
-    name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
-    (q,) = compiled_routine(hlo, name, [reflections, taus], [results[0]], by_columns=True)
+    q = compiled_product(hlo, reflections, taus)
     r = hlo.inline(lambda x: ops.where(ops.le_p.bind(rows_minus_columns(k, n), 0), upper_left(x, k, n), 0), factors)
     return [q, r, *order]
+
+
+def _with_pivots(hlo: Any, x: Any, free: Any, results: Results) -> list[Any]:
+    """Emit the decomposition with pivots, whose results are those of LAPACK's geqp3; all columns are ``free``."""
+    if device_routines.is_gpu(hlo):  # MAGMA on the GPU if it is installed, or LAPACK on the host
+        batch = len(x.shape) - 2
+        aliases = {0: 0, 1: 1}
+        name = "{hybrid}_geqp3"
+        return device_routines.gpu_routine(hlo, name, [x, free], results, aliases, batch=batch, magma="auto")
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "qr with pivoting", "geqp3")
+    out: list[Any] = compiled_routine(hlo, "geqp3", [x, free], results, by_columns=True)
+    return out
+
+
+def _reflected(hlo: Any, x: Any, results: Results) -> list[Any]:
+    """Emit the decomposition into reflections, whose results are those of LAPACK's geqrf."""
+    if device_routines.is_gpu(hlo):
+        return device_routines.gpu_routine(hlo, "{solver}_geqrf_ffi", [x], results, {0: 0}, batch=len(x.shape) - 2)
+    if hlo.module.platform == "tpu":
+        return device_routines.tpu_function(hlo, "Qr", [x], results)
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "qr", "geqrf")
+    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
+    return out
 
 
 def _widened(hlo: Any, x: Any, columns: int) -> Any:
@@ -231,5 +255,4 @@ def _geqrf_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _reflections(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]
-    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
-    return out
+    return _reflected(hlo, x, results)

@@ -16,6 +16,7 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import Shape, ShapedArray
 from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import Results, compiled_decomposition, decomposed, one_by_one
 from pullback.primitives.linalg.lapack import check_square_matrices, host_routine
 
@@ -52,6 +53,8 @@ def _schur_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
 def _schur_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     if 0 in x.shape:
         return [x] * (1 + vectors)
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "schur", "gees")
     matrix, values = (x.shape, x.dtype), (x.shape[:-1], x.dtype)
     eigenvalues = [values] if dtypes.is_complex(x.dtype) else [values] * 2
     results: Results = [matrix, matrix, *eigenvalues, (x.shape[:-2], np.dtype(np.int32))]
@@ -89,6 +92,8 @@ def _hessenberg_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _hessenberg_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "hessenberg", "gehrd")
     return compiled_decomposition(hlo, "gehrd", x, results, low=1, high=x.shape[-1])
 
 
@@ -126,5 +131,9 @@ def _tridiagonal_lowering(hlo: Any, x: Any, *, lower: bool) -> list[Any]:
     results = _tridiagonal_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]
+    if device_routines.is_gpu(hlo):
+        return compiled_decomposition(hlo, "{solver}_sytrd_ffi", x, results, {0: 0}, lower=lower)
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "tridiagonal", "sytrd")
     name = "hetrd" if dtypes.is_complex(x.dtype) else "sytrd"
     return compiled_decomposition(hlo, name, x, results, uplo="L" if lower else "U")

@@ -14,6 +14,8 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
+from pullback.core.dims import any_symbolic
+from pullback.core.elsewhere import on_host
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
@@ -25,6 +27,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.large import compiled_from
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import (
     Results,
     check_matrices,
@@ -271,11 +274,45 @@ def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr
             rows, columns = (hlo.iota(shape, len(shape) - i, np.dtype(np.int32)) for i in (2, 1))
             outs.append(hlo.convert(hlo.compare(rows, columns, "EQ"), dtype))
         return outs
+    if device_routines.is_gpu(hlo):
+        return _svd_on_gpu(hlo, x, results, full_matrices, vectors, by_qr)
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "svd", "gesdd")
     mode = ("A" if full_matrices else "S") if vectors else "N"
     *_, s, u, vh = compiled_decomposition(
         hlo, "gesvd" if by_qr else "gesdd", x, [(x.shape, x.dtype), *results], mode=mode
     )
     return [s, u, vh] if vectors else [s]
+
+
+_MOST_BY_JACOBI = 1024
+"""The most rows or columns of matrices that GPUs decompose by Jacobi's method, as in JAX; larger ones by QR."""
+_SQUARE = 32
+"""The most rows or columns of matrices whose factors are square, as cuSOLVER decomposes batches of these at once."""
+
+
+def _svd_on_gpu(hlo: Any, x: Any, results: Results, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
+    """Emit the decomposition by cuSOLVER or hipSOLVER; ``results`` has the values, the left and the right vectors."""
+    *batch, m, n = x.shape
+    k, (values, left, right) = min(m, n), results
+    if not by_qr and not any_symbolic((m, n)) and max(m, n) <= _MOST_BY_JACOBI:
+        square = full_matrices or k <= _SQUARE
+        rows, columns = (m, n) if square else (k, k)
+        wanted = [(x.shape, x.dtype), values, ((*batch, m, rows), x.dtype), ((*batch, n, columns), x.dtype)]
+        options = {"full_matrices": square, "compute_uv": vectors}
+        _, s, u, v = compiled_decomposition(hlo, "{solver}_gesvdj_ffi", x, wanted, {0: 0}, **options)
+        if not vectors:
+            return [s]
+        cut = lambda u, v: [upper_left(u, m, left[0][-1]), adjoint(upper_left(v, n, right[0][-2]))]
+        return [s, *hlo.inline(cut, u, v)]
+    # The routine takes no matrices with fewer rows than columns: it reads these by rows, as their transposes.
+    by_rows = m < n
+    factors = [left, right] if vectors else [((), x.dtype)] * 2
+    wanted = [(x.shape, x.dtype), values, *(factors[::-1] if by_rows else factors)]
+    options = {"full_matrices": full_matrices, "compute_uv": vectors, "transposed": by_rows}
+    name = "{solver}_gesvd_ffi"
+    _, s, u, vh = compiled_decomposition(hlo, name, x, wanted, {0: 0}, by_columns=not by_rows, **options)
+    return ([s, vh, u] if by_rows else [s, u, vh]) if vectors else [s]
 
 
 # Where singular values are equal, or zero --------------------------------------------------------------------------
@@ -398,6 +435,7 @@ def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
 
 @vectors_of_zeros_p.impl
+@on_host(vectors_of_zeros_p)
 def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     zero, left, _ = args
     if np.any(zero):
@@ -453,6 +491,7 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
 
 
 @pinv_p.impl
+@on_host(pinv_p)
 def _pinv_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     x, tolerance = args
     if params["hermitian"] or len(x.shape) != 2 or 0 in x.shape:

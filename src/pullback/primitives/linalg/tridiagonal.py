@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
@@ -16,10 +18,13 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
-from pullback.primitives.arrays.slicing import iota, pad
+from pullback.primitives.arrays.indexing import dynamic_update_slice
+from pullback.primitives.arrays.slicing import concatenate, iota, pad, slice_in_dim
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
+from pullback.primitives.linalg import device_routines
 from pullback.primitives.linalg.decompositions import INT32, hermitian_part_twice, one_by_one
 from pullback.primitives.linalg.lapack import (
     adjoint,
@@ -34,7 +39,7 @@ from pullback.primitives.linalg.lapack import (
     triangle_weights,
     triangular_solve,
 )
-from pullback.primitives.linalg.lu import element, repeat
+from pullback.primitives.linalg.lu import element, pivot_size, repeat
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.power_series import convolution, total
 
@@ -138,11 +143,74 @@ def _tridiagonal_solve_lowering(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> A
     if 0 in b.shape:
         return b
     diagonal, batch = (d.shape, d.dtype), d.shape[:-1]
+    platform, n = hlo.module.platform, d.shape[-1]
+    if device_routines.is_gpu(hlo) and not any_symbolic((n,)) and n > 2:  # cuSPARSE takes no smaller systems
+        name, operands, results = "{sparse}_gtsv2_ffi", [dl, d, du, b], [(b.shape, b.dtype)]
+        return device_routines.gpu_routine(hlo, name, operands, results, {3: 0}, batch=len(batch))[0]
+    if platform != "cpu":
+        return _eliminated(hlo, dl, d, du, b)
     results = [*[diagonal] * 3, (b.shape, b.dtype), (batch, INT32)]
     *_, x, failed = compiled_routine(hlo, "gtsv", [dl, d, du, b], results, by_columns=True)
     worked = hlo.compare(failed, hlo.splat(0, batch, INT32), "EQ")
     worked = hlo.broadcast_in_dim(worked, b.shape, range(len(batch)))
     return hlo.select(worked, x, hlo.splat(b.dtype.type(not_a_number(b.dtype)), b.shape, b.dtype))
+
+
+def _eliminated(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
+    """Emit the solution by elimination with pivots, as in LAPACK's gtsv, for platforms without such a routine.
+
+    A step chooses the larger of two elements below each other as the pivot, and writes a row of the triangular factor,
+    which has two diagonals above the main one. Then the rows are solved from the last to the first.
+    """
+    *_, n, k = b.shape
+    count = math.prod(b.shape[:-2])
+    given = [hlo.reshape(x, (count, n, size)) for x, size in ((dl, 1), (d, 1), (du, 1), (b, k))]
+    rows, sides = (hlo.splat(0, (count, n, size), b.dtype) for size in (3, k))
+    first = hlo.inline(lambda *xs: [element(x, 0, 1) for x in xs], *given[1:])
+    head, _, side, rows, sides, *_ = repeat(hlo, n - 1, partial(_eliminate, n), [*first, rows, sides, *given])
+
+    def start(head: Any, side: Any, rows: Any, sides: Any) -> list[Any]:
+        row = concatenate([head, ops.mul(head, 0), ops.mul(head, 0)], 2)
+        none = ops.mul(side, 0)
+        return [none, none, _with_row(rows, row, n - 1), _with_row(sides, side, n - 1)]
+
+    *_, rows, x = repeat(hlo, n, partial(_substitute, n), hlo.inline(start, head, side, rows, sides))
+
+    def checked(rows: Any, x: Any) -> Any:
+        pivots = slice_in_dim(rows, 0, 1, 2)
+        singular = reductions.reduce_or(ops.eq_p.bind(pivots, 0), (1, 2))
+        return ops.where(shapes.expand_dims(singular, (-1, -2)), not_a_number(x.dtype), x)
+
+    return hlo.reshape(hlo.inline(checked, rows, x), b.shape)
+
+
+def _eliminate(n: int, i: Any, head: Any, beside: Any, side: Any, rows: Any, sides: Any, *given: Any) -> list[Any]:
+    """Eliminate an element of row ``i``, (head, beside, 0), or of row ``i + 1``, (below, middle, above)."""
+    below, middle, above, other_side = (element(x, ops.add(i, 1), 1) for x in given)
+    above = ops.where(ops.lt_p.bind(i, n - 2), above, 0)
+    swap = ops.gt_p.bind(pivot_size(below), pivot_size(head))
+    pairs = (head, below), (beside, middle), (ops.mul(above, 0), above), (side, other_side)
+    pivot, second, third, upper = (ops.where(swap, y, x) for x, y in pairs)
+    low, *rest = (ops.where(swap, x, y) for x, y in pairs)
+    factor = ops.div(low, ops.where(ops.eq_p.bind(pivot, 0), 1, pivot))
+    reduced = [ops.sub(x, ops.mul(factor, y)) for x, y in zip(rest, (second, third, upper), strict=True)]
+    row = concatenate([pivot, second, third], 2)
+    return [*reduced, _with_row(rows, row, i), _with_row(sides, upper, i), *given]
+
+
+def _substitute(n: int, step: Any, following: Any, second: Any, rows: Any, sides: Any) -> list[Any]:
+    """Solve a row, the last one in step 0, given the two rows of the solution that follow; write it to ``sides``."""
+    i = ops.sub(n - 1, step)
+    row, side = element(rows, i, 1), element(sides, i, 1)
+    pivot, above, far = (slice_in_dim(row, j, j + 1, 2) for j in range(3))
+    known = ops.add(ops.mul(above, following), ops.mul(far, second))
+    x = ops.div(ops.sub(side, known), pivot)
+    return [x, following, rows, _with_row(sides, x, i)]
+
+
+def _with_row(x: Any, row: Any, i: Any) -> Any:
+    """Replace row ``i`` of matrices."""
+    return dynamic_update_slice(x, row, (0, i, 0))
 
 
 # Cholesky factors --------------------------------------------------------------------------------------------------

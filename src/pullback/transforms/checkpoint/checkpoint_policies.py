@@ -19,6 +19,7 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost, cost
 from pullback.core.types import ShapedArray
 from pullback.primitives.linalg.contraction import dot_general_p  # noqa: F401  # the examples ask about it
+from pullback.primitives.rules import axis_divided, stays
 from pullback.transforms.functions.api_boundary import api_boundary
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ Policy = Callable[..., bool]
 
 name_p = Primitive("name", cost=Cost.SIMPLE, passes_nan=True)
 name_p.host(lambda x, *, name: x)
+axis_divided(name_p)(stays)
 
 
 name_p.abstract_eval(lambda x, *, name: ShapedArray(x.shape, x.dtype))

@@ -15,6 +15,7 @@ from pullback.backends.devices import devices
 from pullback.backends.devices.buffers import from_buffer, take
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.layouts import row_major
+from pullback.backends.devices.memories import with_kinds
 from pullback.backends.devices.shardings import NamedSharding, as_sharding, of_types, over_devices
 from pullback.backends.processes import forks
 from pullback.core import source, tree
@@ -280,9 +281,11 @@ class Lowered:
         placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
         results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
-        results = of_types(closed.out_avals, [*placements, *captured], results)
+        found = of_types(closed.out_avals, [*placements, *captured], results)
+        results = with_kinds(found, closed.jaxpr, placements, results)
         device, asked_for = device_of_program(call, placements, results, closed.consts)
-        self.out_index, jaxpr = _without_forwarded(closed, results)
+        moves = asked_for and _moves(self.actual_placements, device)
+        self.out_index, jaxpr = (None, closed) if moves else _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.used = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.used, self.out_index, call)
@@ -656,6 +659,13 @@ def donate(arrays: Iterable[Any], device: Devices) -> None:
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)
+
+
+def _moves(placements: Sequence[Any], device: Any) -> bool:
+    """Whether a program on a device that was asked for gets inputs from elsewhere, which it has to return there."""
+    if not isinstance(device, devices.Device):
+        return False
+    return any(p is not device and (p is not None or not device.is_host) for p in placements)
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:

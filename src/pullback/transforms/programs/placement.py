@@ -193,6 +193,9 @@ def is_placement(x: Any) -> bool:
 def with_sharding_constraint(x: T, shardings: PyTree) -> T:
     """Shard a tree of arrays over devices, also within compiled functions.
 
+    It is for axes of a mesh of the type ``AxisType.Auto``. Along ``Explicit`` axes it checks that the arrays have the
+    shardings; :func:`pullback.sharding.reshard` changes them.
+
     Args:
       x: a tree of arrays.
       shardings: a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, or a prefix tree of ``x`` with
@@ -208,7 +211,7 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
 
     >>> import pullback.numpy as jnp
     >>> from pullback import P, jit, lax, make_mesh, sharding
-    >>> mesh = make_mesh((1,), ("i",))
+    >>> mesh = make_mesh((1,), ("i",), (sharding.AxisType.Auto,))
     >>> rows = sharding.NamedSharding(mesh, P("i"))
     >>> print(jit(lambda x: lax.with_sharding_constraint(2 * x, rows))(jnp.ones(2)))
     [2. 2.]

@@ -35,8 +35,8 @@ def reshard(xs: T, out_shardings: PyTree) -> T:
 
     >>> import pullback.numpy as jnp
     >>> from pullback import P, make_mesh, set_mesh, typeof
-    >>> from pullback.sharding import AxisType, reshard
-    >>> with set_mesh(make_mesh((1,), ("x",), axis_types=(AxisType.Explicit,))):
+    >>> from pullback.sharding import reshard
+    >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     print(typeof(reshard(jnp.ones(4), P("x"))))
     f32[4@x]
     """

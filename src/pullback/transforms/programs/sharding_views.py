@@ -14,7 +14,7 @@ from pullback.core.array import ArrayLike, as_array
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import as_inferred, jvp_zero, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.sharded_arrays import sharding_of
 
@@ -117,6 +117,7 @@ def _fitted(text: str, width: int) -> str:
 
 inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True, effect=True)
 inspect_sharding_p.abstract_eval(lambda x, *, callback: [])
+sharding_rule(inspect_sharding_p)(as_inferred)
 inspect_sharding_p.jvp_rule = jvp_zero(inspect_sharding_p)
 
 

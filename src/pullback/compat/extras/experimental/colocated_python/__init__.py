@@ -41,7 +41,7 @@ def colocated_cpu_devices(devices: Any) -> Any:
         grid = devices.devices.copy()
         for i, device in enumerate(found):
             grid.flat[i] = device
-        return Mesh(grid, devices.axis_names)
+        return Mesh(grid, devices.axis_names, devices.axis_types)
     processors = local_devices(backend="cpu")
     found = []
     for i, device in enumerate(devices):
