@@ -30,6 +30,7 @@ class Runtime:
       memory_needed: a large array is about to be made: listeners let go of arrays that nobody else has.
       several_devices_used: a second device comes into use.
       compiling: ``(platform)``: a program is about to be compiled; a listener may raise an error to prevent it.
+      has_explicit_types: whether a type has had a sharding over explicit axes of a mesh; until then none is looked for.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Runtime:
         self.memory_needed = Event()
         self.several_devices_used = Event()
         self.compiling = Event()
+        self.has_explicit_types = False
 
     def begin_thread(self, state: Any) -> None:
         """Initialize ``state``, the thread-local state of a new thread: set the trace that evaluates its operations."""

@@ -211,7 +211,8 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
-    cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
+    if runtime.has_explicit_types:
+        cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
