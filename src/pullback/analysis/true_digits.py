@@ -50,7 +50,7 @@ class ResultDigits:
 
     Attributes:
       name: where it is in the tree of results, as in ``['loss']``; empty for a single array.
-      digits: the number of true decimal digits that nearly all elements have (all if there are at most 50).
+      digits: the number of true decimal digits that most elements have (all of up to 50, four fifths of many).
       of: the number of digits that the dtype can hold.
       elements: the number of true digits of each element.
     """
@@ -59,6 +59,12 @@ class ResultDigits:
     digits: float
     of: float
     elements: np.ndarray[Any, Any] = field(repr=False)
+
+    @property
+    def least(self) -> str:
+        """The digits of the least accurate elements as text, if they are fewer; otherwise empty."""
+        fewest = float(np.min(self.elements, initial=math.inf))
+        return f", {fewest:.1f} of the worst element" if fewest < self.digits - 0.5 else ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Precision:
       value: the results, as the function returns them.
       exact: the results as they would be without rounding, in doubles.
       results: how accurate each array of the results is.
-      losses: the lines that cost the results digits, the most costly first.
+      losses: the lines that cost a result at least one digit, the most costly first.
       events: the lines where digits were lost or special values began, whether or not this costs the results digits.
     """
 
@@ -85,7 +91,7 @@ class Precision:
         return min((x.digits for x in self.results), default=math.inf)
 
     def __str__(self) -> str:
-        lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true" for x in self.results]
+        lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true{x.least}" for x in self.results]
         for x in self.losses:
             lines.append(f"  {x.digits:4.1f} digits lost by {x.kind} in {x.operation} at {x.line}")
             lines += [f"       {x.advice}"] if x.advice else []
@@ -171,9 +177,9 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
             continue
         accurate.append(_accurate(trace, x, name))
         exact.append(ArrayImpl(trace.arithmetic.rounded(x.wide)))
-        for event, lost in x.accuracy.losses.items():
+        for event, lost in digits.changed(x.accuracy.losses, accurate[-1].of - accurate[-1].digits, None).items():
             costs[event] = max(costs.get(event, 0.0), lost)
-    losses = [_loss(e, lost) for e, lost in costs.items() if e is not None]
+    losses = [_loss(e, lost) for e, lost in costs.items() if e is not None and lost >= 1]
     events = [_loss(e, e.worst) for e in trace.seen.events.values()]
     value = tree.unflatten(out_tree, [x.value if isinstance(x, Shadowed) else x for x in results])
     return Precision(
@@ -189,9 +195,8 @@ def _loss(event: Observed, lost: float) -> Loss:
 def _accurate(trace: ShadowTrace, x: Shadowed, name: str) -> ResultDigits:
     value = host_value(x.value)
     with np.errstate(all="ignore"):
-        errors = digits.relative_errors(
-            value, trace.arithmetic.difference(value, x.wide), trace.arithmetic.rounded(x.wide)
-        )
+        exact, difference = trace.arithmetic.rounded(x.wide), trace.arithmetic.difference(value, x.wide)
+        errors = digits.relative_errors(value, difference, exact, least=digits.tiny(value.dtype))
         each = np.abs(np.log10(np.maximum(errors, digits.unit(value.dtype))))
     worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), digits.unit(value.dtype))))
     return ResultDigits(name, worst, digits.most(value.dtype), np.asarray(each))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,8 +93,8 @@ class Store(Protocol):
     def put(self, key: str, value: bytes) -> None:
         """Store ``value`` under ``key``, which has no value yet."""
 
-    def get(self, key: str, process: int) -> bytes:
-        """Wait until ``process`` has set ``key``, and return the value; ProcessLostError if that process is gone."""
+    def get(self, key: str, of: Collection[int]) -> bytes:
+        """Wait until ``key`` is set, and return the value; ProcessLostError if one of the processes ``of`` is gone."""
 
     def delete(self, key: str) -> None:
         """Delete ``key``, and all keys that begin with ``key`` and a slash."""

@@ -736,13 +736,13 @@ class _Store:
     def put(self, key: str, value: bytes) -> None:
         self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
 
-    def get(self, key: str, process: int) -> bytes:
+    def get(self, key: str, of: Collection[int]) -> bytes:
         limit = math.ceil(1000 * SLICE)
         wait = self.common.blocking_key_value_get_bytes
         while True:
             try:
                 what = f"waiting for {key!r}"
-                return self._do(lambda: wait(key, limit), what, (0, process))  # type: ignore[no-any-return]
+                return self._do(lambda: wait(key, limit), what, of)  # type: ignore[no-any-return]
             except DistributedTimeoutError:
                 continue
 

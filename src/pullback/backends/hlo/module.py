@@ -245,7 +245,9 @@ class Module:
             for entry in sharding.spec.partitions
         ]  # fmt: skip
         entries += ["{?}" if is_open else "{}"] * (ndim - len(entries))
-        return f"<{mesh}, [{', '.join(entries)}]>"
+        unreduced = [names[n] for n in sharding.mesh.axis_names if n in sharding.spec.unreduced]
+        sums = f", unreduced={{{', '.join(unreduced)}}}" if unreduced else ""
+        return f"<{mesh}, [{', '.join(entries)}]{sums}>"
 
     @staticmethod
     def on_one_device(count: int) -> str:

@@ -55,6 +55,7 @@ from pullback.transforms.jit.placements import (
     out_placements,
     requested_or_actual,
     with_devices,
+    with_sums,
 )  # fmt: skip
 from pullback.transforms.programs.jit_primitive import committed_signatures
 from pullback.transforms.programs.lojax import is_high, lo_types, lowered, lowered_values, raised_values
@@ -280,6 +281,7 @@ class Lowered:
         requested = in_placements(call, traced.in_avals)
         placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
         results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
+        closed = with_sums(closed, results)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
         found = of_types(closed.out_avals, [*placements, *captured], results)
         results = with_kinds(found, closed.jaxpr, placements, results)
