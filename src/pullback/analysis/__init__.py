@@ -7,6 +7,8 @@ from pullback.analysis.costs import cost as cost
 from pullback.analysis.memory import MemoryProfile as MemoryProfile
 from pullback.analysis.memory import MemoryTimeline as MemoryTimeline
 from pullback.analysis.memory import memory_profile as memory_profile
+from pullback.analysis.mixing import MixedPlan as MixedPlan
+from pullback.analysis.mixing import mixed_precision as mixed_precision
 from pullback.analysis.plans import Choice as Choice
 from pullback.analysis.plans import MemoryPlan as MemoryPlan
 from pullback.analysis.plans import plan_memory as plan_memory
@@ -24,11 +26,13 @@ __all__ = [
     "MemoryPlan",
     "MemoryProfile",
     "MemoryTimeline",
+    "MixedPlan",
     "Precision",
     "ResultDigits",
     "collectives",
     "cost",
     "memory_profile",
+    "mixed_precision",
     "plan_memory",
     "precision",
 ]
