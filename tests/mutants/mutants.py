@@ -628,8 +628,8 @@ MUTANTS = (
     Mutant(
         "what a program makes is kept with it",
         "primitives/arrays/shapes.py",
-        "len(shape) > MOST_HOST_AXES or not state.trace.eager",
-        "len(shape) > MOST_HOST_AXES",
+        "not trace.quick and (not trace.eager or default_is_elsewhere())",
+        "not trace.quick and default_is_elsewhere()",
         ["tests/transforms/test_made_in_programs.py::test_programs_keep_no_array_that_they_make"],
     ),
     Mutant(

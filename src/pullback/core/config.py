@@ -102,8 +102,13 @@ class Config(threading.local):
     numpy_rank_promotion: str = "allow"
     numpy_dtype_promotion: str = "standard"
     default_device: Any = None
-    platforms: str = "cpu"
+    platforms: str = ""
+    eager_on_host: bool = False
     num_cpu_devices: int = -1
+    cuda_visible_devices: str = "all"
+    mock_gpu_topology: str = ""
+    mock_num_gpu_processes: int = 0
+    pjrt_client_create_options: Any = None
     disable_jit: bool = False
     compile_large_operations: bool = True
     eager_fusion: bool = True

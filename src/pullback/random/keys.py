@@ -20,10 +20,10 @@ from pullback.core.array import (
     ArrayLike,
     KeyArray,
     as_array,
-    is_on_default_device,
     scalar_array,
 )
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import (
     ArgumentError,
     IntegerRangeError,
@@ -277,7 +277,7 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
     if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
         keys = random_use(keys, name)
-    if is_on_default_device(keys):
+    if is_here(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))

@@ -22,9 +22,10 @@ import numpy as np
 
 from pullback.backends.host.pending import hold
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_on_default_device
+from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.dims import is_symbolic
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
@@ -352,7 +353,7 @@ def words_at(words: Any, *index: int) -> tuple[Any, Any]:
 
     ``words`` holds the words of keys, of shape ``S + (2,)``, and ``index`` selects a key.
     """
-    if is_on_default_device(words):
+    if is_here(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
     for i in index:
@@ -499,7 +500,7 @@ def _words(key: tuple[Any, Any], count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Return whether evaluation is eager, and all ``values`` are concrete arrays on the default device."""
-    return state.trace.quick and all(map(is_on_default_device, values))
+    return state.trace.quick and all(map(is_here, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_on_default_device, typeof
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive
@@ -62,11 +63,7 @@ def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
-    if (
-        params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY
-        or size > _LARGEST_BY_NUMPY
-        or not is_on_default_device(key)
-    ):
+    if params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY or size > _LARGEST_BY_NUMPY or not is_here(key):
         from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(rng_bit_generator_p, operands, params)

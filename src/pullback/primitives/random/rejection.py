@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.array import SCALARS, ArrayImpl, scalar_array, shape_of
+from pullback.core.elsewhere import on_host
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -363,6 +364,7 @@ def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generat
 
 
 @random_gamma_p.impl
+@on_host(random_gamma_p)
 def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     generator = params["generator"]
     shape, (*words, a) = _flattened(operands)
@@ -467,6 +469,7 @@ def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
         return _wrapped(_loop_eagerly(step, shared, operands, state, groups[3]._value))
 
     @p.impl
+    @on_host(p)
     def eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return by_key(*operands, loop=loop_eagerly, **params)
 

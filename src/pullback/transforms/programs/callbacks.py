@@ -21,7 +21,7 @@ from pullback.backends.devices.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, is_listed, require_function
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import (
     ArgumentError,
@@ -32,6 +32,7 @@ from pullback.core.errors import (
     of_host_function,
 )
 from pullback.core.lists import merge_lists, partition_list
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
@@ -242,7 +243,8 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     arrays = [_argument(host_value(as_array(x))) for x in args]
     call = params["call"]
     outs = _raising_as_compiled(primitive, call, arrays) if _mode.as_compiled else call(*arrays)
-    return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+    results = [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+    return [runtime.following(x, args) for x in results] if CommittedArray in map(type, args) else results
 
 
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
