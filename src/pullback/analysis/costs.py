@@ -169,7 +169,7 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
     1 device, 8 kB on each, 0 bytes temporary
     >>> lines = analysis.cost(jnp.sin)(jnp.ones(1000)).lines
     >>> lines.transcendentals, lines.bytes_read, lines.bytes_written
-    (1000.0, 4000.0, 4000.0)
+    (1000, 4000.0, 4000.0)
     """
     require_function("cost", "fun", fun)
     measure = flag("cost", "measure", measure)
