@@ -487,7 +487,7 @@ class ConcreteMethods:
         return exchange.exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
-        return exchange.HOST
+        return exchange.device_of(self)
 
 
 def _scalar(value: Any, what: str) -> Any:

@@ -100,7 +100,7 @@ class Lowered:
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
-            module, main = emit_module(closed, name, device.platform, aliases, required, *shardings, mesh)
+            module, main = emit_module(closed, name, device.target, aliases, required, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -289,7 +289,7 @@ def _taking(aval: ShapedArray, device: Device) -> Executable:
     return %y : {kind}
   }}
 }}"""
-    selected = options.selected(device.platform, text)
+    selected = options.selected(device.target, text)
     loaded, _ = disk_cache.load_or_compile(
         text, device, selected, lambda: backend().compile_text(text, device, selected)
     )
@@ -320,7 +320,7 @@ def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
     from pullback.backends.compiler import disk_cache
 
     text = lowered.module.text(scopes=True)
-    selected = options.selected(lowered.device.platform, text, overrides)
+    selected = options.selected(lowered.device.target, text, overrides)
     return _key(lowered, text, selected) in _executables or disk_cache.has(text, lowered.device, selected)
 
 
@@ -330,7 +330,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
     device = lowered.device
     text = lowered.module.text(scopes=True)  # scopes appear in profiles, so they are part of the key
-    selected = options.selected(device.platform, text, overrides)
+    selected = options.selected(device.target, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
     module = lowered.module
@@ -373,7 +373,7 @@ def compiled_bytes(lowered: Lowered) -> bytes:
     It is compiled in any case: the runtime writes executables incompletely that it has read itself.
     """
     text = lowered.module.text(scopes=True)
-    loaded = backend().compile_text(text, lowered.device, options.selected(lowered.device.platform, text))
+    loaded = backend().compile_text(text, lowered.device, options.selected(lowered.device.target, text))
     return backend().serialize(loaded, lowered.device)
 
 
@@ -387,7 +387,7 @@ def adopt(lowered: Lowered, data: bytes) -> Executable:
       data: bytes of the backend's ``serialize``.
     """
     text = lowered.module.text(scopes=True)
-    key = _key(lowered, text, options.selected(lowered.device.platform, text))
+    key = _key(lowered, text, options.selected(lowered.device.target, text))
     found = _executables.get(key)
     if found is None:
         loaded = backend().deserialize(data, lowered.device)
@@ -560,7 +560,7 @@ def _compile(
     if not one_function:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
-        runtime.compiling(lowered.device.platform)
+        runtime.compiling(lowered.device.target)
         start = time.perf_counter()
         with compile_progress.shown(_called(lowered.name), lowered.operations):
             made = backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))

@@ -143,7 +143,7 @@ class Module:
           IncompatibleDevicesError: other devices are required already (a RuntimeError and ValueError).
         """
         if self.devices is None:
-            if devices.platform != self.platform and not self.portable:
+            if devices.target != self.platform and not self.portable:
                 raise IncompatibleDevicesError(
                     f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
                     "pass the array as an argument, or move it there with device_put"

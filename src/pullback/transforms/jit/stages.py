@@ -216,7 +216,7 @@ class Traced:
         if self.refs is not None:
             signatures += map(signature_of, self.refs.contents())
         lowered = Lowered(self, self.call, signatures)
-        platform = lowered.program.device.platform
+        platform = lowered.program.device.target
         if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
             raise UnsupportedArgumentError(
                 f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so "
