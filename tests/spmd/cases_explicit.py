@@ -157,3 +157,26 @@ def test_a_sharded_batch_stays_sharded_where_examples_are_resharded() -> None:
             out = g(x)
             assert out.sharding.spec == P("x", None)
             np.testing.assert_allclose(out, NUMBERS)
+
+
+def test_sums_of_segments_say_how_they_are_sharded() -> None:
+    x, ids = put(NUMBERS, "x"), jnp.arange(8) // 2
+    total = lambda x: pullback.ops.segment_sum(x, ids, 4, out_sharding=NamedSharding(MESH, P("x")))
+    for f in (total, jit(total)):
+        assert f(x).sharding.spec == P("x", None)
+        np.testing.assert_allclose(f(x), NUMBERS.reshape(4, 2, 4).sum(1))
+
+
+def test_the_compiler_decides_within_a_mesh_of_automatic_axes() -> None:
+    auto = MESH.abstract_mesh.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+
+    def f(x: Any) -> Any:
+        with pullback.sharding.use_abstract_mesh(auto):
+            y = reshard(2 * x, P(None, None))
+            y = y @ y.T
+        return reshard(y, P("x", None))
+
+    with pullback.set_mesh(MESH):
+        out = jit(f)(put(NUMBERS, "x", "y"))
+    assert out.sharding.spec == P("x", None)
+    np.testing.assert_allclose(out, 4 * NUMBERS @ NUMBERS.T)
