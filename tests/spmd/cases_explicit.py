@@ -180,3 +180,20 @@ def test_the_compiler_decides_within_a_mesh_of_automatic_axes() -> None:
         out = jit(f)(put(NUMBERS, "x", "y"))
     assert out.sharding.spec == P("x", None)
     np.testing.assert_allclose(out, 4 * NUMBERS @ NUMBERS.T)
+
+
+def test_new_arrays_like_sharded_ones() -> None:
+    for mesh in (MESH, MESH.update_axis_types(dict.fromkeys("xy", AxisType.Auto))):
+        x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
+        for out, value in ((jnp.zeros_like(x), 0), (jnp.full_like(x, 3), 3)):
+            assert out.sharding == x.sharding
+            assert np.array_equal(out, np.full((8, 4), value))
+
+
+def test_data_of_a_process_by_a_specification() -> None:
+    with pullback.set_mesh(MESH):
+        assert pullback.make_array_from_process_local_data(P("x"), NUMBERS).sharding == NamedSharding(MESH, P("x"))
+    here = pullback.devices()[3]
+    assert pullback.make_array_from_process_local_data(here, NUMBERS).devices() == {here}
+    with pytest.raises(ValueError, match="must have one dtype"):
+        pullback.make_array_from_single_device_arrays((2,), jnp.ones(2).sharding, [jnp.ones(2)], dtype="int32")

@@ -227,10 +227,11 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
 
 def _constrained(hlo: Builder, x: Value, sharding: NamedSharding) -> Value:
     """Constrain a value to the sharding of its type. Within a region of terms each device has its own."""
-    if sharding.spec.unreduced and hlo.module.manual_axes:
-        kept = sharding.spec.unreduced - hlo.module.manual_axes
+    manual = sharding.spec.unreduced & hlo.module.manual_axes
+    if manual:
+        kept = sharding.spec.unreduced - manual
         sharding = NamedSharding(sharding.mesh, sharding.spec.update(unreduced=kept))
-    return hlo.constrained(x, sharding, bool(sharding.mesh.auto_axes or hlo.module.manual_axes))
+    return hlo.constrained(x, sharding, bool(sharding.mesh.auto_axes or manual))
 
 
 def _terms_of(hlo: Builder, eqn: Eqn) -> NamedSharding | None:
