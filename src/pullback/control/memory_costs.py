@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.control.liveness import is_cheap, is_fused, is_same, nbytes, reduces
+from pullback.control.liveness import is_cheap, is_fused, is_same, reduces
 from pullback.core import inlining, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
@@ -205,8 +205,3 @@ class _Roots:
         if is_same(eqn) or (v not in self.in_memory and is_fused(eqn) and is_cheap(eqn)):
             return [a for a in eqn.invars if type(a) is Var]
         return []
-
-
-def total_bytes(variables: Any) -> int:
-    """Return the size of some variables in bytes."""
-    return sum(nbytes(v.aval) for v in variables)
