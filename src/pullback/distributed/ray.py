@@ -162,7 +162,7 @@ def read(dataset: Any, column: str, sharding: Any) -> Any:
     """
     name = "distributed.ray.read"
     library = jobs.library(name, "ray", "ray")
-    data = jobs.library(name, "ray.data", "ray")
+    data = jobs.library(name, "ray.data.dataset", "ray")
     if not isinstance(dataset, data.MaterializedDataset):
         raise ArgumentError(
             f"{name}: dataset must be materialized, dataset.materialize(), got {type(dataset).__name__}"
