@@ -9,9 +9,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "memory_budgets.md"
 _HEAD = """\
 # Budgets of memory, measured
 
-`python -m benchmarks.memory --page` writes this page. Twelve programs are differentiated under budgets of 75, 50 and 30 % of the
-temporaries that their gradients usually need, in the compiler's own count. A cell has the share that was needed, and the CPU time in
-multiples of that without a budget. "not possible" is an error that says the least possible. [How to](how_to/memory.md) use budgets.
+`python -m benchmarks.memory --page` writes this page. Twelve programs are differentiated under budgets of 75, 50 and
+30 % of the temporaries that their gradients usually need, in the compiler's own count. A cell has the share that was
+needed, and the CPU time in multiples of that without a budget. "Not possible" is an error that says the least that was
+found. The column "predicted" has the peak without a budget as `memory_profile` predicts it. [How to fit a gradient into
+memory](how_to/memory_budget.md) shows the option.
 
 | program | usual | predicted | 75 % | 50 % | 30 % | difference |
 |---|---|---|---|---|---|---|
@@ -20,8 +22,8 @@ _JAX = """
 ## Beside JAX's policies
 
 For each budget, the fastest of JAX's policies on the whole function (`everything_saveable`, `dots_saveable`,
-`dots_with_no_batch_dims_saveable`, `nothing_saveable`) whose temporaries are within the same number of bytes, and Pullback's time in
-multiples of that one. A dash is a budget that no policy keeps.
+`dots_with_no_batch_dims_saveable`, `nothing_saveable`) whose temporaries are within the same number of bytes, and
+Pullback's CPU time in multiples of its time. A dash is a budget that no policy keeps.
 
 | program | 75 % | 50 % | 30 % |
 |---|---|---|---|

@@ -46,7 +46,7 @@ class _Instruction(NamedTuple):
     called: list[str]
     line: str
     is_root: bool
-    index: int
+    element: int
 
 
 def most_alive(text: str) -> Alive:
@@ -112,8 +112,8 @@ def _of(name: str, computations: dict[str, list[_Instruction]], known: dict[str,
         found = [roots.get(n, [set()]) for n in each.operands]
         if each.opcode == "tuple":
             roots[each.name] = [set().union(*elements) for elements in found]
-        elif each.opcode == "get-tuple-element" and each.index < len(found[0]):
-            roots[each.name] = [found[0][each.index]]
+        elif each.opcode == "get-tuple-element" and each.element < len(found[0]):
+            roots[each.name] = [found[0][each.element]]
         elif each.opcode in _SAME:
             roots[each.name] = found[0] if found else [set()]
         else:

@@ -253,9 +253,9 @@ def _by_dynamic_programming(
                 continue
             times = before[: reach + 1] + s.time
             target = best[p][used : used + reach + 1]
-            for k in np.nonzero(times < target)[0]:
-                target[k] = times[k]
-                back[p][used + int(k)] = s
+            for j in np.nonzero(times < target)[0].tolist():
+                target[j] = times[j]
+                back[p][used + j] = s
     end = best[cuts[-1]]
     if not np.isfinite(end).any():
         return None
