@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.errors import ArgumentError, ProcessLostError
+from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
 from pullback.distributed import jobs
 from pullback.distributed.jobs import Outcome
@@ -60,15 +60,31 @@ def run(
     """
     name = "distributed.ray.run"
     library = jobs.library(name, "ray", "ray")
+    jobs.library(name, "cloudpickle", "ray")
+    jobs.check_seconds(name, "wait", wait)
+    bundle = {"CPU": 1.0} if resources is None else _bundle(name, resources)
     call = jobs.pickled(name, function, args, kwargs)
     settings = jobs.settings_of(name, devices_per_process)
     if not library.is_initialized():
         library.init()
     settings["RAY_ADDRESS"] = library.get_runtime_context().gcs_address
-    bundle = {"CPU": 1.0} if resources is None else dict(resources)
     return jobs.run(
         name, call, processes, restarts, grace, settings, lambda: _Workers(library, processes, wait, bundle)
     )
+
+
+def _bundle(name: str, resources: Any) -> dict[str, float]:
+    """Return what Ray reserves for each process; raise unless it is something."""
+    if (
+        not isinstance(resources, Mapping)
+        or not resources
+        or not all(isinstance(kind, str) for kind in resources)
+        or not all(isinstance(count, int | float) and count > 0 for count in resources.values())
+    ):
+        raise ArgumentError(
+            f"{name}: resources must be a dictionary of positive numbers, such as {{'CPU': 4}}, got {resources!r}"
+        )
+    return {kind: float(count) for kind, count in resources.items()}
 
 
 class _Workers:
@@ -78,7 +94,7 @@ class _Workers:
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        self._library, self._running = library, dict[Any, int]()
+        self._library, self._running, self._wait = library, dict[Any, int](), wait
         self._group, self._remove = placement_group([bundle] * processes, strategy="PACK"), remove_placement_group
         if not self._group.wait(wait):
             remove_placement_group(self._group)
@@ -95,11 +111,11 @@ class _Workers:
             for number in range(processes)
         ]  # fmt: skip
 
-    def address(self) -> str:
+    def address(self) -> str | Outcome:
         try:
-            found: str = self._library.get(self._actors[0].address.remote())
+            found: str = self._library.get(self._actors[0].address.remote(), timeout=max(self._wait, 1))
         except self._library.exceptions.RayError as error:
-            raise ProcessLostError("distributed.ray.run", {0: str(error).splitlines()[0]}) from error
+            return Outcome(lost=f"its actor is gone: {str(error).splitlines()[0]}")
         return found
 
     def start(self, number: int, task: bytes, settings: Mapping[str, str]) -> None:
