@@ -7,6 +7,7 @@ others. The process gets its function as a file, and its place in the job by env
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import os
 import pickle
@@ -119,8 +120,15 @@ def end_child(key: str) -> None:
         systems.kill_group(process)
 
 
-def pickled(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+def pickled(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], pickler: Any = None
+) -> bytes:
     """Return the pickle of a call, of functions in the user's program too.
+
+    Args:
+      name: the function that the user called, for error messages.
+      function, args, kwargs: the call.
+      pickler: a subclass of cloudpickle's class ``Pickler``; by default this class.
 
     Raises:
       ArgumentError: ``function`` cannot be called (a TypeError), or something cannot be pickled.
@@ -128,8 +136,10 @@ def pickled(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs
     import cloudpickle
 
     require_function(name, "function", function)
+    content = io.BytesIO()
     try:
-        return bytes(cloudpickle.dumps((function, tuple(args), dict(kwargs))))
+        (pickler or cloudpickle.Pickler)(content).dump((function, tuple(args), dict(kwargs)))
+        return content.getvalue()
     except Exception as error:
         raise ArgumentError(f"{name}: the function and its arguments must be picklable: {error}") from error
 
