@@ -1,11 +1,11 @@
 """Classical programs that lose digits, and programs that do not.
 
-``python -m tests.analysis.precision_cases`` records the exact results with mpmath, which evaluates the same functions: ``m``
-is ``pullback.numpy`` or a namespace of functions of mpmath's numbers.
+``python -m tests.analysis.precision_cases`` records the exact results with mpmath, which evaluates the same functions:
+``m`` is ``pullback.numpy`` or a namespace of functions of mpmath's numbers.
 
-Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms; R. W. Hamming, Numerical Methods for Scientists and
-Engineers, as in Herbie's benchmarks; W. Kahan, How futile are mindless assessments of roundoff; J.-M. Muller's recurrence;
-S. Rump's polynomial.
+Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms; R. W. Hamming, Numerical Methods for Scientists
+and Engineers, as in Herbie's benchmarks; W. Kahan, How futile are mindless assessments of roundoff; J.-M. Muller's
+recurrence; S. Rump's polynomial.
 """
 
 from __future__ import annotations

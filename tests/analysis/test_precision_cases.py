@@ -1,4 +1,4 @@
-"""Classical programs that lose digits: the line, the digits and the rewriting are right; right programs raise no alarm."""
+"""The line, the digits and the rewriting are right for classical programs; right programs raise no alarm."""
 
 from __future__ import annotations
 

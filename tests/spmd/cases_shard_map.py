@@ -595,6 +595,34 @@ def test_a_pmapped_function_is_compiled_once():
     assert len(count) == 1
 
 
+@pytest.mark.parametrize("mesh", [EIGHT, TYPED], ids=["auto", "explicit"])
+def test_references_of_shards(mesh):
+    def add(total, x):
+        total[...] += x
+        return lax.psum(total[...].sum(), "i")
+
+    f = shard_map(add, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P(), axis_names={"i"})
+    x = pnp.arange(8.0)
+    total = pullback.new_ref(pnp.ones(8))
+    assert float(f(total, x)) == float(f(total, x)) - 28 == 36
+    assert total[...].tolist() == (1 + 2 * np.arange(8)).tolist()
+
+    @jit
+    def within(x):
+        ref = pullback.new_ref(x)
+        f(ref, x)
+        return ref[...]
+
+    assert within(x).tolist() == (2 * np.arange(8)).tolist()
+    assert grad(lambda x: (within(x) ** 2).sum())(x).tolist() == (8 * np.arange(8)).tolist()
+    with pytest.raises(ValueError, match=r"in_specs .* says that the content of a reference"):
+        shard_map(lambda r, x: r.__setitem__(..., x), mesh=mesh, in_specs=(P(), P("i")), out_specs=P())(
+            pullback.new_ref(pnp.ones(8 // mesh.shape["i"])), x
+        )
+    with pytest.raises(ValueError, match="passed twice"):
+        shard_map(lambda a, b: None, mesh=mesh, in_specs=P(), out_specs=P())(total, total)
+
+
 # What is refused -----------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Known ways to compute the same without the loss: a rule for the operation at the root of an expression.
 
-Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, SIAM 2002, chapter 1; for the logistic
-family, M. Mächler, Accurately computing log(1 - exp(-|a|)), 2012.
+Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, SIAM 2002, chapter 1;
+M. Mächler, Accurately computing log(1 - exp(-|a|)), 2012.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _sub(made: Made) -> str | None:
     if same_function and (advice := _of_two(plain(x).primitive)):
         return advice
     if of(y, ops.sqrt_p) or of(x, ops.sqrt_p):
-        return "x - sqrt(y) is (x * x - y) / (x + sqrt(y)): the root of a quadratic equation from the other one, c / (a * r)"
+        return "x - sqrt(y) is (x * x - y) / (x + sqrt(y)): a root of a quadratic from the other one, r, is c / (a * r)"
     if _squared(y) is not None:
         if _is_mean(x) or _is_mean(_squared(y)):
             return "mean(x * x) - mean(x)**2 is jnp.var(x): subtract the mean first"
@@ -211,7 +211,7 @@ def _div(made: Made) -> str | None:
 def _mul(made: Made) -> str | None:
     """A product with the slope of a function that is infinite, or NaN, where ``where`` has not chosen it."""
     if made.phase:
-        return "choose safe operands before the function: custom_derivatives.safe_where, or where(ok, f(where(ok, x, 1)), y)"
+        return "choose safe operands first: custom_derivatives.safe_where, or where(ok, f(where(ok, x, 1)), y)"
     return None
 
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from pullback.analysis import digits
 from pullback.analysis import two_doubles_rules as two_doubles_rules
 from pullback.analysis import wide_rules as wide_rules
+from pullback.analysis.mixing import MixedPlan, plan_of
 from pullback.analysis.observations import Observations, Observed
 from pullback.analysis.shadows import Shadowed, ShadowTrace
 from pullback.analysis.two_doubles import TwoDoubles
 from pullback.analysis.wide import Arithmetic, Doubles, DoublesFound
 from pullback.core import tree
+from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.trace import state
 from pullback.core.tree_nodes import keystr
+from pullback.display.pages import facts, page, table
 from pullback.transforms.functions.api_boundary import api_boundary
 
 
@@ -76,7 +79,9 @@ class Precision:
       exact: the results as they would be without rounding, in doubles.
       results: how accurate each array of the results is.
       losses: the lines that cost a result at least one digit, the most costly first.
-      events: the lines where digits were lost or special values began, whether or not this costs the results digits.
+      events: the lines where digits were lost or special values began, whether or not this costs the results digits; a
+        comparison that exact numbers decide otherwise is of the kind ``"decision"``.
+      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
     """
 
     value: Any
@@ -84,11 +89,18 @@ class Precision:
     results: tuple[ResultDigits, ...]
     losses: tuple[Loss, ...]
     events: tuple[Loss, ...]
+    assumed: tuple[str, ...] = ()
 
     @property
     def digits(self) -> float:
         """The number of true digits of the least accurate result."""
         return min((x.digits for x in self.results), default=math.inf)
+
+    def _repr_html_(self) -> str:
+        digits_of = [(x.name or "result", f"{x.digits:.1f} of {x.of:.1f}{x.least}") for x in self.results]
+        lost = [(f"{x.digits:.1f}", x.kind, x.operation, x.line, x.advice) for x in self.losses]
+        heads = ("digits lost", "by", "in", "line", "instead")
+        return page(facts(digits_of), table(heads, lost) if lost else "")
 
     def __str__(self) -> str:
         lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true{x.least}" for x in self.results]
@@ -98,7 +110,13 @@ class Precision:
         return "\n".join(lines)
 
 
-def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
+@overload
+def precision(
+    fun: Callable[..., Any], *, suggest: None = None, tolerance: float = 1e-2
+) -> Callable[..., Precision]: ...
+@overload
+def precision(fun: Callable[..., Any], *, suggest: DTypeLike, tolerance: float = 1e-2) -> Callable[..., MixedPlan]: ...
+def precision(fun: Callable[..., Any], *, suggest: DTypeLike | None = None, tolerance: float = 1e-2) -> Any:
     """Return a function of the same arguments that says which digits of the results of ``fun`` are true.
 
     It runs ``fun``, and evaluates each operation a second time on shadows: in doubles for values of single precision
@@ -107,13 +125,17 @@ def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
     custom rules) run operation by operation, and so do derivatives: ``precision(grad(f))``.
 
     Args:
-      fun: takes and returns trees of arrays. It may use Python's control flow.
+      fun: takes and returns trees of arrays. It may use Python's control flow, unless there is ``suggest``.
+      suggest: a narrower dtype, such as ``"bfloat16"``. Then the lines are found that may compute in it, for
+        :func:`mixed_precision`: a group of lines at a time, and halves of those that may not.
+      tolerance: the relative error of the results, in the norm of each array, that ``suggest`` accepts.
 
     Returns:
-      A function of the arguments of ``fun`` that returns a :class:`Precision`.
+      A function of the arguments of ``fun`` that returns a :class:`Precision`; a :class:`MixedPlan` with ``suggest``.
 
     Raises:
-      ArgumentError: ``fun`` is not a function (a TypeError).
+      ArgumentError: ``fun`` is not a function, ``suggest`` no dtype of floats, or ``tolerance`` not positive (a
+        TypeError and a ValueError).
       MissingRuleError: an operation has no shadow, as a callback; the message names it (a NotImplementedError).
 
     Source: for the shadows and the lines, A. Sanchez-Stern, P. Panchekha, S. Lerner and Z. Tatlock, Finding root causes
@@ -128,6 +150,8 @@ def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
     True
     """
     require_function("precision", "fun", fun)
+    if suggest is not None:
+        return plan_of(fun, suggest, tolerance)
 
     @api_boundary
     def measured(*args: Any, **kwargs: Any) -> Precision:
@@ -185,6 +209,7 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
     return Precision(
         value, tree.unflatten(out_tree, exact), tuple(accurate),
         tuple(sorted(losses, key=lambda x: -x.digits)), tuple(sorted(events, key=lambda x: -x.digits)),
+        tuple(f"{name} at {where}" for name, where in sorted(trace.arithmetic.assumed)),
     )  # fmt: skip
 
 
