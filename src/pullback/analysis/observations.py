@@ -11,6 +11,7 @@ import numpy as np
 from pullback.analysis import digits
 from pullback.analysis.digits import Accuracy, changed
 from pullback.analysis.expressions import Made, root
+from pullback.analysis.rewritings import advise
 from pullback.core import dtypes, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.trace import Primitive
@@ -53,12 +54,14 @@ class Observations:
 
     Attributes:
       events: everything that lost digits or began a special value.
+      tried: how often the operations of lines were looked at for known rewritings.
       too_deep: whether a difference was so small that the shadows may have lost all their digits too.
     """
 
     def __init__(self) -> None:
         self.events: dict[Any, Observed] = {}
         self.too_deep = False
+        self.tried: dict[Any, int] = {}
 
     def event(self, kind: str, made: Made, lost: float = 0.0) -> Observed:
         """Return the record of what happens at an operation, which is new if it has not happened there before."""
@@ -105,13 +108,19 @@ class Observations:
         lost = accuracy.lost
         more = lost - sum(losses.values())
         if more < digits.LEAST:
-            return wide, accuracy._replace(losses=changed(losses, lost, None)) if losses else accuracy
+            losses = changed(losses, lost, None) if losses else losses
+            advise(self.tried, made, losses)
+            return wide, accuracy._replace(losses=losses)
         if special is None:
             special = self.event(_kind(primitive, found, value, exact, own), made, more)
+            if special.kind == ROUNDING:
+                special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
         special.worst = max(special.worst, more)
         if traits.signs.of(primitive) and error > 0.1:
             self._is_too_deep(value, exact, found)
-        return wide, accuracy._replace(losses=changed(losses, lost, special))
+        losses = changed(losses, lost, special)
+        advise(self.tried, made, losses)
+        return wide, accuracy._replace(losses=losses)
 
     def _is_too_deep(self, value: Any, exact: Any, found: Sequence[Any]) -> None:
         """Note whether a sum cancels so far that its shadow is not known; a zero is, if both terms are one value."""
@@ -167,6 +176,8 @@ class Observations:
         for x, tracer in zip(made.values, operands, strict=True):
             operand = value_of(x) if tracer is None else arithmetic.rounded(tracer.wide)
             zero = zero & (operand != 0) & np.isfinite(operand)
+        if zero.any() and not all(x is None or exact_so_far(x) for x in operands):
+            self.too_deep = True  # such as the logarithm of a number that has become 1
         for change in (lambda x: _moved(x, 1e-6), lambda x: _moved(x, -1e-6), _nearer):
             if not zero.any():
                 return wide
@@ -264,7 +275,8 @@ def _dominant(primitive: Primitive, found: Sequence[Any]) -> Any:
 def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:
     """Return what an operation did that made its result less true than its operands."""
     sizes = np.abs(exact)
-    if ((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)).any():
+    summed = traits.signs.of(primitive)
+    if not summed and ((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)).any():
         return UNDERFLOW
     if any(digits.unit(x.dtype) != own for x in found):
         return NARROWING

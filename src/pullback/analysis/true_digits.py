@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from pullback.analysis import digits
 from pullback.analysis import two_doubles_rules as two_doubles_rules
 from pullback.analysis import wide_rules as wide_rules
+from pullback.analysis.mixing import MixedPlan, plan_of
 from pullback.analysis.observations import Observations, Observed
 from pullback.analysis.shadows import Shadowed, ShadowTrace
 from pullback.analysis.two_doubles import TwoDoubles
 from pullback.analysis.wide import Arithmetic, Doubles, DoublesFound
 from pullback.core import tree
+from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.trace import state
 from pullback.core.tree_nodes import keystr
+from pullback.display.pages import facts, page, table
 from pullback.transforms.functions.api_boundary import api_boundary
 
 
@@ -50,7 +53,7 @@ class ResultDigits:
 
     Attributes:
       name: where it is in the tree of results, as in ``['loss']``; empty for a single array.
-      digits: the number of true decimal digits that nearly all elements have (all if there are at most 50).
+      digits: the number of true decimal digits that most elements have (all of up to 50, four fifths of many).
       of: the number of digits that the dtype can hold.
       elements: the number of true digits of each element.
     """
@@ -59,6 +62,12 @@ class ResultDigits:
     digits: float
     of: float
     elements: np.ndarray[Any, Any] = field(repr=False)
+
+    @property
+    def least(self) -> str:
+        """The digits of the least accurate elements as text, if they are fewer; otherwise empty."""
+        fewest = float(np.min(self.elements, initial=math.inf))
+        return f", {fewest:.1f} of the worst element" if fewest < self.digits - 0.5 else ""
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,10 @@ class Precision:
       value: the results, as the function returns them.
       exact: the results as they would be without rounding, in doubles.
       results: how accurate each array of the results is.
-      losses: the lines that cost the results digits, the most costly first.
-      events: the lines where digits were lost or special values began, whether or not this costs the results digits.
+      losses: the lines that cost a result at least one digit, the most costly first.
+      events: the lines where digits were lost or special values began, whether or not this costs the results digits; a
+        comparison that exact numbers decide otherwise is of the kind ``"decision"``.
+      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
     """
 
     value: Any
@@ -78,21 +89,34 @@ class Precision:
     results: tuple[ResultDigits, ...]
     losses: tuple[Loss, ...]
     events: tuple[Loss, ...]
+    assumed: tuple[str, ...] = ()
 
     @property
     def digits(self) -> float:
         """The number of true digits of the least accurate result."""
         return min((x.digits for x in self.results), default=math.inf)
 
+    def _repr_html_(self) -> str:
+        digits_of = [(x.name or "result", f"{x.digits:.1f} of {x.of:.1f}{x.least}") for x in self.results]
+        lost = [(f"{x.digits:.1f}", x.kind, x.operation, x.line, x.advice) for x in self.losses]
+        heads = ("digits lost", "by", "in", "line", "instead")
+        return page(facts(digits_of), table(heads, lost) if lost else "")
+
     def __str__(self) -> str:
-        lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true" for x in self.results]
+        lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true{x.least}" for x in self.results]
         for x in self.losses:
             lines.append(f"  {x.digits:4.1f} digits lost by {x.kind} in {x.operation} at {x.line}")
             lines += [f"       {x.advice}"] if x.advice else []
         return "\n".join(lines)
 
 
-def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
+@overload
+def precision(
+    fun: Callable[..., Any], *, suggest: None = None, tolerance: float = 1e-2
+) -> Callable[..., Precision]: ...
+@overload
+def precision(fun: Callable[..., Any], *, suggest: DTypeLike, tolerance: float = 1e-2) -> Callable[..., MixedPlan]: ...
+def precision(fun: Callable[..., Any], *, suggest: DTypeLike | None = None, tolerance: float = 1e-2) -> Any:
     """Return a function of the same arguments that says which digits of the results of ``fun`` are true.
 
     It runs ``fun``, and evaluates each operation a second time on shadows: in doubles for values of single precision
@@ -101,13 +125,17 @@ def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
     custom rules) run operation by operation, and so do derivatives: ``precision(grad(f))``.
 
     Args:
-      fun: takes and returns trees of arrays. It may use Python's control flow.
+      fun: takes and returns trees of arrays. It may use Python's control flow, unless there is ``suggest``.
+      suggest: a narrower dtype, such as ``"bfloat16"``. Then the lines are found that may compute in it, for
+        :func:`mixed_precision`: a group of lines at a time, and halves of those that may not.
+      tolerance: the relative error of the results, in the norm of each array, that ``suggest`` accepts.
 
     Returns:
-      A function of the arguments of ``fun`` that returns a :class:`Precision`.
+      A function of the arguments of ``fun`` that returns a :class:`Precision`; a :class:`MixedPlan` with ``suggest``.
 
     Raises:
-      ArgumentError: ``fun`` is not a function (a TypeError).
+      ArgumentError: ``fun`` is not a function, ``suggest`` no dtype of floats, or ``tolerance`` not positive (a
+        TypeError and a ValueError).
       MissingRuleError: an operation has no shadow, as a callback; the message names it (a NotImplementedError).
 
     Source: for the shadows and the lines, A. Sanchez-Stern, P. Panchekha, S. Lerner and Z. Tatlock, Finding root causes
@@ -122,6 +150,8 @@ def precision(fun: Callable[..., Any]) -> Callable[..., Precision]:
     True
     """
     require_function("precision", "fun", fun)
+    if suggest is not None:
+        return plan_of(fun, suggest, tolerance)
 
     @api_boundary
     def measured(*args: Any, **kwargs: Any) -> Precision:
@@ -171,14 +201,15 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
             continue
         accurate.append(_accurate(trace, x, name))
         exact.append(ArrayImpl(trace.arithmetic.rounded(x.wide)))
-        for event, lost in x.accuracy.losses.items():
+        for event, lost in digits.changed(x.accuracy.losses, accurate[-1].of - accurate[-1].digits, None).items():
             costs[event] = max(costs.get(event, 0.0), lost)
-    losses = [_loss(e, lost) for e, lost in costs.items() if e is not None]
+    losses = [_loss(e, lost) for e, lost in costs.items() if e is not None and lost >= 1]
     events = [_loss(e, e.worst) for e in trace.seen.events.values()]
     value = tree.unflatten(out_tree, [x.value if isinstance(x, Shadowed) else x for x in results])
     return Precision(
         value, tree.unflatten(out_tree, exact), tuple(accurate),
         tuple(sorted(losses, key=lambda x: -x.digits)), tuple(sorted(events, key=lambda x: -x.digits)),
+        tuple(f"{name} at {where}" for name, where in sorted(trace.arithmetic.assumed)),
     )  # fmt: skip
 
 
@@ -189,9 +220,8 @@ def _loss(event: Observed, lost: float) -> Loss:
 def _accurate(trace: ShadowTrace, x: Shadowed, name: str) -> ResultDigits:
     value = host_value(x.value)
     with np.errstate(all="ignore"):
-        errors = digits.relative_errors(
-            value, trace.arithmetic.difference(value, x.wide), trace.arithmetic.rounded(x.wide)
-        )
+        exact, difference = trace.arithmetic.rounded(x.wide), trace.arithmetic.difference(value, x.wide)
+        errors = digits.relative_errors(value, difference, exact, least=digits.tiny(value.dtype))
         each = np.abs(np.log10(np.maximum(errors, digits.unit(value.dtype))))
     worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), digits.unit(value.dtype))))
     return ResultDigits(name, worst, digits.most(value.dtype), np.asarray(each))

@@ -179,6 +179,10 @@ class Runtime:
         """
         raise NotImplementedError
 
+    def by_terms(self, function: Any, operands: Sequence[Any], over: Any) -> list[Any]:
+        """Return the list ``function(*operands)``, whose sums stay unreduced over the axes ``over`` of a mesh."""
+        raise NotImplementedError
+
     def html_of(self, x: Any) -> str | None:
         """Return an object as HTML for a notebook, or None if its text serves."""
         return None

@@ -379,7 +379,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     The memory is shared where it can be. Later writes to it change the result: pass ``copy=True`` if there are any.
 
     Args:
-      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the host.
+      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``. Elements on a GPU stay there.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       copy: True for memory of its own; False to raise if a copy is needed, to narrow elements of 64 bits or to move
         them to another device.
@@ -402,12 +402,6 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
             f"from_dlpack: expected an array with the methods __dlpack__ and __dlpack_device__, got {typed(x)}"
         )
     try:
-        kind, number = x.__dlpack_device__()
-        if int(kind) != _DLPACK_HOST:
-            raise ExchangeError(
-                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to "
-                f"CPU memory first"
-            )
         found = exchange.imported(x, copy)
     except (BufferError, RuntimeError) as error:
         if isinstance(error, PullbackError):
@@ -419,9 +413,6 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     if copy is False and out.sharding != found.sharding:
         raise ExchangeError(f"from_dlpack: the array must be copied to {device}, but copy is False")
     return out
-
-
-_DLPACK_HOST = 1
 
 
 def frombuffer(

@@ -14,12 +14,11 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype
 from pullback.core.arguments import flag
-from pullback.core.array import SCALARS, Array, ArrayLike, CommittedArray
+from pullback.core.array import SCALARS, Array, ArrayLike
 from pullback.core.config import config, numpy_dtype_promotion, numpy_rank_promotion
 from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
 from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
-from pullback.numpy.creation import full_like
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
     another,
@@ -505,7 +504,7 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 
 
 def _all(x: Any, value: bool) -> Any:
-    return full_like(x, value, _bool) if type(x) is CommittedArray else shapes.full(x.shape, value, _bool)
+    return shapes.full_beside(x, value, _bool)
 
 
 # Choice ------------------------------------------------------------------------------------------------------------

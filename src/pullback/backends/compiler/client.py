@@ -247,12 +247,13 @@ def bound(device: Device) -> Bound:
     """
     found: Bound | None = device.bound
     if found is None:
-        made = client(device.platform)
+        made = client(device.target)
         known = {raw.id: raw for raw in made.devices()}
         if device.id not in known:
+            hint = " The switch num_cpu_devices must be set before the first program is compiled."
             raise BackendError(
-                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices. The switch "
-                "num_cpu_devices must be set before the first program is compiled."
+                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices."
+                f"{hint if device.platform == 'cpu' else ''}"
             )
         found = Bound(known[device.id], made)
         _by_raw[found.raw] = device
@@ -585,6 +586,40 @@ def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
     return lib.jax.buffer_to_dlpack_managed_tensor(buffer)
 
 
+def stream_of(device: Device) -> int | None:
+    """The stream of a GPU on which the runtime waits for other libraries; None for a device without streams."""
+    try:
+        return bound(device).raw.get_stream_for_external_ready_events()  # type: ignore[no-any-return]
+    except library().jax.JaxRuntimeError as error:
+        if "UNIMPLEMENTED" in str(error):
+            return None
+        raise
+
+
+def shared_from_dlpack(capsule: Any, device: Device, stream: int | None, kind: int) -> Buffer:
+    """Make a buffer of a DLPack capsule on ``device``, which shares its memory; see ``backend.py``."""
+    raw = bound(device).raw
+    try:
+        return library().jax.dlpack_managed_tensor_to_buffer(capsule, raw, stream, None, kind)
+    except library().jax.JaxRuntimeError as error:
+        raise BackendError(f"from_dlpack: the runtime cannot take the array: {error}") from None
+
+
+def shared_to_dlpack(buffer: Buffer, stream: int | None) -> Any:
+    """Return a DLPack capsule that shares the memory of a buffer; ``stream`` waits until it is computed."""
+    return library().jax.buffer_to_dlpack_managed_tensor(buffer, stream)
+
+
+def local_hardware_id(device: Device) -> int:
+    """The number of a device among those of its machine."""
+    return int(bound(device).raw.local_hardware_id)
+
+
+def type_of(buffer: Buffer) -> ShapedArray:
+    """The shape of a buffer and the dtype of its elements, as devices store them."""
+    return ShapedArray(tuple(buffer.aval.shape), buffer.aval.dtype)
+
+
 def device_of(buffer: Buffer) -> Device:
     """The device that holds a buffer."""
     return _by_raw[buffer._sharding._internal_device_list[0]]
@@ -701,13 +736,13 @@ class _Store:
     def put(self, key: str, value: bytes) -> None:
         self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
 
-    def get(self, key: str, process: int) -> bytes:
+    def get(self, key: str, of: Collection[int]) -> bytes:
         limit = math.ceil(1000 * SLICE)
         wait = self.common.blocking_key_value_get_bytes
         while True:
             try:
                 what = f"waiting for {key!r}"
-                return self._do(lambda: wait(key, limit), what, (0, process))  # type: ignore[no-any-return]
+                return self._do(lambda: wait(key, limit), what, of)  # type: ignore[no-any-return]
             except DistributedTimeoutError:
                 continue
 
@@ -1152,7 +1187,7 @@ def compile_text(
     program: Any = text.encode()
     more: dict[str, Any] = {}
     if callbacks:
-        check_platform(device.platform)
+        check_platform(device.target)
         calls = host_calls(callbacks, on_several=not isinstance(device, Device))
         program, more = _parsed(text), {"host_callbacks": calls}
     on = device.bound or bound_to(device)

@@ -45,11 +45,16 @@ class Here:
 here = Here()
 
 
+_GPUS = ("cuda", "rocm")
+"""The platforms that are called ``gpu`` where programs ask for the platform of a device."""
+
+
 class Device:
     """A device that holds arrays and runs programs. Each device has one object.
 
     Attributes:
-      platform: ``cpu``, ``cuda``, ...
+      platform: ``cpu``, ``gpu``, ...
+      target: the platform by the name for which programs are lowered: ``cpu``, ``cuda``, ``rocm``, ...
       id: the number of the device among all devices of its platform, in all processes.
       process_index: the number of the process that the device belongs to.
       is_local: whether the device belongs to this process.
@@ -61,12 +66,13 @@ class Device:
     ('cpu', 0, True)
     """
 
-    __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
+    __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index", "target")
 
     def __init__(self, platform: str, number: int) -> None:
         if not isinstance(platform, str):
             raise BackendError(f"Device: expected the name of a platform, got {quote(platform)}")
-        self.platform = platform
+        self.target = platform
+        self.platform = "gpu" if platform in _GPUS else platform
         self.id = number
         self.process_index = 0
         if here.processes > 1:
@@ -87,7 +93,7 @@ class Device:
     @property
     def local_hardware_id(self) -> int:
         """The device's number among the devices of its process."""
-        return self.id % IDS_PER_PROCESS if self.platform == "cpu" else self.id
+        return self.id % IDS_PER_PROCESS if self.platform == "cpu" else compiler().local_hardware_id(self)
 
     @property
     def device_kind(self) -> str:
@@ -99,7 +105,7 @@ class Device:
     @property
     def client(self) -> Any:
         """The runtime's client of the device's platform, for libraries such as Orbax."""
-        return compiler().client(self.platform)
+        return compiler().client(self.target)
 
     def addressable_memories(self) -> list[Memory]:
         """The memories that programs on this device can use. Those of a CPU are one memory with several names.
@@ -132,10 +138,10 @@ class Device:
         return compiler().memory_stats(self)
 
     def __repr__(self) -> str:
-        return f"{self.platform.title()}Device(id={self.id})"
+        return f"{self.target.title()}Device(id={self.id})"
 
     def __reduce__(self) -> Any:
-        return device, (self.platform, self.id)
+        return device, (self.target, self.id)
 
 
 def memory_kinds(platform: str) -> tuple[str, ...]:
@@ -240,6 +246,11 @@ class DeviceAssignment:
     def platform(self) -> str:
         """The platform of the devices."""
         return self.devices[0].platform
+
+    @property
+    def target(self) -> str:
+        """The platform of the devices, by the name for which programs are lowered."""
+        return self.devices[0].target
 
     @property
     def device_kind(self) -> str:
@@ -413,7 +424,7 @@ def default_backend() -> str:
     """The platform on which programs run by default.
 
     Returns:
-      The name of a platform, such as ``"cpu"``.
+      The name of a platform: ``"cpu"``, ``"gpu"``, or that of another plug-in.
 
     >>> from pullback import default_backend
     >>> default_backend()

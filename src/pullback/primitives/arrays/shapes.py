@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native
-from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
+from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, CommittedArray, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.elsewhere import default_is_elsewhere
 from pullback.core.errors import AllocationError, ShapeError, ShardingTypeError
@@ -112,6 +112,14 @@ def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
         return ArrayImpl(np.broadcast_to(number, shape), weak_type)
     except ValueError as error:
         raise AllocationError(f"no memory for an array of shape {tuple(shape)}: {error}") from None
+
+
+def full_beside(x: Any, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Return an array of the shape of ``x`` filled with ``value``, on the device that ``x`` is committed to."""
+    if type(x) is not CommittedArray:
+        return full(x.shape, value, dtype, weak_type)
+    number = ArrayImpl(np.asarray(value).astype(dtype)[()], weak_type)
+    return broadcast_to(runtime.following(number, [x]), x.shape)
 
 
 def zeros_like(x: Any) -> Any:

@@ -55,6 +55,7 @@ from pullback.transforms.jit.placements import (
     out_placements,
     requested_or_actual,
     with_devices,
+    with_sums,
 )  # fmt: skip
 from pullback.transforms.programs.jit_primitive import committed_signatures
 from pullback.transforms.programs.lojax import is_high, lo_types, lowered, lowered_values, raised_values
@@ -215,7 +216,7 @@ class Traced:
         if self.refs is not None:
             signatures += map(signature_of, self.refs.contents())
         lowered = Lowered(self, self.call, signatures)
-        platform = lowered.program.device.platform
+        platform = lowered.program.device.target
         if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
             raise UnsupportedArgumentError(
                 f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so "
@@ -280,6 +281,7 @@ class Lowered:
         requested = in_placements(call, traced.in_avals)
         placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
         results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
+        closed = with_sums(closed, results)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
         found = of_types(closed.out_avals, [*placements, *captured], results)
         results = with_kinds(found, closed.jaxpr, placements, results)
