@@ -24,6 +24,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.backends.hlo import collectives
 from pullback.core.errors import ShardMapError
 from pullback.derivatives import laplacian
 from pullback.sharding import Mesh
@@ -68,6 +69,22 @@ def test_collectives_give_what_they_give_under_vmap(case):
         )
         near(grad(lambda xs, f=of_parts: f(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
         near(jvp(of_parts, (x,), (np.cos(x),))[1], jvp(losses, (x,), (np.cos(x),))[1])
+
+
+def test_numbers_of_many_devices_are_written_as_bytes(monkeypatch):
+    def program(x):
+        pairs = [(0, 3), (3, 1), (2, 0)]
+        return lax.psum(x, "j"), lax.ppermute(x, "i", pairs), lax.all_gather(x, "i", axis_index_groups=[[0, 2], [3, 1]])
+
+    def mapped():
+        return jit(shard_map(program, mesh=GRID, in_specs=P("i", "j"), out_specs=P("i", "j"), check_vma=False))
+
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    expected, text = mapped()(x), mapped().lower(x).as_text()
+    monkeypatch.setattr(collectives, "_MANY", 1)
+    assert "0x" not in text
+    assert mapped().lower(x).as_text().count('dense<"0x') == 3
+    near(mapped()(x), expected)
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda c: c.name)
