@@ -137,6 +137,20 @@ def test_doubles_have_shadows_of_two() -> None:
     assert (under.digits, under.losses[0].kind, under.losses[0].operation) == (0, "underflow", "mul")
 
 
+def test_operations_without_two_doubles_are_listed() -> None:
+    with enable_x64():
+        found = analysis.precision(lambda x: pullback.scipy.special.gammaln(jnp.sin(x)))(jnp.float64(1))
+    (assumed,) = found.assumed
+    assert assumed.startswith("lgamma at ")
+    assert not analysis.precision(jnp.sin)(np.float32(1)).assumed
+
+
+def test_decisions_of_exact_numbers_are_seen() -> None:
+    found = analysis.precision(lambda x: jnp.where((1 + x) - 1 > x, 1.0, 2.0))(np.float32(1e-4))
+    assert "decision" in [e.kind for e in found.events]
+    assert not list(analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events)
+
+
 def test_rounding_and_bits_have_shadows_of_their_own() -> None:
     x = single(0.1, 0.7)
     found = analysis.precision(lambda x: x.astype(jnp.bfloat16).astype(jnp.float32))(x)

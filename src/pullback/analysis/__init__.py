@@ -4,6 +4,7 @@ from pullback.analysis.collectives import Collective as Collective
 from pullback.analysis.collectives import collectives as collectives
 from pullback.analysis.costs import Cost as Cost
 from pullback.analysis.costs import cost as cost
+from pullback.analysis.line_costs import LineCosts as LineCosts
 from pullback.analysis.memory import MemoryProfile as MemoryProfile
 from pullback.analysis.memory import MemoryTimeline as MemoryTimeline
 from pullback.analysis.memory import memory_profile as memory_profile
@@ -16,12 +17,14 @@ from pullback.analysis.true_digits import Loss as Loss
 from pullback.analysis.true_digits import Precision as Precision
 from pullback.analysis.true_digits import ResultDigits as ResultDigits
 from pullback.analysis.true_digits import precision as precision
+from pullback.analysis.work import Work as Work
 from pullback.core.faces import face
 
 __all__ = [
     "Choice",
     "Collective",
     "Cost",
+    "LineCosts",
     "Loss",
     "MemoryPlan",
     "MemoryProfile",
@@ -29,6 +32,7 @@ __all__ = [
     "MixedPlan",
     "Precision",
     "ResultDigits",
+    "Work",
     "collectives",
     "cost",
     "memory_profile",

@@ -76,10 +76,10 @@ def mixed_precision(fun: Callable[..., Any], plan: MixedPlan) -> Callable[..., A
     >>> from pullback import analysis
     >>> f = lambda x: jnp.sum(jnp.tanh(x @ x))
     >>> plan = analysis.precision(f, suggest="bfloat16", tolerance=1e-2)(jnp.ones((2, 2)))
-    >>> print(plan)
-    bfloat16 in 1 of 1 lines, with a relative error of 3.5e-03
-    >>> print(analysis.mixed_precision(f, plan)(jnp.ones((2, 2))))
-    3.84375
+    >>> len(plan.narrow), plan.error < 1e-2
+    (1, True)
+    >>> abs(float(analysis.mixed_precision(f, plan)(jnp.ones((2, 2)))) / float(f(jnp.ones((2, 2)))) - 1) < 1e-2
+    True
     """
     require_function("mixed_precision", "fun", fun)
     if not isinstance(plan, MixedPlan):

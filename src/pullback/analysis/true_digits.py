@@ -23,6 +23,7 @@ from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.trace import state
 from pullback.core.tree_nodes import keystr
+from pullback.display.pages import facts, page, table
 from pullback.transforms.functions.api_boundary import api_boundary
 
 
@@ -78,7 +79,9 @@ class Precision:
       exact: the results as they would be without rounding, in doubles.
       results: how accurate each array of the results is.
       losses: the lines that cost a result at least one digit, the most costly first.
-      events: the lines where digits were lost or special values began, whether or not this costs the results digits.
+      events: the lines where digits were lost or special values began, whether or not this costs the results digits; a
+        comparison that exact numbers decide otherwise is of the kind ``"decision"``.
+      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
     """
 
     value: Any
@@ -86,11 +89,18 @@ class Precision:
     results: tuple[ResultDigits, ...]
     losses: tuple[Loss, ...]
     events: tuple[Loss, ...]
+    assumed: tuple[str, ...] = ()
 
     @property
     def digits(self) -> float:
         """The number of true digits of the least accurate result."""
         return min((x.digits for x in self.results), default=math.inf)
+
+    def _repr_html_(self) -> str:
+        digits_of = [(x.name or "result", f"{x.digits:.1f} of {x.of:.1f}{x.least}") for x in self.results]
+        lost = [(f"{x.digits:.1f}", x.kind, x.operation, x.line, x.advice) for x in self.losses]
+        heads = ("digits lost", "by", "in", "line", "instead")
+        return page(facts(digits_of), table(heads, lost) if lost else "")
 
     def __str__(self) -> str:
         lines = [f"{x.name or 'result'}: {x.digits:.1f} of {x.of:.1f} digits are true{x.least}" for x in self.results]
@@ -199,6 +209,7 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
     return Precision(
         value, tree.unflatten(out_tree, exact), tuple(accurate),
         tuple(sorted(losses, key=lambda x: -x.digits)), tuple(sorted(events, key=lambda x: -x.digits)),
+        tuple(f"{name} at {where}" for name, where in sorted(trace.arithmetic.assumed)),
     )  # fmt: skip
 
 

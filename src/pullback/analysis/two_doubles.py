@@ -27,17 +27,7 @@ two_doubles = RuleKind("two_doubles", "it is taken as right to the last digit of
 
 
 class TwoDoubles(Arithmetic):
-    """Shadows of two doubles.
-
-    Attributes:
-      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
-    """
-
-    digits = 31.9
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.assumed: set[tuple[str, str]] = set()
+    """Shadows of two doubles."""
 
     def widened(self, x: Any) -> Any:
         return dd.two(x.astype(wide_dtype(x.dtype))) if dtypes.is_inexact(x.dtype) else x

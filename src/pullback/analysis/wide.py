@@ -37,12 +37,11 @@ class Arithmetic:
     """Numbers that are wider than those of the program.
 
     Attributes:
-      digits: the number of decimal digits of a shadow.
+      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
     """
 
-    digits: float
-
     def __init__(self) -> None:
+        self.assumed: set[tuple[str, str]] = set()
         self._exact: dict[Any, Accuracy] = {}
 
     def exact(self, dtype: np.dtype[Any]) -> Accuracy:
@@ -136,8 +135,6 @@ class DoublesFound(Exception):
 
 class Doubles(Arithmetic):
     """Shadows in doubles, for programs in narrower numbers."""
-
-    digits = 15.95
 
     def widened(self, x: Any) -> Any:
         if not dtypes.is_inexact(x.dtype):

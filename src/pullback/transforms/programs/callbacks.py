@@ -173,8 +173,7 @@ required_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_na
 """A pure callback of a function that closes over a traced value: a program must not omit it.
 
 The function raises when it reads the traced value. A derivative that does not need the result would otherwise omit the
-call, and silently be zero.
-"""
+call, and silently be zero."""
 for _p in (debug_callback_p, pure_callback_p, io_callback_p, required_callback_p):
     sharding_rule(_p)(as_inferred)  # the function sees whole arrays
 
