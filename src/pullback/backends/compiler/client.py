@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.backends.compiler import beside
+from pullback.backends.compiler import beside, gpu_plugins
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.compiler.foreign_programs import ForeignCall, Operation
 from pullback.backends.devices import devices, transfers
@@ -295,6 +295,8 @@ runtime.forked.append(_forget_clients)
 
 PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
 """Platforms that come as PJRT plug-ins, and the packages that contain them, the preferred one first."""
+_MORE_PLUGINS = {"rocm": ("jax_plugins.xla_rocm7", "jax_plugins.xla_rocm60")}
+"""The same for platforms whose plug-ins no extra of Pullback installs."""
 
 
 def client(platform: str = "cpu") -> Any:
@@ -390,15 +392,21 @@ def _plugin_client(name: str) -> Any:
             f"there is no platform {name!r} here. Platforms are cpu{known}; the library of any other PJRT plug-in is "
             f"named by the environment variable {variable}."
         )
+    is_gpu = name in gpu_plugins.PACKAGES
     try:
         if not lib.xla_client.pjrt_plugin_loaded(name):
+            if is_gpu:
+                gpu_plugins.load_libraries()
             _c_apis[name] = lib.xla_client.load_pjrt_plugin_dynamically(name, path)
+            if is_gpu:
+                gpu_plugins.register(name, _c_apis[name], lib.xla_client, imported)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
+        options = _gpu_options(name)
         if _joined is None:
-            return lib.xla_client.make_c_api_client(name, {}, None)
+            return lib.xla_client.make_c_api_client(name, options, None)
         group, common = _joined
-        options: dict[str, Any] = {"node_id": group.process, "num_nodes": group.processes}
+        options |= {"node_id": group.process, "num_nodes": group.processes}
         if group.visible is not None:
             options["visible_devices"] = list(group.visible)
         return group.link.result(
@@ -409,8 +417,16 @@ def _plugin_client(name: str) -> Any:
         raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
 
 
+def _gpu_options(name: str) -> dict[str, Any]:
+    """Return the options of a GPU's client: those of JAX's environment variables, and those of Pullback's."""
+    if name not in gpu_plugins.PACKAGES:
+        return {}
+    options: dict[str, Any] = library().xla_client.generate_pjrt_gpu_plugin_options()
+    return {**options, "platform_name": name, **gpu_plugins.memory_options(os.environ)}
+
+
 def _installed_plugin(name: str) -> str | None:
-    for module in PLUGINS.get(name, ()):
+    for module in {**PLUGINS, **_MORE_PLUGINS}.get(name, ()):
         try:
             spec = importlib.util.find_spec(module)
         except ModuleNotFoundError:
