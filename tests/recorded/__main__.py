@@ -54,13 +54,21 @@ def record_degenerate() -> None:
 
 
 def record_calls() -> None:
-    """What programs of JAX for GPUs and TPUs call. The platforms other than CUDA are recorded for matrices only."""
+    """What programs of JAX for GPUs and TPUs call. The platforms other than CUDA are recorded for matrices only.
+
+    Programs that the file has already are kept: remove it to record them again.
+    """
     from tests.recorded import calls
 
+    kept = calls.known() if calls.FILE.exists() else {}
     found: dict[str, list[str] | str] = {}
     for family, case in calls.selected():
         with jax.enable_x64(case.x64):
             for mode, (f, args) in calls.functions(jax, case).items():
+                old = {k: v for k, v in kept.items() if k.startswith(f"{family}/{case.name}/{mode}/")}
+                found |= old
+                if old:
+                    continue
                 try:
                     traced = jax.jit(f).trace(*args)
                 except Exception as error:  # of a function of concrete values

@@ -33,8 +33,30 @@ def stem(case: Case) -> str:
     return re.sub(r"[\d.]+$|\(.*|\[.*", "", case.name).strip()
 
 
+def _more() -> Iterator[Case]:
+    """Cases of operations on square matrices that no family has."""
+    operations: dict[str, Callable[..., Any]] = {
+        "lax.cholesky": lambda lib, x: lib.lax.linalg.cholesky(x),
+        "lax.lu": lambda lib, x: lib.lax.linalg.lu(x),
+        "lax.svd by QR": lambda lib, x: lib.lax.linalg.svd(x, algorithm=lib.lax.linalg.SvdAlgorithm.QR),
+        "numpy.cholesky": lambda lib, x: lib.numpy.linalg.cholesky(x),
+        "numpy.det": lambda lib, x: lib.numpy.linalg.det(x),
+        "numpy.slogdet": lambda lib, x: tuple(lib.numpy.linalg.slogdet(x)),
+        "numpy.inv": lambda lib, x: lib.numpy.linalg.inv(x),
+        "numpy.solve": lambda lib, x: lib.numpy.linalg.solve(x, x),
+        "numpy.matrix_power": lambda lib, x: lib.numpy.linalg.matrix_power(x, -2),
+    }
+    for name, run in operations.items():
+        for dtype in ("float64", "complex128"):
+            yield Case(f"{name} {dtype}", run, (np.diag(np.arange(2.0, 6.0)).astype(dtype),), True)
+    pivots = np.array([1, 1], np.int32)
+    yield Case("lax.lu_pivots_to_permutation", lambda lib, p: lib.lax.linalg.lu_pivots_to_permutation(p, 3), (pivots,))
+
+
 def selected() -> Iterator[tuple[str, Case]]:
     """The families and the cases whose calls are compared: one of each dtype, and of each rank, for matrices."""
+    for case in _more():
+        yield MATRICES[0], case
     for family in FAMILIES:
         if family in ("sparse", "stats"):  # JAX asks the plug-in about sparse matrices; the others are compositions
             continue
@@ -93,7 +115,7 @@ def _call(operation: Any) -> str:
     target = given["call_target_name"].strip('"')
     config = given.get("mhlo.backend_config") or given.get("backend_config", "")
     config = "" if config in ('""', "{}") else config
-    version = given.get("api_version", "").split(" ")[0]
+    version = given.get("api_version", "1").split(" ")[0]
     typed = "mhlo.backend_config" in given or version == "4"
     layouts = [_plain(given.get(f"{side}_layouts", "")) for side in ("operand", "result")]
     types = [

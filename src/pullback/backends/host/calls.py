@@ -121,7 +121,7 @@ def original(error: BaseException) -> BaseException | None:
 
 
 def target_on(platform: str) -> str:
-    """Return the name by which programs call Python; that of CPUs for a platform that :func:`check_platform` refuses."""
+    """Return the name by which programs call Python; that of CPUs where :func:`check_platform` refuses it."""
     return TARGETS.get(platform, TARGETS["cpu"])
 
 
