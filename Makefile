@@ -223,6 +223,7 @@ accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulp
 
 # Programs of libraries written for JAX, in environments without it: ecosystem/check.py compares what they print.
 ecosystem: .venv-ecosystem/ecosystem.stamp ## programs of JAX's libraries on Pullback (ECOSYSTEM_ARGS="--page" or "keras numpyro")
+	@.venv-ecosystem/bin/python -m compileall -q src  # as installation does for JAX
 	.venv-ecosystem/bin/python ecosystem/check.py $(ECOSYSTEM_ARGS)
 
 ecosystem-quick: .venv-ecosystem-quick/quick.stamp ## the same, of optax, equinox and diffrax only

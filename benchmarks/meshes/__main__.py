@@ -38,8 +38,13 @@ def measure(library: str, way: str, devices: int, compiles: bool) -> dict[str, A
     return found
 
 
+def _key(result: dict[str, Any]) -> tuple[int, int, bool]:
+    """What a result is of: the order of the tables."""
+    return [*WAYS].index(result["way"]), result["devices"], result["library"] != LIBRARIES[0]
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, and print a line for each program; write the page after a full run."""
+    """Measure, print a line for each program, and write the page, with what was known of the other programs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.meshes", description=__doc__)
     parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--compiled", nargs="*", type=int, default=list(COMPILED), metavar="DEVICES")
@@ -52,9 +57,11 @@ def main(arguments: list[str] | None = None) -> None:
                 result = measure(library, way, devices, devices in chosen.compiled)
                 results.append({"library": library, "way": way, "devices": devices, **result})
                 print(page.line(results[-1]), flush=True)
-    if chosen == parser.parse_args([]):
-        write_json(RESULTS, {"results": results})
-        page.write(results)
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))["results"] if RESULTS.exists() else []
+    measured = {_key(each): each for each in (*known, *results)}
+    results = [measured[key] for key in sorted(measured)]
+    write_json(RESULTS, {"results": results})
+    page.write(results)
     print(page.summary(results))
 
 

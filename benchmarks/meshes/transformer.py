@@ -6,7 +6,7 @@ The functions take the library, JAX or Pullback, as their first argument. The pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LAYERS, SEQUENCE, WIDTH, HEADS, HIDDEN = 4, 128, 512, 8, 2048
@@ -78,11 +78,12 @@ def _by_sharding(
     sizes: Mapping[str, int],
     specs: Mapping[str, tuple[Any, ...]],
     residual: tuple[Any, ...] | None = None,
+    rows: tuple[str, ...] = ("data",),
 ) -> Program:
     """The step whose parameters and batch have shardings, which the compiler's partitioner follows."""
     mesh = _mesh(library, sizes)
     P, Sharding = library.sharding.PartitionSpec, library.sharding.NamedSharding
-    batch = Sharding(mesh, P("data"))
+    batch = Sharding(mesh, P(rows))
 
     def keep(x: Any) -> Any:
         return x if residual is None else library.lax.with_sharding_constraint(x, Sharding(mesh, P(*residual)))
@@ -100,13 +101,13 @@ def _by_sharding(
     )
     kind = library.ShapeDtypeStruct
     parameters = [{name: kind(shape, "float32") for name, shape in SHAPES.items()}] * LAYERS
-    x = kind((_sequences(sizes), SEQUENCE, WIDTH), "float32")
+    x = kind((_sequences(sizes, rows), SEQUENCE, WIDTH), "float32")
     return Program(step, (parameters, x, x), dict(sizes))
 
 
-def _sequences(sizes: Mapping[str, int]) -> int:
+def _sequences(sizes: Mapping[str, int], rows: Sequence[str] = ("data",)) -> int:
     """The sequences in a batch: a row of the mesh has eight."""
-    return 8 * sizes["data"]
+    return 8 * math.prod(sizes[name] for name in rows)
 
 
 def data(library: Any, devices: int) -> Program:
@@ -122,8 +123,13 @@ _TENSOR = {**dict.fromkeys(("query", "key", "value", "up"), (None, "group")), "o
 
 
 def fully_sharded(library: Any, devices: int) -> Program:
-    """Each device has a shard of each matrix, and a part of the batch."""
-    return _by_sharding(library, {"data": devices}, _FULLY)
+    """Each device has a shard of each matrix, and a part of the batch.
+
+    A matrix has no more shards than rows; with more devices there are several copies of it.
+    """
+    if devices <= WIDTH:
+        return _by_sharding(library, {"data": devices}, _FULLY)
+    return _by_sharding(library, {"copies": devices // WIDTH, "data": WIDTH}, _FULLY, rows=("copies", "data"))
 
 
 def tensor(library: Any, devices: int) -> Program:
@@ -177,7 +183,8 @@ def pipeline(library: Any, devices: int) -> Program:
 
     def loss(parameters: Any, x: Any, y: Any) -> Any:
         stage = lax.axis_index("group")
-        layer = {name: value[0] for name, value in parameters[0].items()}
+        # Before the loop: so the gradients are summed over the rows of the mesh once, not in each tick.
+        layer = {name: lax.pcast(value[0], "data", to="varying") for name, value in parameters[0].items()}
         parts = x[:, None]
 
         def tick(held: Any, i: Any) -> Any:

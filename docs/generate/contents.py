@@ -34,15 +34,15 @@ PLACES = {
     "get_started/index": ("get_started/*", "coming_from"),
     "learn/index": (
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
-        "data_types", "named_axes", "references", "sparse", "meshes", "processes", "clusters", "compile_time",
-        "glossary",
+        "data_types", "named_axes", "references", "sparse", "devices", "meshes", "processes", "clusters",
+        "compile_time", "glossary",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
         *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",
         "names", "private_names", "library_tests", "ecosystem", "array_api", "conformance",
-        "many_processes",
+        "many_processes", "large_meshes",
     ),
     "decisions/README": ("decisions/*",),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Exchange of arrays with other libraries by the DLPack protocol, in both directions, on the host without a copy."""
+"""Exchange of arrays with other libraries by the DLPack protocol, in both directions, without a copy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy:
     """Convert an array of another library; see :func:`pullback.numpy.from_dlpack`.
 
     Args:
-      external_array: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the
-        host.
+      external_array: an object with the methods ``__dlpack__`` and ``__dlpack_device__``. Elements on a GPU stay
+        there.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       copy: True for memory of its own; False to raise if a copy is needed.
 

@@ -108,4 +108,4 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         return found
     if not isinstance(platform, str):
         raise BackendError(f"live_arrays: expected the name of a platform, got {quote(platform)}")
-    return [x for x in found if any(device.platform == platform for device in x.devices())]
+    return [x for x in found if any(platform in (device.platform, device.target) for device in x.devices())]

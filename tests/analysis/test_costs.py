@@ -33,6 +33,9 @@ assert set(found.moved) == {("data",)}, found
 assert {each.kind for each in found.collectives} == {"all-reduce"}
 least = 64 * 64 * 4
 assert least <= found.moved["data",] <= 5 * least, found
+(sentence,) = found.describe(bandwidth=1e9, measured=0.5).splitlines()
+moved = sum(each.moved * each.times for each in found.collectives) / 1000
+assert sentence == f"each call moves {moved:.3g} kB a device over data; at 1 GB/s that is {moved:.0f} µs of 500 ms"
 assert found.collectives[0].line.endswith(":16") and "<string>" in found.collectives[0].line, found
 
 # Axes that are contracted together stay two axes: one made of them, a divided one first, would be gathered.
@@ -94,10 +97,24 @@ def test_as_a_table() -> None:
     ]
 
 
+def test_as_sentences() -> None:
+    assert COST.describe({"data": 1e6, "model": 1e3}, measured=9.04).splitlines() == [
+        "each call moves 12.1 kB a device over data; at 1 MB/s that is 12 ms of 9 s",
+        "each call moves 7 kB a device over data, model; at 1 kB/s that is 7 s of 9 s",
+    ]
+    assert COST.describe(1e9).splitlines()[0].endswith("; at 1 GB/s that is 12 µs")
+    assert Cost(1, 0, 0, ()).describe(1.0) == "each call moves nothing between devices"
+
+
 def test_errors() -> None:
     with pytest.raises(ArgumentError, match="cost: fun must be a function, got 3"):
         analysis.cost(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="no entry for the axis 'model'"):
         COST.seconds({"data": 1.0})
-    with pytest.raises(ArgumentError, match="must be positive"):
-        COST.seconds(0.0)
+    for wrong in (0.0, float("nan"), "fast", {"data": None, "model": 1.0}):
+        with pytest.raises(ArgumentError, match="seconds: bandwidth must be positive, in bytes a second, got"):
+            COST.seconds(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="describe: bandwidth must be positive"):
+        COST.describe(0.0)
+    with pytest.raises(ArgumentError, match="describe: measured must be a positive number of seconds, got 0"):
+        COST.describe(1.0, measured=0)

@@ -29,7 +29,7 @@ from tests.helpers import largest
 from tests.primitives_of import all_primitives
 
 PRIMITIVES = all_primitives()
-HASHES = "threefry2x32", "philox4x32"
+HASHES = "threefry2x32", "philox_blocks", "threefry4x32", "philox2x32", "philox4x32"
 
 
 def test_a_trait_that_there_is_not_is_refused() -> None:

@@ -38,13 +38,27 @@ def fail() -> None:
     raise KeyError("no such key")
 
 
-def own_rows(read: Any, data: Any, *column: str) -> tuple[list[int], float]:
-    """Read a data set, and return this process's rows and the sum of all."""
+def own_rows(read: Any, data: Any, *column: str) -> tuple[list[int], float, int]:
+    """Read a data set; return this process's rows, the sum of all, and how many elements this process was given."""
+    import importlib
+
     import numpy as np
 
     import pullback
     import pullback.numpy as jnp
 
+    module = importlib.import_module(read.__module__)
+    make, given = module.make_array_from_callback, []
+
+    def counting(shape: Any, sharding: Any, shard: Any, **options: Any) -> Any:
+        def counted(index: Any) -> Any:
+            given.append(shard(index))
+            return given[-1]
+
+        return make(shape, sharding, counted, **options)
+
+    module.make_array_from_callback = counting  # type: ignore[attr-defined]
     mesh = pullback.make_mesh((4,), ("data",), axis_types=(pullback.sharding.AxisType.Auto,))
     x = read(data, *column, pullback.NamedSharding(mesh, pullback.P("data")))
-    return [int(n) for shard in x.addressable_shards for n in np.asarray(shard.data)], float(jnp.sum(x))
+    rows = [int(n) for shard in x.addressable_shards for n in np.asarray(shard.data)]
+    return rows, float(jnp.sum(x)), sum(part.size for part in given)

@@ -54,7 +54,7 @@ def test_a_lost_worker(client: Any) -> None:
 def test_arrays(client: Any) -> None:
     array = pytest.importorskip("dask.array")
     found = dask.run(client, own_rows, dask.read, array.arange(16, chunks=3), processes=2, devices_per_process=2)
-    assert found == [(list(range(8)), 120.0), (list(range(8, 16)), 120.0)]
+    assert found == [(list(range(8)), 120.0, 8), (list(range(8, 16)), 120.0, 8)]
     with pytest.raises(ArgumentError, match=r"must be a dask\.array\.Array, got list"):
         dask.read([1], None)
     x = array.arange(16, chunks=3)

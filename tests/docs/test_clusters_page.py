@@ -75,7 +75,7 @@ def test_the_commands_are_valid(command: str) -> None:
 
 
 def test_the_manifest_follows_the_schema_of_kubernetes() -> None:
-    validate = pytest.importorskip("kubernetes_validate")
+    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
     yaml = pytest.importorskip("yaml")
     (manifest,) = [block for kind, block in BLOCKS if kind == "yaml"]
     parts = list(yaml.safe_load_all(manifest))

@@ -17,10 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback import make_jaxpr
-from pullback.backends.compiler import client, gpu_plugins, portable
+from pullback.backends.compiler import client, plugins, portable
 from pullback.core import tree
 from pullback.core.errors import BackendError, MissingRuleError
-from pullback.core.interrupts import imported
 from tests.grid.all_specs import ALL
 from tests.grid.platforms import programs
 from tests.grid.specs import Spec
@@ -42,11 +41,11 @@ ROWS = 4
 
 def compiler() -> Callable[[str], str]:
     """Return a function that compiles StableHLO text for the GPU, and returns the text of the compiled program."""
-    lib, path = client.library(), client._installed_plugin("cuda")
+    lib, path = client.library(), plugins.library_of("cuda")
     if path is None:
         raise BackendError("install jax-cuda13-plugin and jax-cuda13-pjrt of the release of jaxlib, without a GPU")
     c_api = lib.xla_client.load_pjrt_plugin_dynamically("cuda", path)
-    gpu_plugins.register("cuda", c_api, lib.xla_client, imported)
+    client._register_calls("cuda", c_api)
     lib.xla_client.initialize_pjrt_plugin("cuda")
     topology = lib.xla_client.make_c_api_device_topology(c_api, "cuda", topology="1x1x1", target_config=H100)
     (device,) = topology._make_compile_only_devices()

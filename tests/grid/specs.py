@@ -30,7 +30,7 @@ from pullback.primitives.linalg import contraction, determinants, lu
 from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.power_series import sum_of_products_p
 from pullback.primitives.random import bits as random_bits
-from pullback.primitives.random import philox
+from pullback.primitives.random import ciphers, philox
 from pullback.primitives.random import rejection as random_rejection
 from pullback.primitives.special import others as special
 
@@ -1097,6 +1097,9 @@ LINALG = [
 
 WORDS = K([[1, 2], [3, 4], [5, 6]], np.uint32)
 LONG_WORDS = K(np.arange(12).reshape(3, 4), np.uint32)
+SHORT_KEY = core_dtypes.KEY_DTYPES["philox2x32"]
+SHORT_WORDS = K(np.arange(3, dtype=np.uint32).reshape(3, 1), np.uint32)
+SHORT_KEYS = K(np.arange(3, dtype=np.uint32).view(SHORT_KEY), fixed=True)
 LONG_KEYS = K(np.arange(8, dtype=np.uint32).view(core_dtypes.rbg_key_dtype), fixed=True)
 GENERATOR = random_rejection.Generator("threefry2x32", True)
 KEYS = K(np.array([[1, 2], [3, 4]], np.uint32).view(core_dtypes.key_dtype).reshape(2), fixed=True)
@@ -1111,9 +1114,14 @@ RANDOM = [
         K([4, 5, 6], np.uint32),
         derivative="",
     ),
-    row(philox.philox4x32_p, None, *(K(i, np.uint32) for i in range(4)), K([1, 2, 3], np.uint32), derivative=""),
+    *(
+        row(p, None, *(K(i, np.uint32) for i in range(count - 1)), K([1, 2, 3], np.uint32), derivative="")
+        for p, count in ((ciphers.threefry4x32_p, 8), (ciphers.philox2x32_p, 3), (ciphers.philox4x32_p, 6))
+    ),
+    row(philox.philox_blocks_p, None, *(K(i, np.uint32) for i in range(4)), K([1, 2, 3], np.uint32), derivative=""),
     row(random_bits.random_wrap_p, None, WORDS, params={"dtype": core_dtypes.key_dtype}, derivative=""),
     row(random_bits.random_wrap_p, None, LONG_WORDS, params={"dtype": core_dtypes.rbg_key_dtype}, derivative=""),
+    row(random_bits.random_wrap_p, None, SHORT_WORDS, params={"dtype": SHORT_KEY}, derivative=""),
     # The derivative of a sample is not that of its computation, by differences: see tests/random/test_distributions.py.
     row(
         random_rejection.random_gamma_p,
@@ -1146,6 +1154,7 @@ RANDOM = [
     row(random_bits.random_unwrap_p, lambda k: np.array([[1, 2], [3, 4]], np.uint32), KEYS, derivative=""),
     row(random_bits.random_use_p, None, KEYS, params={"name": "normal"}, derivative=""),
     row(random_bits.random_clone_p, None, KEYS, derivative=""),
+    row(random_bits.random_unwrap_p, lambda k: np.arange(3, dtype=np.uint32).reshape(3, 1), SHORT_KEYS, derivative=""),
     row(random_bits.random_unwrap_p, lambda k: np.arange(8, dtype=np.uint32).reshape(2, 4), LONG_KEYS, derivative=""),
 ]
 

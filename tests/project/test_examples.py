@@ -70,6 +70,16 @@ def test_data_parallel() -> None:
 
 
 @pytest.mark.slow
+def test_sharded_transformer() -> None:
+    printed = run("sharded_transformer.py")
+    ways = ("data-parallel", "fully sharded", "tensor-parallel")
+    losses = re.findall(r"^(.+): loss ([\d.]+), off by at most \de-0[67];", printed, re.MULTILINE)
+    assert [way for way, _ in losses] == [*ways]
+    assert len({loss for _, loss in losses}) == 1
+    assert printed.count("a device over heads; at 50 GB/s that is") == 1
+
+
+@pytest.mark.slow
 def test_ring() -> None:
     assert run("ring.py").count("of the largest element") == 3
 

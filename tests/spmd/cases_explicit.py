@@ -147,3 +147,13 @@ def test_cotangents_of_what_is_not_sharded() -> None:
         gradient = grad(lambda x: f(x, x).sum())(jnp.asarray(NUMBERS))
     assert gradient.sharding.spec == P(None, None)
     assert np.array_equal(gradient, np.full((8, 4), 4 * 2 + 8 * 2 * 2))
+
+
+def test_a_sharded_batch_stays_sharded_where_examples_are_resharded() -> None:
+    x = put(NUMBERS, "x", "y")
+    whole = NamedSharding(MESH, P(None))
+    for f in (lambda row: reshard(row, whole), lambda row: jnp.sort(jnp.dot(row, jnp.eye(4), out_sharding=whole))):
+        for g in (vmap(f), jit(vmap(f)), vmap(jit(f))):
+            out = g(x)
+            assert out.sharding.spec == P("x", None)
+            np.testing.assert_allclose(out, NUMBERS)

@@ -21,7 +21,7 @@ from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.autodiff.grad import check_preaccumulate as check_preaccumulate
+from pullback.transforms.autodiff.saving import check_preaccumulate as check_preaccumulate
 from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.programs.jit_primitive import jit_p

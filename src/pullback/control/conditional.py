@@ -31,13 +31,14 @@ from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
-from pullback.core.array import Array, ArrayLike, as_array, host_value, typeof
+from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_device, typeof
 from pullback.core.config import config
+from pullback.core.elsewhere import is_elsewhere, on_host
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, scatter_where, select
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import Primitive, Tracer, is_at_work, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import front_aligned
@@ -208,13 +209,23 @@ def _predicate(pred: Any) -> Any:
     return convert_element_type(x, _int32)
 
 
+def _is_far(x: Any) -> bool:
+    """Whether a known index is on another device than the host, so that reading it would wait for the device.
+
+    A traced index is far if the value that it stands for is.
+    """
+    if isinstance(x, Tracer) and is_at_work(x._trace):
+        x = x.concrete()
+    return is_elsewhere(x) and is_on_device(x)
+
+
 def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """Apply the function at ``index`` to the operands.
 
     In eager mode, if the index is a known number, call the function as ordinary Python. Otherwise trace all functions,
     and bind the primitive ``cond``.
     """
-    value = known(index)
+    value = known(index) if config.disable_jit or not _is_far(index) else None
     if value is not None and (config.disable_jit or state.trace.eager):
         if config.disable_jit:
             return _called(functions[int(value)], what, operands)
@@ -337,6 +348,7 @@ cond_p.record(partial(record_split, cond_p))
 
 @cond_p.impl
 @at_bottom
+@on_host(cond_p)
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     index, *operands = [concrete(x) for x in args]
     branch = params["branches"][int(host_value(index))]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import split_list
 from pullback.transforms.traces.inlining import write_program
@@ -101,6 +102,11 @@ def write_scan(
 ) -> list[Value]:
     """The lowering rule of ``scan``."""
     consts, init, xs = split_list(operands, num_consts, num_carry)
+    for a in (*jaxpr.in_avals[num_consts + num_carry :], *jaxpr.out_avals[num_carry:]):
+        if a.explicit is not None and a.explicit.spec.unreduced:
+            raise ShardingTypeError(
+                f"scan: the values of its steps, of the type {a}, are unreduced: only a carry can be"
+            )
     if length <= unroll:
         return _straight(hlo, jaxpr, range(length)[:: -1 if reverse else 1], consts, init, xs)
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)

@@ -23,8 +23,10 @@ from pullback.control.common import (
 )
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
-from pullback.core.array import ArrayImpl, is_on_default_device
+from pullback.core.array import ArrayImpl
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
+from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
@@ -104,7 +106,16 @@ def _abstract_eval(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of ``length`` stacked values of type ``aval``."""
+    """The type of ``length`` stacked values of type ``aval``.
+
+    Raises:
+      ShardingTypeError: they are unreduced (a TypeError and ValueError).
+    """
+    if not isinstance(aval, HiType) and aval.explicit is not None and aval.explicit.spec.unreduced:
+        raise ShardingTypeError(
+            f"scan: the values of its steps, of the type {aval}, are unreduced: a carry can be, xs and stacked results "
+            "cannot. Sum them by sharding.reshard(x, P(...))"
+        )
     return aval.stacked(length) if isinstance(aval, HiType) else aval.with_axis(0, length)
 
 
@@ -120,7 +131,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The impl rule: run a scan step by step if all its steps have few operations in total, otherwise compile it."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
-    on_other_device = not all(map(is_on_default_device, arrays))
+    on_other_device = not all(map(is_here, arrays))
     if not (config.disable_jit or checking()) and (on_other_device or length * op_count(jaxpr) > INTERPRETED):
         from pullback.backends.compiler.one_operation import evaluate
 

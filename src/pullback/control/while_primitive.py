@@ -25,8 +25,9 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
-from pullback.core.array import ArrayImpl, is_on_default_device
+from pullback.core.array import ArrayImpl
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
@@ -110,7 +111,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
-    on_default = all(map(is_on_default_device, [*cond_consts, *body_consts, *carry]))
+    on_default = all(map(is_here, [*cond_consts, *body_consts, *carry]))
     done = 0 if on_default else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
         if not run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]._value:

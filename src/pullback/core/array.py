@@ -580,11 +580,6 @@ def is_on_host(x: Any) -> bool:
     return type(x) is ArrayImpl and not is_on_device(x)
 
 
-def is_on_default_device(x: Any) -> bool:
-    """Whether an object is a concrete array on the host or the default device, and no ``CommittedArray``."""
-    return isinstance(x, ArrayImpl) and not isinstance(x, CommittedArray)
-
-
 class DeletedArray(ArrayImpl):
     """An array without memory: it was donated to a program, or deleted by ``delete``."""
 

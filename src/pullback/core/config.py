@@ -42,7 +42,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "explicit_x64_dtypes": ("warn", "error", "allow"),
     "error_checking_behavior_oob": ("ignore", "raise"),
     "default_matmul_precision": tuple(PRECISIONS),
-    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
+    "default_prng_impl": ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
     **dict.fromkeys(_GUARDS, _LEVELS),
     "traceback_filtering": ("auto", "off", "on", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
@@ -102,8 +102,13 @@ class Config(threading.local):
     numpy_rank_promotion: str = "allow"
     numpy_dtype_promotion: str = "standard"
     default_device: Any = None
-    platforms: str = "cpu"
+    platforms: str = ""
+    eager_on_host: bool = False
     num_cpu_devices: int = -1
+    cuda_visible_devices: str = "all"
+    mock_gpu_topology: str = ""
+    mock_num_gpu_processes: int = 0
+    pjrt_client_create_options: Any = None
     disable_jit: bool = False
     compile_large_operations: bool = True
     eager_fusion: bool = True
@@ -818,7 +823,8 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     """A context that chooses the generator of new random keys, and of keys given by their words.
 
     Args:
-      new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
+      new_val: the name of a generator: ``"threefry2x32"``, ``"threefry4x32"``, ``"philox2x32"`` or ``"philox4x32"``; or
+        ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
 
     Returns:
       A context manager.

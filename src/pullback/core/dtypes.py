@@ -87,7 +87,11 @@ float0: DType = np.dtype([("float0", np.void, 0)])
 key_dtype: DType = cast(DType, KeyDtype("fry", 2))
 rbg_key_dtype: DType = cast(DType, KeyDtype("rbg", 4))
 unsafe_rbg_key_dtype: DType = cast(DType, KeyDtype("urbg", 4))
-KEY_DTYPES = {"threefry2x32": key_dtype, "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype}
+KEY_DTYPES = {
+    "threefry2x32": key_dtype, "threefry4x32": cast(DType, KeyDtype("fry4", 4)),
+    "rbg": rbg_key_dtype, "unsafe_rbg": unsafe_rbg_key_dtype,
+    "philox2x32": cast(DType, KeyDtype("phx2", 1)), "philox4x32": cast(DType, KeyDtype("phx4", 2)),
+}  # fmt: skip
 """The dtypes of random keys, by the names of their generators; the field's name is what printed programs show."""
 VOID = np.dtype(np.void).num  # of NumPy's structured dtypes, of which some are of keys
 SHOWN = {np.dtype(dtype): dtype for dtype in KEY_DTYPES.values()}

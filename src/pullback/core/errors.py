@@ -94,6 +94,7 @@ PullbackError
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
+├── MemoryBudgetError (ValueError, MemoryError)   a budget of memory that cannot be kept
 ├── PreaccumulationError (ValueError, NotImplementedError)   a region of a program without a small local Jacobian
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
@@ -335,6 +336,16 @@ class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
 
 class PreaccumulationError(PullbackError, ValueError, NotImplementedError):
     """``preaccumulate`` cannot use a local Jacobian of a region of a program: there is none, or no small one."""
+
+
+class MemoryBudgetError(PullbackError, ValueError, MemoryError):
+    """A budget of memory that cannot be kept.
+
+    Attributes:
+      least: the least peak that was found, in bytes.
+    """
+
+    least: int = 0
 
 
 class BackendError(PullbackError, RuntimeError):

@@ -60,3 +60,7 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     return ClosedJaxpr(
         Jaxpr([v for v, _ in captured.values()], jaxpr.invars, eqns, results), [x for _, x in captured.values()]
     )
+
+
+program_scope = RuleKind("program_scope", "the current context")
+"""``rule(**params) -> context manager``: the context in which the types of the operation's programs are inferred."""

@@ -331,8 +331,8 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
         return [a.update(weak_type=a.dtype.kind != "b") for a in out] if weak else out
     weak = out.weak_type or (weak and out.dtype.kind != "b")
     for a in avals:  # a program has few types and many variables: equal types share one object
-        same = a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak
-        if same and a.varying == out.varying and a.explicit == out.explicit:
+        same = a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak and a.varying == out.varying
+        if same and (a.explicit is out.explicit or a.explicit == out.explicit):
             return a
     return out if out.weak_type == weak else ShapedArray(out.shape, out.dtype, weak, out.varying, sharding=out.explicit)
 
@@ -340,8 +340,7 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
 def _over_axes(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
     if any(a.varying for a in avals):
         out = _varying(primitive, avals, params, out)
-    explicit = any(a.explicit is not None for a in avals)
-    return runtime.explicit_results(primitive, avals, params, out) if explicit else out
+    return out if all(a.explicit is None for a in avals) else runtime.explicit_results(primitive, avals, params, out)
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from pullback.core import source
 from pullback.core.errors import JaxprError, PullbackError
+from pullback.core.inlining import program_scope
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, infer, subjaxprs
 from pullback.core.trace import missing_rule
 
@@ -83,7 +85,9 @@ def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
         use(eqn.invars, eqn)
         _check_types(eqn)
         bind(eqn.outvars, eqn)
-        for inner in subjaxprs(eqn):
-            _check(inner, seen, anew)
+        scope = program_scope.of(eqn.primitive)
+        with nullcontext() if scope is None else scope(**eqn.params):
+            for inner in subjaxprs(eqn):
+                _check(inner, seen, anew)
     use(jaxpr.outvars, "the list of results")
     jaxpr._checked = True

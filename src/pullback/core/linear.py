@@ -256,9 +256,8 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 def is_explicit(ct: Any) -> bool:
     """Whether the type of a cotangent, or of one in a list, has a sharding over explicit axes of a mesh."""
-    if type(ct) is list:
-        return any(map(is_explicit, ct))
-    return type(ct) is not ArrayImpl and isinstance(ct, Array) and ct.aval.explicit is not None
+    values = ct if type(ct) is list else (ct,)
+    return any(type(x) is not ArrayImpl and isinstance(x, Array) and x.aval.explicit is not None for x in values)
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
@@ -266,7 +265,7 @@ def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) 
 
     If an operand does not vary along a ``reduced`` axis, sum its cotangent over this axis.
     """
-    if is_explicit(ct):
+    if runtime.has_explicit_types and is_explicit(ct):
         return runtime.explicit_cotangents(node, ct, reduced)  # type: ignore[no-any-return]
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
@@ -343,7 +342,7 @@ class LinearProgram:
             if node.provenance is not None:
                 with provenance.of(node.provenance, source.BACKWARD):
                     cts = _transposed(node, ct, reduced)
-            elif reduced or (type(ct) is not ArrayImpl and is_explicit(ct)):
+            elif reduced or runtime.has_explicit_types:
                 cts = _transposed(node, ct, reduced)
             else:
                 cts = node.primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]

@@ -30,6 +30,7 @@ class Runtime:
       memory_needed: a large array is about to be made: listeners let go of arrays that nobody else has.
       several_devices_used: a second device comes into use.
       compiling: ``(platform)``: a program is about to be compiled; a listener may raise an error to prevent it.
+      has_explicit_types: whether a type has had a sharding over explicit axes of a mesh; until then none is looked for.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Runtime:
         self.memory_needed = Event()
         self.several_devices_used = Event()
         self.compiling = Event()
+        self.has_explicit_types = False
 
     def begin_thread(self, state: Any) -> None:
         """Initialize ``state``, the thread-local state of a new thread: set the trace that evaluates its operations."""
@@ -50,6 +52,14 @@ class Runtime:
 
     def evaluate_absent(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation whose operands, or result, are not all in NumPy's memory, and return it."""
+        raise NotImplementedError
+
+    def evaluate_elsewhere(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate an operation on another device than NumPy's, as a compiled program, and return its results."""
+        raise NotImplementedError
+
+    def following(self, x: Any, models: Sequence[Any]) -> Any:
+        """Commit a new array to the device of the operands ``models``, if one is committed; return it."""
         raise NotImplementedError
 
     def in_memory(self, a: Any, b: Any) -> tuple[Any, Any] | None:
@@ -167,6 +177,10 @@ class Runtime:
           ct: the cotangent of its result, or a list of them, with shardings in their types.
           reduced: the named axes over which reverse mode sums, or None.
         """
+        raise NotImplementedError
+
+    def by_terms(self, function: Any, operands: Sequence[Any], over: Any) -> list[Any]:
+        """Return the list ``function(*operands)``, whose sums stay unreduced over the axes ``over`` of a mesh."""
         raise NotImplementedError
 
     def html_of(self, x: Any) -> str | None:

@@ -65,7 +65,10 @@ class ShapedArray(ArrayProtocol):
         self.dtype = dtype
         self.weak_type = weak_type
         self.varying = varying
-        self.explicit = None if sharding is None else sharding.in_types(shape)
+        self.explicit = None
+        if sharding is not None:
+            self.explicit = sharding.in_types(shape)
+            runtime.has_explicit_types = runtime.has_explicit_types or self.explicit is not None
 
     @property
     def ndim(self) -> int:

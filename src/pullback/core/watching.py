@@ -26,12 +26,14 @@ class Watcher(NamedTuple):
         inspects them. None if compiled programs are not inspected.
       quick: whether operations on arrays may use fast paths that do not call ``process``.
       watches: whether ``process`` inspects results.
+      elsewhere: whether ``process`` evaluates operations on another device than NumPy's.
     """
 
     process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
     run_program: Callable[[EvalTrace, Any, Sequence[Any], Callable[[], Any]], Any] | None = None
     quick: bool = False
     watches: bool = False
+    elsewhere: bool = False
 
 
 class WatchedTrace(EvalTrace):
@@ -42,13 +44,14 @@ class WatchedTrace(EvalTrace):
       watcher: the functions that inspect operations.
     """
 
-    __slots__ = ("inner", "watcher", "watches")
+    __slots__ = ("elsewhere", "inner", "watcher", "watches")
 
     def __init__(self, inner: EvalTrace, watcher: Watcher) -> None:
         super().__init__(None)
         self.inner, self.watcher = inner, watcher
         self.quick = inner.quick and watcher.quick
         self.watches = inner.watches or watcher.watches
+        self.elsewhere = watcher.elsewhere or getattr(inner, "elsewhere", False)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.watcher.process(self.inner, primitive, args, params)
@@ -71,6 +74,8 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     """
     switches = {**vars(Config), **own}
     found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+    if not switches["eager_on_host"]:
+        found = _where[0](switches) or found
     for what, names in _WATCHED_FOR.items():
         if any(switches[name] in (True, "raise") for name in names):
             found = _watched(found, what)
@@ -86,6 +91,21 @@ def _watched(inner: EvalTrace, what: str) -> EvalTrace:
     if (inner, what) not in _watched_traces and what in _watchers:
         _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
     return _watched_traces.get((inner, what), WATCHED)
+
+
+_where: list[Callable[[Mapping[str, Any]], EvalTrace | None]] = [lambda switches: None]
+
+
+def decide_where(trace_for: Callable[[Mapping[str, Any]], EvalTrace | None]) -> None:
+    """Register the function that returns, of switches, the trace of their default device; None if that is NumPy's."""
+    _where[0] = trace_for
+    _apply_config_to_all(True)
+
+
+def stay_on_host() -> None:
+    """Evaluate eager operations by NumPy from now on, in a process whose only thread is this one."""
+    _where[0] = lambda switches: None
+    state.switched.apply_config()  # without the lock, which another thread may have held before the fork
 
 
 class SwitchedThread:
@@ -165,5 +185,11 @@ def begin_thread(state: Any) -> None:
 
 
 begin_thread(state)
-for _name in ("numpy_rank_promotion", *(name for names in _WATCHED_FOR.values() for name in names)):
+for _name in (
+    "numpy_rank_promotion",
+    "default_device",
+    "platforms",
+    "eager_on_host",
+    *(name for names in _WATCHED_FOR.values() for name in names),
+):
     observe(_name, _apply_config_to_all)

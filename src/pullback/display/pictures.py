@@ -137,3 +137,26 @@ def _png(levels: Any, anchors: Sequence[tuple[int, int, int]]) -> bytes:
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def points(xs: Sequence[float], ys: Sequence[float], what: str, steps: bool = False) -> str:
+    """Return a curve through some points in SVG, with the least and greatest coordinates at its sides.
+
+    Args:
+      xs, ys: the coordinates.
+      what: the description of the picture.
+      steps: whether the area below the curve is filled.
+    """
+    low, high = (0.0 if steps else min(ys, default=0.0)), max(ys, default=0.0)
+    left, right = min(xs, default=0.0), max(xs, default=0.0)
+    across, up = _WIDTH / (right - left if right > left else 1.0), _HEIGHT / (high - low if high > low else 1.0)
+    at = [((x - left) * across, _HEIGHT - (y - low) * up) for x, y in zip(xs, ys, strict=True)]
+    path = "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in at) if at else ""
+    area = f'<path d="{path}L{at[-1][0]:.1f},{_HEIGHT}L{at[0][0]:.1f},{_HEIGHT}Z" fill="currentColor" opacity=".2"/>'
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="currentColor"/>' for x, y in at)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(what)}" width="{_WIDTH + 16}" '
+        f'height="{_HEIGHT + 16}" viewBox="-8 -8 {_WIDTH + 16} {_HEIGHT + 16}" fill="none" stroke="currentColor">'
+        f"<title>{escaped(what)}</title>{area if steps and at else dots}"
+        f'<path d="{path}" stroke-width="1.5"/></svg>'
+    )

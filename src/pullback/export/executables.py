@@ -49,7 +49,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTree, PyTree]:
     if not isinstance(compiled, Compiled):
         raise ArgumentError(f"serialize takes a compiled function, jit(f).lower(...).compile(), got {compiled!r}")
     device = compiled.program.device
-    exported = copy.copy(_exported.exported_of(compiled.lowered.traced, (device.platform,)))
+    exported = copy.copy(_exported.exported_of(compiled.lowered.traced, (device.target,)))
     exported.in_tree = tree.structure(((0,) * len(exported.in_avals), {}))
     exported.out_tree = tree.structure([0] * len(exported.out_avals))
     data = bytes(exported.serialize())

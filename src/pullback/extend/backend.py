@@ -56,7 +56,7 @@ def get_backend(platform: Any = None) -> Any:
     """
     if platform is not None and not isinstance(platform, str):
         return platform
-    name = _default_device().platform if platform is None else platform
+    name = _default_device().target if platform is None else platform
     return _client.client("cuda" if name == "gpu" else name)
 
 

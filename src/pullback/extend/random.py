@@ -45,7 +45,7 @@ def define_prng_impl(
     transformations; they do not draw by rejection, as ``random.gamma`` and ``random.poisson`` do.
 
     Args:
-      key_shape: ``(2,)`` or ``(4,)``.
+      key_shape: ``(1,)``, ``(2,)`` or ``(4,)``.
       seed: ``seed(number) -> words``.
       split: ``split(words, shape)`` returns the words of new keys, of shape ``shape + key_shape``.
       random_bits: ``random_bits(words, bit_width, shape)`` returns unsigned integers of 8, 16, 32 or 64 bits.
@@ -73,8 +73,8 @@ def define_prng_impl(
     >>> print(random.bits(random.key(5, impl=counting), (3,)))
     [5 5 5]
     """
-    if tuple(key_shape) not in ((2,), (4,)):
-        raise UnsupportedArgumentError(f"define_prng_impl: key_shape must be (2,) or (4,), got {key_shape!r}")
+    if tuple(key_shape) not in ((1,), (2,), (4,)):
+        raise UnsupportedArgumentError(f"define_prng_impl: key_shape must be (1,), (2,) or (4,), got {key_shape!r}")
     if name == "<unnamed>":
         name = f"<unnamed {next(_numbers)}>"
     return define(Algorithm(name, seed, split, random_bits, fold_in), tag, math.prod(key_shape))

@@ -13,6 +13,7 @@ from pullback.core import dtypes
 from pullback.core.arguments import flag, quote
 from pullback.core.array import Array, ArrayImpl, ArrayLike, scalar_array
 from pullback.core.docs import describe
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import IntegerRangeError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -60,7 +61,7 @@ def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence
 
 
 def _from_the_end(name: str, i: Any, n: int, may: bool) -> Any:
-    if not isinstance(i, Array) or isinstance(i, ArrayImpl):
+    if not isinstance(i, Array) or is_here(i) or (isinstance(i, ArrayImpl) and not dtypes.is_integer(i.dtype)):
         try:
             known: Any = None if type(i) is int else array_operand(name, i)
             index = i if type(i) is int else operator.index(known._value)

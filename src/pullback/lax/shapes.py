@@ -15,7 +15,8 @@ from pullback.backends.devices.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, quote
-from pullback.core.array import Array, ArrayImpl, ArrayLike, is_on_default_device
+from pullback.core.array import Array, ArrayImpl, ArrayLike
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Tracer
@@ -606,7 +607,7 @@ def full(
     if value.shape:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     sizes = ints(shape)
-    if is_on_default_device(value):
+    if is_here(value):
         out = made(shapes.full(sizes, value._value, value.dtype, value.weak_type))
         return constrained(out, sharding, "lax.full")
     return broadcast(value, sizes, out_sharding=sharding)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from pullback.backends.devices import exchange
+from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import DeviceLike, OutSharding
 from pullback.backends.host import aligned
 from pullback.backends.host import rules as host
@@ -26,12 +27,14 @@ from pullback.core.array import (
     ArrayImpl,
     ArrayLike,
     ArraySource,
+    CommittedArray,
     from_numpy,
     from_scalar,
-    is_on_default_device,
     scalar_array,
+    signature_of,
 )
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
+from pullback.core.elsewhere import default_is_elsewhere, is_here
 from pullback.core.errors import (
     AllocationError,
     ArgumentError,
@@ -44,6 +47,7 @@ from pullback.core.errors import (
     ShapeError,
 )
 from pullback.core.naming import quoted
+from pullback.core.runtime import runtime
 from pullback.core.source import warn
 from pullback.core.trace import Tracer, state
 from pullback.numpy.declare import numeric
@@ -306,7 +310,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     if any(each.shape != arrays[0].shape for each in arrays):
         found = ", ".join(sorted({str(each.shape) for each in arrays}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.quick and all(map(is_on_default_device, arrays)):
+    if state.trace.quick and all(map(is_here, arrays)):
         return ArrayImpl(np.stack([each._value for each in arrays]))
     return slicing.concatenate([shapes.expand_dims(each, (0,)) for each in arrays], 0)
 
@@ -375,7 +379,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     The memory is shared where it can be. Later writes to it change the result: pass ``copy=True`` if there are any.
 
     Args:
-      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the host.
+      x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``. Elements on a GPU stay there.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
       copy: True for memory of its own; False to raise if a copy is needed, to narrow elements of 64 bits or to move
         them to another device.
@@ -398,12 +402,6 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
             f"from_dlpack: expected an array with the methods __dlpack__ and __dlpack_device__, got {typed(x)}"
         )
     try:
-        kind, number = x.__dlpack_device__()
-        if int(kind) != _DLPACK_HOST:
-            raise ExchangeError(
-                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to "
-                f"CPU memory first"
-            )
         found = exchange.imported(x, copy)
     except (BufferError, RuntimeError) as error:
         if isinstance(error, PullbackError):
@@ -415,9 +413,6 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     if copy is False and out.sharding != found.sharding:
         raise ExchangeError(f"from_dlpack: the array must be copied to {device}, but copy is False")
     return out
-
-
-_DLPACK_HOST = 1
 
 
 def frombuffer(
@@ -487,7 +482,14 @@ def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = Fal
     ``name`` is the name of the function, for errors.
     """
     sizes = shape_tuple(shape, name)
-    if not state.trace.eager or not sizes or any_symbolic(sizes) or len(sizes) > MOST_HOST_AXES:
+    trace = state.trace
+    if (
+        not trace.eager
+        or not sizes
+        or any_symbolic(sizes)
+        or len(sizes) > MOST_HOST_AXES
+        or (not trace.quick and default_is_elsewhere())
+    ):
         return made(shapes.full(sizes, value, dtype, weak_type))
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
@@ -626,7 +628,7 @@ def full(
     target = value.dtype if wanted is None else wanted
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if is_on_default_device(value) and value._value.shape == ():
+    if is_here(value) and value._value.shape == ():
         return _filled("full", sizes, target, value._value, weak)
     return made(shapes.broadcast_to(value, sizes))
 
@@ -661,8 +663,18 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     target = _dtype_like(name, aval, dtype)
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
+    if type(a) is CommittedArray and (value := _value_beside(a, sizes, target, value, weak)) is not None:
+        return made(shapes.broadcast_to(value, a.shape))
     out = _filled(name, sizes, target, value, weak)
     return out if type(a) is ArrayImpl else committed_like(out, a)
+
+
+def _value_beside(a: CommittedArray, sizes: Any, dtype: Any, value: Any, weak: bool) -> ArrayImpl | None:
+    """Return the value of a filled array as an array on the device of ``a``; None if ``a`` does not say the device."""
+    if not isinstance(signature_of(a).placement, Device) or shape_tuple(sizes, "full_like") != a.shape:
+        return None
+    found: ArrayImpl = runtime.following(ArrayImpl(np.asarray(value).astype(dtype)[()], weak), [a])
+    return found
 
 
 def zeros_like(
@@ -804,8 +816,10 @@ def full_like(
         return _put(full_like(a, fill_value, dtype, shape), device, out_sharding, "full_like")
     aval = _type_of("full_like", a)
     target = _dtype_like("full_like", aval, dtype)
-    out = full(aval.shape if shape is None else shape, fill_value, target)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
+    if type(fill_value) in SCALARS and type(a) is CommittedArray:
+        return _like("full_like", a, dtype, shape, fill_value)
+    out = full(aval.shape if shape is None else shape, fill_value, target)
     out = convert_element_type(out, target, weak) if weak else out
     return out if type(a) is ArrayImpl or np.ndim(fill_value) else committed_like(out, a)
 

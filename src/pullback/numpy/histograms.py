@@ -13,8 +13,9 @@ import numpy as np
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.arguments import flag
-from pullback.core.array import Array, ArrayImpl, ArrayLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.runtime import runtime
 from pullback.numpy.creation import asarray, listed
 from pullback.numpy.joining import stack
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, operand, sequence_of, size_of
@@ -119,6 +120,7 @@ def histogram(
         if w.shape != x.shape:
             raise ShapeError(f"histogram: weights of shape {w.shape} for an array of shape {x.shape}")
     edges = histogram_bin_edges(x, bins, range)
+    edges = runtime.following(edges, [x]) if type(x) is CommittedArray and type(edges) is ArrayImpl else edges
     n = edges.shape[0] - 1
     flat = shapes.reshape(x, (x.size,))
     counts = _added_up(_bin_of(flat, edges, n), shapes.reshape(w, (w.size,)), n)

@@ -15,16 +15,17 @@ import numpy as np
 
 from pullback.core import dtypes, source
 from pullback.core.array import (
+    Absent,
     Array,
     ArrayImpl,
     CommittedArray,
     as_array,
     is_of_jax,
-    is_on_default_device,
     refuse_masked,
 )
 from pullback.core.config import config
 from pullback.core.dims import Dim, any_symbolic
+from pullback.core.elsewhere import is_elsewhere, is_here
 from pullback.core.errors import (
     InconclusiveDimensionOperation,
     IndexingError,
@@ -89,6 +90,9 @@ def _classify(item: Any, index: Any) -> Any:
         raise _not_an_index(item, index)
     if isinstance(item, CommittedArray) and dtypes.is_integer(item.dtype):
         return item
+    if type(item) is ArrayImpl and type(item._host_value) is Absent and is_elsewhere(item):  # noqa: SIM102
+        if dtypes.is_integer(item.dtype):
+            return item
     if type(item) is Slice:
         return item.static() or item
     if isinstance(item, (list, tuple)):
@@ -567,7 +571,7 @@ def read(
     """
     if mode is None or mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         require_in_range(index, x.shape, wrap)
-    if is_on_default_device(index) and mode is None and wrap and not any_symbolic(x.shape):
+    if is_here(index) and mode is None and wrap and not any_symbolic(x.shape):
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_slices(x, positions, sorted_, unique)

@@ -11,8 +11,9 @@ import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, is_on_default_device
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray
 from pullback.core.docs import describe, with_example
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ImmutableArrayError
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import lowered, quote, read, write
@@ -280,7 +281,7 @@ def _most(counts: Any, low: Any) -> int:
       low: the lowered index. If ``counts`` is traced, the bound is the number of index vectors in ``low``.
     """
     known = counts.concrete() if isinstance(counts, Tracer) else counts
-    if known is not None and is_on_default_device(known):
+    if known is not None and is_here(known):
         return int(known._value.max(initial=0))
     total = 1
     for i, n in enumerate(low.shape):

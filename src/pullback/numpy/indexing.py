@@ -26,6 +26,7 @@ from pullback.core.errors import (
     OperandError,
     ShapeError,
 )
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import checked_mode, position, read, unless_checked, write
@@ -581,7 +582,9 @@ def nonzero(
     x = number_operand("nonzero", a)
     if size is None:
         check_positions("nonzero", max(x.shape) - 1, dtypes.default_int())
-        return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", x).nonzero())
+        found = _known("nonzero", x).nonzero()
+        results = tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in found)
+        return results if type(x) is ArrayImpl else tuple(runtime.following(i, [x]) for i in results)
     check_positions("nonzero", x.aval.size, _INT32)
     count = size_of("nonzero", "size", size)
     rank = len(x.shape)

@@ -504,7 +504,7 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 
 
 def _all(x: Any, value: bool) -> Any:
-    return shapes.full(x.shape, value, _bool)
+    return shapes.full_beside(x, value, _bool)
 
 
 # Choice ------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.arguments import typed
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import DtypeError, InconclusiveDimensionOperation, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
@@ -830,7 +831,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
     n = x.shape[axis]
     if n == 0:
         return x
-    if not isinstance(shift, Array) or isinstance(shift, ArrayImpl):
+    if not isinstance(shift, Array) or is_here(shift):
         k = known_int("roll", "a shift", shift) % n
         if k == 0:
             return x

@@ -405,7 +405,8 @@ def _elements(x: Any, what: str) -> np.ndarray[Any, Any]:
 
 def _is_readable(x: Any) -> bool:
     """Return whether this process can read all elements of a committed array as a NumPy array."""
-    return len(x.shape) <= MOST_HOST_AXES and (x.is_fully_addressable or x.is_fully_replicated)
+    is_sum = getattr(getattr(x.sharding, "spec", None), "unreduced", False)
+    return len(x.shape) <= MOST_HOST_AXES and not is_sum and (x.is_fully_addressable or x.is_fully_replicated)
 
 
 class ConcreteMethods:
@@ -486,7 +487,7 @@ class ConcreteMethods:
         return exchange.exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
-        return exchange.HOST
+        return exchange.device_of(self)
 
 
 def _scalar(value: Any, what: str) -> Any:

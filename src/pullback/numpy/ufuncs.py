@@ -821,7 +821,7 @@ def imag(val: ArrayLike, /) -> Array:
     val = operand("imag", val)
     if dtypes.is_complex(val.dtype):
         return ops.imag(val)
-    return shapes.full(val.shape, 0, val.dtype, val.weak_type)
+    return shapes.full_beside(val, 0, val.dtype, val.weak_type)
 
 
 def conjugate(x: ArrayLike, /) -> Array:

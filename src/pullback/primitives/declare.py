@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, is_on_default_device, shape_of
+from pullback.core.array import SCALARS, shape_of
+from pullback.core.elsewhere import is_here
 from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -152,7 +153,7 @@ def host_fused(
     p.decomposition_rule = otherwise
 
     def function(x: Any, **params: Any) -> Any:
-        if not state.trace.quick or not is_on_default_device(x):
+        if not state.trace.quick or not is_here(x):
             return otherwise(x, **params)
         if x.size < large or (fused is not None and fused(x, **params)):
             return p.bind(x, **params)

@@ -8,23 +8,42 @@ more to say, has a ``sharding_rule``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_at, from_buffer
 from pullback.backends.devices.meshes import AbstractMesh, AxisType
-from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in, over_devices
+from pullback.backends.devices.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    UnreducedKind,
+    between,
+    names_in,
+    over_devices,
+)
 from pullback.core import traits
-from pullback.core.array import SCALARS, resolve_weak_scalars, shared, signature, signature_of, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, resolve_weak_scalars, shared, signature, signature_of, typeof
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError
 from pullback.core.jaxpr import holds_programs, infer
 from pullback.core.linear import LinearVar
+from pullback.core.linearity import linear_part
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.rules import GONE, as_inferred, axis_divided, axis_kept, jvp_linear, sharding_rule
+from pullback.primitives.rules import (
+    GONE,
+    as_inferred,
+    as_moved,
+    axis_divided,
+    axis_kept,
+    jvp_linear,
+    sharding_rule,
+    unsummed,
+)
 
 Entries = list[Any]
 """For each axis of an array, the axes of a mesh that divide it, as in a ``PartitionSpec``."""
@@ -45,21 +64,33 @@ def entries_of(aval: ShapedArray) -> tuple[Any, ...]:
 
 @provides
 def explicit_results(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
+    reduces = any(a.explicit is not None and a.explicit.has_reductions for a in avals)
     if _is_typed(primitive, params):
+        if reduces and sharding_rule.of(primitive) is as_inferred:
+            reductions(primitive, avals, params)
         return out
     results: list[ShapedArray] = out if primitive.multiple_results else [out]
     rule = sharding_rule.of(primitive)
-    found = by_axes(primitive, avals, params, results) if rule is None else rule(avals, results, **params)
+    terms = summed_axes(primitive, avals, params) if _terms.over else _NO_AXES
+    if rule is None or (terms and terms <= _terms.over):
+        found = by_axes(primitive, avals, params, results)
+    else:
+        found, terms = rule(avals, results, **params), _NO_AXES
     if found is None:
         return out
     mesh = mesh_of(primitive.name, avals)
-    typed = [_typed(primitive, mesh, avals, a, entries) for a, entries in zip(results, found, strict=True)]
+    sums = reductions(primitive, avals, params) if reduces else {}
+    if terms and sums.get("unreduced"):
+        raise ShardingTypeError(f"{primitive.name} of {_shown(avals)}: the result would be unreduced over further axes")
+    if terms:
+        sums = {"unreduced": terms, "reduced": sums.get("reduced", _NO_AXES) - terms}
+    typed = [_typed(primitive, mesh, avals, a, entries, sums) for a, entries in zip(results, found, strict=True)]
     return typed if primitive.multiple_results else typed[0]
 
 
 def _is_typed(primitive: Primitive, params: dict[str, Any]) -> bool:
     """Whether abstract evaluation returns types with shardings, such as those of the results of programs."""
-    return holds_programs(params) or sharding_rule.of(primitive) is as_inferred
+    return holds_programs(params) or sharding_rule.of(primitive) in (as_inferred, as_moved)
 
 
 def mesh_of(name: str, avals: Sequence[ShapedArray]) -> AbstractMesh:
@@ -79,11 +110,12 @@ def mesh_of(name: str, avals: Sequence[ShapedArray]) -> AbstractMesh:
 
 
 def _typed(
-    primitive: Primitive, mesh: AbstractMesh, avals: Sequence[ShapedArray], result: ShapedArray, entries: Entries
-) -> ShapedArray:
+    primitive: Primitive, mesh: AbstractMesh, avals: Sequence[ShapedArray], result: ShapedArray, entries: Entries,
+    sums: dict[str, Any],
+) -> ShapedArray:  # fmt: skip
     """Return the type of a result with its sharding; raise if it divides unevenly, or an axis of the mesh is twice."""
     try:
-        return result.update(sharding=NamedSharding(mesh, PartitionSpec(*entries)))
+        return result.update(sharding=NamedSharding(mesh, PartitionSpec(*entries, **sums)))
     except IndivisibleError as error:
         raise ShardingTypeError(
             f"{primitive.name} on sharded dims where out dim is not divisible by mesh axes is not possible: the "
@@ -95,6 +127,99 @@ def _typed(
             f"{primitive.name} operation with inputs: {_shown(avals)} produces an illegally sharded result: [{shown}]: "
             f"an axis of a mesh can divide one axis of an array. {REMEDY}"
         ) from None
+
+
+class _Terms(threading.local):
+    """The axes of a mesh over which sums of this thread, of operands that they divide, stay unreduced."""
+
+    over: frozenset[Any] = frozenset()
+
+
+_NO_AXES: frozenset[Any] = frozenset()
+_terms = _Terms()
+
+
+@contextmanager
+def terms_over(over: frozenset[Any]) -> Iterator[None]:
+    """Leave sums within a block unreduced over the axes ``over`` of a mesh, if these divide what is summed."""
+    before, _terms.over = _terms.over, over
+    try:
+        yield
+    finally:
+        _terms.over = before
+
+
+def summed_axes(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> frozenset[Any]:
+    """Return the axes of a mesh that divide the axes along which an operation sums, in all operands alike."""
+    rule, shapes = unsummed.of(primitive), [a.shape for a in avals]
+    if rule is None:
+        return _NO_AXES
+    found = [
+        [entry for k, entry in enumerate(entries_of(a)) if rule(k, i, *shapes, **params) is not None]
+        for i, a in enumerate(avals)
+    ]
+    entries = set(map(frozenset, map(explicit_axes_of, found)))
+    orders = {tuple(sorted(map(str, each))) for each in found}
+    return entries.pop() if len(entries) == 1 and len(orders) == 1 else _NO_AXES
+
+
+def reductions(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> dict[str, Any]:
+    """Return over which axes of a mesh the results of an operation are unreduced, and over which reduced.
+
+    An operation that is linear in the operands that are unreduced works on the terms of their sums.
+
+    Raises:
+      ShardingTypeError: it is not linear in them; or the operands differ in these axes (a TypeError and ValueError).
+    """
+    specs = [PartitionSpec() if a.explicit is None else a.explicit.spec for a in avals]
+    moving = [i for i, spec in enumerate(specs) if spec.unreduced]
+    unreduced, kind = (specs[moving[0]].unreduced, specs[moving[0]].unreduced_kind) if moving else (frozenset(), None)
+    part = linear_part(primitive, moving, len(avals), params) if moving else None
+    if moving and (part is None or _adds_constant(params, part.params) or kind is not UnreducedKind.sum):
+        raise ShardingTypeError(
+            f"unreduced rule for {primitive.name} is not implemented: of {_shown(avals)} it would have to sum the "
+            "terms on all devices first. Sum them by sharding.reshard(x, P(...))"
+        )
+    for i in () if part is None else part.joint:
+        if avals[i].dtype.kind == "b":
+            continue  # the condition of a select
+        if specs[i].unreduced != unreduced:
+            raise ShardingTypeError(
+                f"lhs and rhs to `{primitive.name}` must be unreduced along the same mesh axes: of {_shown(avals)}, "
+                f"one is unreduced over {sorted(map(str, unreduced))} and {avals[i]} is not. Reshard one of them"
+            )
+    return {"unreduced": unreduced, "reduced": _reduced(primitive, avals, specs) - unreduced}
+
+
+def _adds_constant(params: dict[str, Any], without: dict[str, Any]) -> bool:
+    """Whether parameters add a constant to results that ``without`` does not; NaN, for None, is the sum of NaNs."""
+    return any(without.get(name) != value and value is not None for name, value in params.items())
+
+
+def _reduced(primitive: Primitive, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec]) -> frozenset[Any]:
+    """Return the axes of a mesh over which the results of an operation are reduced, with ``specs`` of its operands.
+
+    Raises:
+      ShardingTypeError: the operands differ in these axes (a TypeError and ValueError).
+    """
+    found = {spec.reduced for spec in specs if spec.reduced}
+    if len(found) > 1:
+        raise ShardingTypeError(
+            f"All inputs should be reduced across the same mesh axes: {primitive.name} got {_shown(avals)}"
+        )
+    reduced: frozenset[Any] = found.pop() if found else frozenset()
+    divided = reduced.intersection(explicit_axes_of([e for spec in specs for e in spec.partitions]))
+    if not traits.elementwise.of(primitive):
+        return reduced - divided
+    for aval, spec in zip(avals, specs, strict=True):
+        names = reduced - spec.reduced - spec.unreduced
+        if names and aval.explicit is not None:
+            how = "sharded/varying" if names.intersection(explicit_axes_of(spec.partitions)) else "replicated"
+            raise ShardingTypeError(
+                f"Inputs cannot be {how} on the same axes that another input is reduced on: {primitive.name} got "
+                f"{_shown(avals)}. Change the sharding of one of them, by sharding.reshard(x, P(...))"
+            )
+    return reduced
 
 
 def _shown(avals: Sequence[ShapedArray]) -> str:
@@ -215,11 +340,15 @@ def _taken(factors: list[tuple[Any, int]], n: int) -> tuple[Any, ...] | None:
 
 reshard_p = Primitive("reshard", moves=True)
 reshard_p.jvp_rule = jvp_linear(reshard_p)
-sharding_rule(reshard_p)(as_inferred)
+sharding_rule(reshard_p)(as_moved)
 
 
 def resharded(x: Any, sharding: NamedSharding) -> Any:
     """Return ``x`` with another sharding in its type."""
+    if sharding.spec.unreduced:
+        whole = between(typeof(x).explicit, sharding)
+        if whole is not None:
+            x = reshard_p.bind(x, sharding=whole)
     return reshard_p.bind(x, sharding=sharding)
 
 
@@ -268,7 +397,7 @@ def _reshard_lowering(hlo: Any, x: Any, *, sharding: NamedSharding) -> Any:
 
 mesh_cast_p = Primitive("mesh_cast", moves=True)
 mesh_cast_p.jvp_rule = jvp_linear(mesh_cast_p)
-sharding_rule(mesh_cast_p)(as_inferred)
+sharding_rule(mesh_cast_p)(as_moved)
 
 
 def to_auto(x: Any, axes: Sequence[Any] | None = None) -> Any:
@@ -280,6 +409,8 @@ def to_auto(x: Any, axes: Sequence[Any] | None = None) -> Any:
     explicit = typeof(x).explicit
     if explicit is None:
         return x
+    if explicit.has_reductions:  # the compiler must not take the terms for the elements
+        x = resharded(x, explicit.without_reductions())
     names = explicit.mesh.explicit_axes if axes is None else [n for n in axes if n in explicit.mesh.explicit_axes]
     if not names:
         return x
@@ -335,7 +466,7 @@ def explicit_batch(
     primitive: Primitive, rule: Any, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]
 ) -> Any:
     avals = [typeof(x) for x in args]
-    entry = next((entries_of(a)[d] for a, d in zip(avals, dims, strict=True) if d is not None), None)
+    entry = entry_of_batch(args, dims)
     examples = [a if d is None else a.without_axis(d) for a, d in zip(avals, dims, strict=True)]
     types = _types_of(primitive, examples, args, params)
     out, dim = rule(axis, list(map(_auto, args)), dims, **params)
@@ -345,6 +476,16 @@ def explicit_batch(
         for x, a, d in zip(outs, types, dims, strict=True)
     ]
     return (outs if primitive.multiple_results else outs[0]), dim
+
+
+def entry_of_batch(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """Return the axes of a mesh by which the types of batched operands divide the batch; None if none does."""
+    for x, d in zip(args, dims, strict=True):
+        if d is not None and type(x) is not ArrayImpl and isinstance(x, Array):
+            explicit = x.aval.explicit
+            if explicit is not None and explicit.spec.partitions[d] is not None:
+                return explicit.spec.partitions[d]
+    return None
 
 
 def _types_of(primitive: Primitive, avals: Sequence[ShapedArray], args: Any, params: dict[str, Any]) -> Any:
@@ -372,16 +513,49 @@ def explicit_cotangents(node: Any, ct: Any, reduced: Any) -> Any:
 
     The transposition rule runs on values without shardings in their types, so that it is never refused.
     """
-    args = node.args
-    if not _is_typed(node.primitive, node.params):
+    args, cts = node.args, None
+    reduces = [a.explicit.spec.reduced for x in args if type(x) is LinearVar and (a := x.aval).explicit is not None]
+    over = _NO_AXES.union(*reduces)
+    if over or any(c is not ZERO and is_unreduced(c) for c in (ct if node.results is not None else [ct])):
+        with suppress(ShardingTypeError):  # by terms, where the rule is linear in what is unreduced
+            cts = _by_terms(node, ct, reduced, over) if over else _transposed(node, ct, reduced)
+    if cts is None and not _is_typed(node.primitive, node.params):
         auto = [to_auto(c) if c is not ZERO else c for c in ct] if node.results is not None else to_auto(ct)
         values = tuple([x if type(x) is LinearVar or not hasattr(x, "aval") else to_auto(x) for x in args])
         node, ct = _with_args(node, values), auto
-    if reduced:
-        cts = runtime.transpose_over(node, ct, reduced)
-    else:
-        cts = node.primitive.transpose_rule(ct, *node.args, **node.params)
+    cts = _transposed(node, ct, reduced) if cts is None else cts
     return [like(c, x.aval) if type(x) is LinearVar and c is not None else c for x, c in zip(args, cts)]
+
+
+def _transposed(node: Any, ct: Any, reduced: Any) -> Any:
+    if reduced:
+        return runtime.transpose_over(node, ct, reduced)
+    return node.primitive.transpose_rule(ct, *node.args, **node.params)
+
+
+def _by_terms(node: Any, ct: Any, reduced: Any, over: frozenset[Any]) -> list[Any]:
+    """Return the cotangents of the operands of ``node``, whose sums stay unreduced over the axes ``over`` of a mesh."""
+    known = [type(x) is not LinearVar and hasattr(x, "aval") for x in node.args]
+    given = [ct] if node.results is None else [c for c in ct if c is not ZERO]
+    wanted: list[bool] = []
+
+    def back(*values: Any) -> list[Any]:
+        rest = iter(values)
+        args = tuple([next(rest) if is_array else x for x, is_array in zip(node.args, known, strict=True)])
+        cts = next(rest) if node.results is None else [c if c is ZERO else next(rest) for c in ct]
+        found = _transposed(_with_args(node, args), cts, reduced)
+        wanted[:] = [c is not None and c is not ZERO for c in found]
+        return [c for c, is_array in zip(found, wanted, strict=True) if is_array]
+
+    operands = [x for x, is_array in zip(node.args, known, strict=True) if is_array]
+    found = iter(runtime.by_terms(back, [*operands, *given], over))
+    return [next(found) if is_array else None for is_array in wanted]
+
+
+def is_unreduced(x: Any) -> bool:
+    """Whether the elements of an array are sums over a mesh whose terms are on the devices."""
+    explicit = typeof(x).explicit
+    return explicit is not None and bool(explicit.spec.unreduced)
 
 
 def _with_args(node: Any, args: tuple[Any, ...]) -> Any:

@@ -48,6 +48,13 @@ def as_inferred(operands: Any, results: Any, **params: Any) -> None:
     """The ``sharding_rule`` of an operation whose abstract evaluation returns types with their shardings."""
 
 
+def as_moved(operands: Any, results: Any, **params: Any) -> None:
+    """The ``sharding_rule`` of an operation that moves a value from any sharding to the one of its parameters.
+
+    Its operand may be unreduced: then it computes the sums.
+    """
+
+
 class ZeroTangents:
     """The jvp rule of an operation whose tangents are zero: it is constant almost everywhere or not differentiable."""
 

@@ -20,10 +20,10 @@ from pullback.core.array import (
     ArrayLike,
     KeyArray,
     as_array,
-    is_on_default_device,
     scalar_array,
 )
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import (
     ArgumentError,
     IntegerRangeError,
@@ -50,6 +50,7 @@ from pullback.primitives.random.bits import (
     word_arrays,
     words_at,
 )
+from pullback.primitives.random.ciphers import CIPHERS
 from pullback.primitives.random.rejection import Generator
 
 _word = np.dtype(np.uint32)
@@ -61,8 +62,8 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
     Args:
       seed: an integer, or an array of integers without axes. Python's integers may have up to 64 bits; those
         above 32 are used only if 64-bit types are enabled.
-      impl: the generator: ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``. By default the switch
-        ``default_prng_impl`` names it.
+      impl: the generator: ``"threefry2x32"``, ``"threefry4x32"``, ``"philox2x32"``, ``"philox4x32"``, ``"rbg"`` or
+        ``"unsafe_rbg"``. By default the switch ``default_prng_impl`` names it.
       dtype: the dtype of the keys of a generator, as :func:`key_dtype` returns it, instead of ``impl``.
 
     Returns:
@@ -108,7 +109,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
       impl: the name of the generator, as for :func:`key`.
 
     Returns:
-      An array of dtype uint32, of shape (2,) or, for ``"rbg"`` and ``"unsafe_rbg"``, (4,).
+      An array of dtype uint32, of shape (2,); (1,) for ``"philox2x32"``, and (4,) for ``"threefry4x32"``, ``"rbg"`` and
+      ``"unsafe_rbg"``.
 
     Raises:
       OperandError, ArgumentError, IntegerRangeError: as :func:`key` does.
@@ -129,7 +131,7 @@ def key_data(keys: KeyArray) -> Array:
       keys: keys of any shape ``S``, or their words.
 
     Returns:
-      An array of shape ``S + (n,)`` and dtype uint32; ``n`` is 2, or 4 for ``"rbg"`` and ``"unsafe_rbg"``.
+      An array of shape ``S + (n,)`` and dtype uint32; ``n`` is the number of words of a key, 2 by default.
 
     Raises:
       OperandError: the argument holds no keys (a TypeError).
@@ -275,7 +277,7 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
     if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
         keys = random_use(keys, name)
-    if is_on_default_device(keys):
+    if is_here(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))
@@ -305,6 +307,8 @@ def generator_of(key: Words) -> Generator:
       UnsupportedArgumentError: a user has defined the generator (a NotImplementedError).
     """
     if isinstance(key, OwnKey):
+        if key.algorithm.name in CIPHERS:
+            return Generator(key.algorithm.name, False)
         raise UnsupportedArgumentError(
             f"keys of the generator {key.algorithm.name!r}, which define_prng_impl has made, cannot draw numbers by "
             "rejection, such as gamma and poisson: use random.key(seed) for these"
@@ -341,8 +345,8 @@ def _checked(name: str, keys: Any, kind: Any = None) -> Any:
     raise OperandError(f"{name}: {expected}, got {keys!r} of type {type(keys).__name__}")
 
 
-ALGORITHMS: dict[str, Algorithm] = {}
-"""The generators that users have defined, by name."""
+ALGORITHMS: dict[str, Algorithm] = {name: cipher.algorithm(name) for name, cipher in CIPHERS.items()}
+"""The generators by functions of the words of keys, by name; users define more of them."""
 
 
 def define(algorithm: Algorithm, field: str, words: int) -> Any:
@@ -351,7 +355,7 @@ def define(algorithm: Algorithm, field: str, words: int) -> Any:
     Args:
       algorithm: the generator.
       field: the short name that printed programs show.
-      words: the number of words of a key, 2 or 4.
+      words: the number of words of a key, 1, 2 or 4.
 
     Raises:
       ArgumentError: there is a generator of that name or short name (a ValueError).
@@ -425,11 +429,15 @@ def _scalar(name: str, what: str, x: Any) -> Any:
 def _seeded(name: str, seed: Any, kind: Any) -> Any:
     """Return the words of the key of dtype ``kind`` for a seed.
 
-    A key of Threefry has two words. Keys of other generators have the same two words twice.
+    A key of Threefry-2x32 has two words. Keys of XLA's generators have the same two words twice, and those of a cipher
+    hash them. A user's generator takes the seed itself.
     """
-    if _NAMES[kind] in ALGORITHMS:
-        return ALGORITHMS[_NAMES[kind]].seed(_scalar(name, "the seed", seed))
+    generator = _NAMES[kind]
+    if generator in ALGORITHMS and generator not in CIPHERS:
+        return ALGORITHMS[generator].seed(_scalar(name, "the seed", seed))
     words = _default_seeded(name, seed)
+    if generator in CIPHERS:
+        return ALGORITHMS[generator].seed(words)
     return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,8 +93,8 @@ class Store(Protocol):
     def put(self, key: str, value: bytes) -> None:
         """Store ``value`` under ``key``, which has no value yet."""
 
-    def get(self, key: str, process: int) -> bytes:
-        """Wait until ``process`` has set ``key``, and return the value; ProcessLostError if that process is gone."""
+    def get(self, key: str, of: Collection[int]) -> bytes:
+        """Wait until ``key`` is set, and return the value; ProcessLostError if one of the processes ``of`` is gone."""
 
     def delete(self, key: str) -> None:
         """Delete ``key``, and all keys that begin with ``key`` and a slash."""
@@ -196,6 +196,28 @@ class Backend(Protocol):
 
     def from_dlpack(self, capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
         """Read a DLPack capsule on ``device`` as a NumPy array; None if the runtime does not know its dtype."""
+
+    def stream_of(self, device: Device) -> int | None:
+        """The stream of a GPU on which the runtime waits for other libraries; None for a device without streams."""
+
+    def shared_from_dlpack(self, capsule: Any, device: Device, stream: int | None, kind: int) -> Buffer:
+        """Make a buffer of a DLPack capsule on ``device``, which shares its memory.
+
+        Args:
+          capsule: the capsule.
+          device: the device that holds the elements.
+          stream: the stream on which the capsule's library has ordered its work.
+          kind: DLPack's type of the device.
+        """
+
+    def shared_to_dlpack(self, buffer: Buffer, stream: int | None) -> Any:
+        """Return a DLPack capsule that shares the memory of a buffer; ``stream`` waits until it is computed."""
+
+    def local_hardware_id(self, device: Device) -> int:
+        """The number of a device among those of its machine."""
+
+    def type_of(self, buffer: Buffer) -> ShapedArray:
+        """The shape of a buffer and the dtype of its elements, as devices store them."""
 
     def to_dlpack(self, value: np.ndarray[Any, Any], device: Device) -> Any:
         """Copy a NumPy array to a device, and return a DLPack capsule of the copy."""

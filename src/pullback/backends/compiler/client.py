@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 import io
 import itertools
 import math
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.backends.compiler import beside, gpu_plugins
+from pullback.backends.compiler import beside, plugins
 from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.compiler.foreign_programs import ForeignCall, Operation
 from pullback.backends.devices import devices, transfers
@@ -40,7 +39,6 @@ from pullback.backends.host.memory import large_heaps_for_new_threads
 from pullback.backends.processes import ending, forks
 from pullback.backends.processes.calls import Call
 from pullback.backends.processes.descriptors import not_inherited
-from pullback.core import systems
 from pullback.core.config import config
 from pullback.core.errors import (
     AllocationError,
@@ -249,12 +247,13 @@ def bound(device: Device) -> Bound:
     """
     found: Bound | None = device.bound
     if found is None:
-        made = client(device.platform)
+        made = client(device.target)
         known = {raw.id: raw for raw in made.devices()}
         if device.id not in known:
+            hint = " The switch num_cpu_devices must be set before the first program is compiled."
             raise BackendError(
-                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices. The switch "
-                "num_cpu_devices must be set before the first program is compiled."
+                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices."
+                f"{hint if device.platform == 'cpu' else ''}"
             )
         found = Bound(known[device.id], made)
         _by_raw[found.raw] = device
@@ -293,11 +292,6 @@ def _forget_clients() -> None:
 
 runtime.forked.append(_forget_clients)
 
-PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
-"""Platforms that come as PJRT plug-ins, and the packages that contain them, the preferred one first."""
-_MORE_PLUGINS = {"rocm": ("jax_plugins.xla_rocm7", "jax_plugins.xla_rocm60")}
-"""The same for platforms whose plug-ins no extra of Pullback installs."""
-
 
 def client(platform: str = "cpu") -> Any:
     """Return the client of a platform; the first call makes it.
@@ -334,7 +328,7 @@ def register_platform(name: str, factory: Callable[[], Any]) -> None:
     Raises:
       ArgumentError: there is such a platform already (a TypeError and a ValueError).
     """
-    if name in ("cpu", *PLUGINS, *_clients):
+    if name in ("cpu", *plugins.PLUGINS, *_clients):
         raise ArgumentError(f"there is a platform {name!r} already: choose another name")
     _factories[name] = factory
 
@@ -382,61 +376,80 @@ def _cpu_client() -> Any:
 
 
 def _plugin_client(name: str) -> Any:
-    """Make a client of the platform ``name`` from ``$PULLBACK_<NAME>_PLUGIN`` or an installed PJRT plug-in."""
+    """Make a client of the platform ``name``, whose plug-in is installed, or named by the environment.
+
+    Raises:
+      BackendError: there is no such plug-in, or it does not work here (a RuntimeError).
+      ArgumentError: an option has a value that it does not take (a ValueError).
+    """
     lib = library()
-    variable = f"PULLBACK_{name.upper()}_PLUGIN"
-    path = os.environ.get(variable) or _installed_plugin(name)
+    path = plugins.library_of(name)
     if path is None:
-        known = "".join(f", and {key} once its plug-in is installed (pip install 'pullback[{key}]')" for key in PLUGINS)
-        raise BackendError(
-            f"there is no platform {name!r} here. Platforms are cpu{known}; the library of any other PJRT plug-in is "
-            f"named by the environment variable {variable}."
-        )
-    is_gpu = name in gpu_plugins.PACKAGES
+        raise BackendError(plugins.missing(name))
+    if misfit := plugins.misfit(name, imported("jaxlib.version").__version__):
+        raise BackendError(misfit)
+    options = plugins.options_of(name, lib.xla_client.generate_pjrt_gpu_plugin_options)
     try:
+        if name == "cuda":
+            plugins.load_nvidia_libraries(path)
         if not lib.xla_client.pjrt_plugin_loaded(name):
-            if is_gpu:
-                gpu_plugins.load_libraries()
             _c_apis[name] = lib.xla_client.load_pjrt_plugin_dynamically(name, path)
-            if is_gpu:
-                gpu_plugins.register(name, _c_apis[name], lib.xla_client, imported)
         if not lib.xla_client.pjrt_plugin_initialized(name):
             lib.xla_client.initialize_pjrt_plugin(name)
-        options = _gpu_options(name)
-        if _joined is None:
-            return lib.xla_client.make_c_api_client(name, options, None)
-        group, common = _joined
-        options |= {"node_id": group.process, "num_nodes": group.processes}
-        if group.visible is not None:
-            options["visible_devices"] = list(group.visible)
-        return group.link.result(
-            lambda: lib.xla_client.make_c_api_client(name, options, common),
-            "making the devices of all processes known to each other",
-        )
+        if name in plugins.PLUGINS:
+            _register_calls(name, _c_apis.get(name))
+        made = _client_of_plugin(name, options)
     except RuntimeError as error:
-        raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
+        raise BackendError(plugins.failed(name, path, error)) from None
+    if not made.devices():
+        raise BackendError(plugins.failed(name, path, "it has no devices"))
+    return made
 
 
-def _gpu_options(name: str) -> dict[str, Any]:
-    """Return the options of a GPU's client: those of JAX's environment variables, and those of Pullback's."""
-    if name not in gpu_plugins.PACKAGES:
-        return {}
-    options: dict[str, Any] = library().xla_client.generate_pjrt_gpu_plugin_options()
-    return {**options, "platform_name": name, **gpu_plugins.memory_options(os.environ)}
+def _client_of_plugin(name: str, options: dict[str, Any]) -> Any:
+    """Make a client of a plug-in that is loaded. Where processes are joined, its devices are those of all."""
+    make = library().xla_client.make_c_api_client
+    if _joined is None:
+        return make(name, options, None)
+    group, common = _joined
+    options = {**options, "node_id": group.process, "num_nodes": group.processes}
+    if group.visible is not None:
+        options["visible_devices"] = list(group.visible)
+    return group.link.result(
+        lambda: make(name, options, common), "making the devices of all processes known to each other"
+    )
 
 
-def _installed_plugin(name: str) -> str | None:
-    for module in {**PLUGINS, **_MORE_PLUGINS}.get(name, ()):
-        try:
-            spec = importlib.util.find_spec(module)
-        except ModuleNotFoundError:
-            continue
-        if spec is not None and spec.submodule_search_locations:
-            stem = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin")
-            found = [stem + ending for ending in systems.LIBRARY_ENDINGS if os.path.exists(stem + ending)]
-            if found:
-                return found[0]
-    return None
+_CALLS = ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse", "gpu_rnn", "gpu_triton")
+"""The modules of ``jaxlib`` that list the functions which a plug-in's packages offer; the last two register theirs."""
+
+
+def _register_calls(name: str, c_api: Any) -> None:
+    """Let programs of a plug-in call the functions of its packages: cuSOLVER, cuSPARSE, cuDNN, Python's callbacks.
+
+    Args:
+      name: the platform.
+      c_api: the loaded plug-in; None if the package ``jax`` loaded it in this process, and registered them.
+    """
+    if c_api is None:
+        return
+    xla, platform = library().xla_client, name.upper()
+    extension = imported("jaxlib.plugin_support").import_from_plugin(name, f"{name}_plugin_extension")
+    if extension is not None:
+        xla.register_custom_type_handler(platform, functools.partial(extension.register_custom_type, c_api))
+        xla.register_custom_call_handler(platform, functools.partial(extension.register_custom_call_target, c_api))
+        for type_name, kind in extension.ffi_types().items():
+            xla.register_custom_type(type_name, kind, platform=platform)
+        for target, function in extension.ffi_handlers().items():
+            xla.register_custom_call_target(target, function, platform=platform, api_version=1)
+    for module in map(imported, (f"jaxlib.{module}" for module in _CALLS)):
+        if hasattr(module, "initialize_hybrid_kernels"):
+            module.initialize_hybrid_kernels()
+        listed = module.registrations() if hasattr(module, "registrations") else {}
+        for target, function, version in listed.get(platform, ()):
+            xla.register_custom_call_target(target, function, platform=platform, api_version=version)
+        for target in getattr(module, "batch_partitionable_targets", list)():
+            xla.register_custom_call_as_batch_partitionable(target, c_api)
 
 
 # Buffers -------------------------------------------------------------------------------------------------------------
@@ -457,9 +470,11 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
         aval = ShapedArray(stored.shape, stored.dtype)
     on = device.bound or bound(device)
     lib = library()
-    if copy:
-        return lib.put(aval, on.sharding, [stored], [on.raw], True, True, lib.snapshot, enable_x64=True)
-    return lib.put(aval, on.sharding, [stored], [on.raw], True, enable_x64=True)
+    how = (True, True, lib.snapshot) if copy else (True,)
+    if transfers.watchers and not device.is_host:
+        with transfers.watched("host_to_device", aval.shape, aval.dtype, None, device):
+            return lib.put(aval, on.sharding, [stored], [on.raw], *how, enable_x64=True)
+    return lib.put(aval, on.sharding, [stored], [on.raw], *how, enable_x64=True)
 
 
 def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any]], Buffer]:
@@ -475,14 +490,29 @@ def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.nda
 
     def moved(value: np.ndarray[Any, Any]) -> Buffer:
         on = device.bound or bound(device)
+        if transfers.watchers and not device.is_host:
+            with transfers.watched("host_to_device", aval.shape, aval.dtype, None, device):
+                return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=True)
         return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=True)
 
     return moved
 
 
 def move(buffer: Buffer, device: Device) -> Buffer:
-    """Copy a buffer to another device."""
-    return put(to_numpy(buffer), buffer.aval, device, copy=True)
+    """Copy a buffer to another device, of the same platform or of another, asynchronously."""
+    lib, on, aval = library().jax, device.bound or bound(device), buffer.aval
+    always = lib.ArrayCopySemantics.ALWAYS_COPY
+    source = device_of(buffer)
+    with transfers.watched(_direction(source, device), aval.shape, aval.dtype, source, device):
+        (moved,) = lib.batched_copy_array_to_devices_with_sharding([buffer], [on.device_list], [on.sharding], [always])
+    return moved
+
+
+def _direction(source: Device, target: Device) -> str:
+    """Name the direction of a transfer between two devices, of which one may be the host's."""
+    if source.is_host:
+        return "host_to_device"
+    return "device_to_host" if target.is_host else "device_to_device"
 
 
 def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
@@ -496,7 +526,8 @@ def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], shardi
     lib, on = library(), runtime_sharding(sharding)
     local = list(on._addressable_device_assignment)
     contiguous = [np.ascontiguousarray(shard) if shard.ndim else shard for shard in shards]
-    return lib.put(ShapedArray(shape, dtype), on, contiguous, local, True, enable_x64=True)
+    with transfers.watched("host_to_device", shape, dtype, None, sharding.assignment):
+        return lib.put(ShapedArray(shape, dtype), on, contiguous, local, True, enable_x64=True)
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
@@ -512,7 +543,8 @@ def shards(buffer: Buffer) -> list[Buffer]:
 def shard_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
     """The elements of each shard of an array that this process holds, in the dtype in which devices store them."""
     wait(buffer)
-    return list(map(to_numpy, buffer._arrays))
+    with transfers.watched("device_to_host", buffer.aval.shape, buffer.aval.dtype, buffer._sharding, None):
+        return list(map(to_numpy, buffer._arrays))
 
 
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
@@ -552,6 +584,40 @@ def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
     buffer = lib.put(aval, on.sharding, [value], [on.raw], True, True, lib.snapshot, enable_x64=True)
     wait(buffer)
     return lib.jax.buffer_to_dlpack_managed_tensor(buffer)
+
+
+def stream_of(device: Device) -> int | None:
+    """The stream of a GPU on which the runtime waits for other libraries; None for a device without streams."""
+    try:
+        return bound(device).raw.get_stream_for_external_ready_events()  # type: ignore[no-any-return]
+    except library().jax.JaxRuntimeError as error:
+        if "UNIMPLEMENTED" in str(error):
+            return None
+        raise
+
+
+def shared_from_dlpack(capsule: Any, device: Device, stream: int | None, kind: int) -> Buffer:
+    """Make a buffer of a DLPack capsule on ``device``, which shares its memory; see ``backend.py``."""
+    raw = bound(device).raw
+    try:
+        return library().jax.dlpack_managed_tensor_to_buffer(capsule, raw, stream, None, kind)
+    except library().jax.JaxRuntimeError as error:
+        raise BackendError(f"from_dlpack: the runtime cannot take the array: {error}") from None
+
+
+def shared_to_dlpack(buffer: Buffer, stream: int | None) -> Any:
+    """Return a DLPack capsule that shares the memory of a buffer; ``stream`` waits until it is computed."""
+    return library().jax.buffer_to_dlpack_managed_tensor(buffer, stream)
+
+
+def local_hardware_id(device: Device) -> int:
+    """The number of a device among those of its machine."""
+    return int(bound(device).raw.local_hardware_id)
+
+
+def type_of(buffer: Buffer) -> ShapedArray:
+    """The shape of a buffer and the dtype of its elements, as devices store them."""
+    return ShapedArray(tuple(buffer.aval.shape), buffer.aval.dtype)
 
 
 def device_of(buffer: Buffer) -> Device:
@@ -606,14 +672,22 @@ def failure(error: Exception) -> Exception:
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Wait for the elements of a buffer, and return them as an array of ``dtype``."""
     if config.transfer_guard_device_to_host is not None and device_of(buffer).platform != "cpu":
-        transfers.check("device_to_host", ShapedArray(buffer.shape, dtype))
-    value = to_numpy(buffer)
+        transfers.check("device_to_host", ShapedArray(buffer.aval.shape, dtype))
+    if transfers.watchers and not (source := device_of(buffer)).is_host:
+        with transfers.watched("device_to_host", buffer.aval.shape, buffer.aval.dtype, source, None):
+            value = to_numpy(buffer)
+    else:
+        value = to_numpy(buffer)
     return value if value.dtype is dtype else from_stored(value, dtype)
 
 
 def fetch_ahead(buffer: Buffer) -> None:
     """Start copying the elements of a buffer to the host."""
-    buffer._copy_single_device_array_to_host_async()
+    source = device_of(buffer)
+    if source.is_host:
+        return
+    with transfers.watched("device_to_host", buffer.aval.shape, buffer.aval.dtype, source, None):
+        buffer._copy_single_device_array_to_host_async()
 
 
 # Processes -----------------------------------------------------------------------------------------------------------
@@ -662,13 +736,13 @@ class _Store:
     def put(self, key: str, value: bytes) -> None:
         self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
 
-    def get(self, key: str, process: int) -> bytes:
+    def get(self, key: str, of: Collection[int]) -> bytes:
         limit = math.ceil(1000 * SLICE)
         wait = self.common.blocking_key_value_get_bytes
         while True:
             try:
                 what = f"waiting for {key!r}"
-                return self._do(lambda: wait(key, limit), what, (0, process))  # type: ignore[no-any-return]
+                return self._do(lambda: wait(key, limit), what, of)  # type: ignore[no-any-return]
             except DistributedTimeoutError:
                 continue
 
@@ -1113,7 +1187,7 @@ def compile_text(
     program: Any = text.encode()
     more: dict[str, Any] = {}
     if callbacks:
-        check_platform(device.platform)
+        check_platform(device.target)
         calls = host_calls(callbacks, on_several=not isinstance(device, Device))
         program, more = _parsed(text), {"host_callbacks": calls}
     on = device.bound or bound_to(device)

@@ -226,9 +226,9 @@ def environment(device: Device) -> bytes:
     facts = (
         _FORMAT,
         backend().version(device),
-        device.platform,
+        device.target,
         device.id,
-        backend().count(device.platform),
+        backend().count(device.target),
         device.device_kind,
         systems.processor(),
     )

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.compiler.backend import backend
 from pullback.backends.compiler.programs import Lowered, Program
-from pullback.backends.devices.devices import device_for
+from pullback.backends.devices import transfers
+from pullback.backends.devices.buffers import buffer_of, from_buffer
+from pullback.backends.devices.devices import Device, device_for
 from pullback.backends.devices.meshes import current_mesh
-from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
+from pullback.core.array import (
+    SCALARS,
+    Absent,
+    ArrayImpl,
+    CommittedArray,
+    resolve_weak_scalars,
+    shared,
+    signature,
+    signature_of,
+    typeof,
+)
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
 from pullback.core.locks import lock
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
-MOST_PROGRAMS = 512
+MOST_PROGRAMS = 4096
 """How many programs are cached; a new one displaces the oldest."""
 _keeping = lock(globals(), "_keeping")
 
@@ -36,6 +49,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     device, asked_for = device_for(signatures, primitive.name)
     placements = tuple([sig.placement for sig in signatures]) if asked_for and not device.is_host else ()
     key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, placements)
+    if isinstance(device, Device) and not device.is_host:
+        arrays = [_kept(x, device) for x in arrays]
     program = _programs.get(key)
     if program is None:
         invars = [Var(a) for a in avals]
@@ -51,6 +66,50 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
             _programs[key] = program
     outs = program(arrays, asked_for)
     return outs if primitive.multiple_results else outs[0]
+
+
+_constants: dict[Any, ArrayImpl] = {}
+MOST_CONSTANTS = 1024
+SMALL = 1 << 14
+"""The most bytes of an array on the host that is kept on other devices too, once an operation there needs it."""
+
+
+def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
+    """Return a small array on the host as an array on ``device``, which is kept; any other array is returned unchanged.
+
+    Numbers and small arrays, such as indices and the constants of derivative rules, would otherwise be sent to the
+    device for each operation. They are no transfers for the guard, as they are constants of the operation.
+    """
+    if type(x) is not ArrayImpl or hasattr(x, "_buffer"):
+        return x
+    held = x._host_value
+    if type(held) is Absent or held.nbytes > SMALL:
+        return x
+    key = (device, signature_of(x), held.tobytes())
+    found = _constants.get(key)
+    if found is None:
+        found = from_buffer(backend().put(held, x.aval, device), signature_of(x))
+        with _keeping:
+            while len(_constants) >= MOST_CONSTANTS:
+                del _constants[next(iter(_constants))]
+            _constants[key] = found
+    return found
+
+
+def following(x: ArrayImpl, models: Sequence[Any]) -> ArrayImpl:
+    """Commit a new array to the device of the operands that it belongs to, and return it.
+
+    Args:
+      x: the new array, whose elements Python computed.
+      models: the operands. If none is committed to a single device, ``x`` is returned unchanged.
+    """
+    for model in models:
+        if type(model) is CommittedArray and isinstance(device := signature_of(model).placement, Device):
+            with transfers.explicit():
+                buffer = shared(buffer_of(_kept(x, device), device))
+            aval = x.aval
+            return from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), device))
+    return x
 
 
 def _as_array(x: Any, dtype: Any) -> ArrayImpl:

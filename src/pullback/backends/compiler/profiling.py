@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends.compiler import client
-from pullback.backends.devices.devices import default_device
+from pullback.backends.devices import transfers
+from pullback.backends.devices.devices import Device, default_device
 from pullback.core.annotations import Decorator
 from pullback.core.errors import ProfilerError
 from pullback.core.locks import lock
@@ -69,14 +70,32 @@ def start_trace(
     with _lock:
         if _session is not None:
             raise ProfilerError(f"a profile is already being recorded, to {_log_dir}; call stop_trace first")
-        client.client(default_device().platform)  # so that there is a device to record
+        client.client(default_device().target)  # so that there is a device to record
         options = client.profiler().ProfileOptions() if profiler_options is None else profiler_options
         try:
             _session = client.profiler().ProfilerSession(options)
         except RuntimeError as error:
             raise ProfilerError(f"the profiler cannot start: {error}") from None
+        transfers.watchers.append(_transfer)
         _log_dir, _link = Path(log_dir), bool(create_perfetto_link)
         _perfetto = _link or create_perfetto_trace
+
+
+def _transfer(transfer: transfers.Transfer) -> Any:
+    """Return the event of a transfer, as a context: its name, its bytes, and what goes from where to where."""
+    shape = "x".join(map(str, transfer.shape))  # the profiler separates arguments by commas
+    return client.profiler().TraceMe(
+        f"{transfer.direction.replace('_', '-')} transfer",
+        bytes=transfer.nbytes, type=f"{transfer.dtype}[{shape}]",
+        source=_end(transfer.source), target=_end(transfer.target),
+    )  # fmt: skip
+
+
+def _end(of_transfer: Any) -> str:
+    """Name the source or the target of a transfer, such as ``cuda:0``."""
+    if of_transfer is None:
+        return "host"
+    return f"{of_transfer.target}:{of_transfer.id}" if isinstance(of_transfer, Device) else "several devices"
 
 
 def stop_trace() -> None:
@@ -102,6 +121,7 @@ def stop_trace() -> None:
         if _session is None:
             raise ProfilerError("no profile is being recorded; call start_trace first")
         session, _session = _session, None
+        transfers.watchers.remove(_transfer)
         before = set(_traces(_log_dir))
         session.stop_and_export(str(_log_dir))
         written = set(_traces(_log_dir)) - before if _perfetto else set()
@@ -352,7 +372,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
         if _server is not None:
             raise ProfilerError("a profiler server is running: call profiler.stop_server() first")
         if requires_backend:
-            client.client(default_device().platform)
+            client.client(default_device().target)
         _server = client.profiler().start_server(port)
         return _server
 
@@ -420,7 +440,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     >>> len(profiler.device_memory_profile()) > 0
     True
     """
-    return client.client(backend or default_device().platform).heap_profile()  # type: ignore[no-any-return]
+    return client.client(backend or default_device().target).heap_profile()  # type: ignore[no-any-return]
 
 
 def save_device_memory_profile(filename: str | os.PathLike[str], backend: str | None = None) -> None:

@@ -25,6 +25,7 @@ from pullback.backends.devices.shardings import (
     UNCONSTRAINED,
     NamedSharding,
     PartitionSpec,
+    between,
     divides,
     of_types,
     sharding_of_tiles,
@@ -99,7 +100,7 @@ class Lowered:
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
-            module, main = emit_module(closed, name, device.platform, aliases, required, *shardings, mesh)
+            module, main = emit_module(closed, name, device.target, aliases, required, *shardings, mesh)
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -243,6 +244,11 @@ def reshard(x: ArrayImpl, sharding: NamedSharding) -> Any:
     A compiled program that returns its input does this.
     """
     kind = signature_of(x)
+    way = between(kind.placement, sharding)
+    if way is not None:
+        aval = kind.aval
+        x = from_buffer(reshard(x, way), signature(aval.shape, aval.dtype, bool(aval.weak_type), way))
+        kind = signature_of(x)
     key = (kind, sharding)
     program = _reshardings.get(key)
     if program is None:
@@ -283,7 +289,7 @@ def _taking(aval: ShapedArray, device: Device) -> Executable:
     return %y : {kind}
   }}
 }}"""
-    selected = options.selected(device.platform, text)
+    selected = options.selected(device.target, text)
     loaded, _ = disk_cache.load_or_compile(
         text, device, selected, lambda: backend().compile_text(text, device, selected)
     )
@@ -314,7 +320,7 @@ def is_cached(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
     from pullback.backends.compiler import disk_cache
 
     text = lowered.module.text(scopes=True)
-    selected = options.selected(lowered.device.platform, text, overrides)
+    selected = options.selected(lowered.device.target, text, overrides)
     return _key(lowered, text, selected) in _executables or disk_cache.has(text, lowered.device, selected)
 
 
@@ -324,7 +330,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 
     device = lowered.device
     text = lowered.module.text(scopes=True)  # scopes appear in profiles, so they are part of the key
-    selected = options.selected(device.platform, text, overrides)
+    selected = options.selected(device.target, text, overrides)
     out_avals = lowered.closed.out_avals
     shardings = None if isinstance(device, Device) else _Shardings(lowered)
     module = lowered.module
@@ -367,7 +373,7 @@ def compiled_bytes(lowered: Lowered) -> bytes:
     It is compiled in any case: the runtime writes executables incompletely that it has read itself.
     """
     text = lowered.module.text(scopes=True)
-    loaded = backend().compile_text(text, lowered.device, options.selected(lowered.device.platform, text))
+    loaded = backend().compile_text(text, lowered.device, options.selected(lowered.device.target, text))
     return backend().serialize(loaded, lowered.device)
 
 
@@ -381,7 +387,7 @@ def adopt(lowered: Lowered, data: bytes) -> Executable:
       data: bytes of the backend's ``serialize``.
     """
     text = lowered.module.text(scopes=True)
-    key = _key(lowered, text, options.selected(lowered.device.platform, text))
+    key = _key(lowered, text, options.selected(lowered.device.target, text))
     found = _executables.get(key)
     if found is None:
         loaded = backend().deserialize(data, lowered.device)
@@ -554,7 +560,7 @@ def _compile(
     if not one_function:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
-        runtime.compiling(lowered.device.platform)
+        runtime.compiling(lowered.device.target)
         start = time.perf_counter()
         with compile_progress.shown(_called(lowered.name), lowered.operations):
             made = backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))

@@ -6,18 +6,21 @@ import enum
 import os
 import re
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pullback.backends.compiler.backend import backend as compiler
+from pullback.backends.compiler.plugins import automatic_platform
 from pullback.backends.processes import forks
 from pullback.core.arguments import quote, typed
 from pullback.core.array import Signature
 from pullback.core.config import check_value, config
+from pullback.core.elsewhere import ELSEWHERE
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 from pullback.core.locks import lock
 from pullback.core.runtime import runtime
+from pullback.core.watching import decide_where, stay_on_host
 
 IDS_PER_PROCESS = 2048
 """The numbers of CPU devices begin at this, times the number of their process."""
@@ -42,11 +45,16 @@ class Here:
 here = Here()
 
 
+_GPUS = ("cuda", "rocm")
+"""The platforms that are called ``gpu`` where programs ask for the platform of a device."""
+
+
 class Device:
     """A device that holds arrays and runs programs. Each device has one object.
 
     Attributes:
-      platform: ``cpu``, ``cuda``, ...
+      platform: ``cpu``, ``gpu``, ...
+      target: the platform by the name for which programs are lowered: ``cpu``, ``cuda``, ``rocm``, ...
       id: the number of the device among all devices of its platform, in all processes.
       process_index: the number of the process that the device belongs to.
       is_local: whether the device belongs to this process.
@@ -58,12 +66,13 @@ class Device:
     ('cpu', 0, True)
     """
 
-    __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
+    __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index", "target")
 
     def __init__(self, platform: str, number: int) -> None:
         if not isinstance(platform, str):
             raise BackendError(f"Device: expected the name of a platform, got {quote(platform)}")
-        self.platform = platform
+        self.target = platform
+        self.platform = "gpu" if platform in _GPUS else platform
         self.id = number
         self.process_index = 0
         if here.processes > 1:
@@ -84,7 +93,7 @@ class Device:
     @property
     def local_hardware_id(self) -> int:
         """The device's number among the devices of its process."""
-        return self.id % IDS_PER_PROCESS if self.platform == "cpu" else self.id
+        return self.id % IDS_PER_PROCESS if self.platform == "cpu" else compiler().local_hardware_id(self)
 
     @property
     def device_kind(self) -> str:
@@ -96,7 +105,7 @@ class Device:
     @property
     def client(self) -> Any:
         """The runtime's client of the device's platform, for libraries such as Orbax."""
-        return compiler().client(self.platform)
+        return compiler().client(self.target)
 
     def addressable_memories(self) -> list[Memory]:
         """The memories that programs on this device can use. Those of a CPU are one memory with several names.
@@ -129,10 +138,10 @@ class Device:
         return compiler().memory_stats(self)
 
     def __repr__(self) -> str:
-        return f"{self.platform.title()}Device(id={self.id})"
+        return f"{self.target.title()}Device(id={self.id})"
 
     def __reduce__(self) -> Any:
-        return device, (self.platform, self.id)
+        return device, (self.target, self.id)
 
 
 def memory_kinds(platform: str) -> tuple[str, ...]:
@@ -239,6 +248,11 @@ class DeviceAssignment:
         return self.devices[0].platform
 
     @property
+    def target(self) -> str:
+        """The platform of the devices, by the name for which programs are lowered."""
+        return self.devices[0].target
+
+    @property
     def device_kind(self) -> str:
         """The vendor's name of the devices' model."""
         return self.devices[0].device_kind
@@ -324,10 +338,16 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def _platform(backend: str | None) -> str:
-    platform = config.platforms.partition(",")[0] if backend is None else backend
+    platform = _default_platform(config.platforms) if backend is None else backend
     if not isinstance(platform, str):
         raise BackendError(f"expected the name of a platform, got {typed(backend)}")
     return "cuda" if platform == "gpu" else platform
+
+
+def _default_platform(platforms: str | None) -> str:
+    """The platform on which programs run, according to a value of the switch ``platforms``: its first, or the best."""
+    first = (platforms or "").partition(",")[0].strip()
+    return ("cuda" if first == "gpu" else first) or automatic_platform()
 
 
 def local_devices(
@@ -404,7 +424,7 @@ def default_backend() -> str:
     """The platform on which programs run by default.
 
     Returns:
-      The name of a platform, such as ``"cpu"``.
+      The name of a platform: ``"cpu"``, ``"gpu"``, or that of another plug-in.
 
     >>> from pullback import default_backend
     >>> default_backend()
@@ -465,9 +485,20 @@ def default_device() -> Device:
     """The device on which programs run unless the user chooses another."""
     setting = config.default_device
     if setting is None:
-        return HOST if config.platforms == "cpu" else local_devices()[0]
+        return HOST if (config.platforms or automatic_platform()) == "cpu" else local_devices()[0]
     return local_devices(backend=setting)[0] if isinstance(setting, str) else setting
 
+
+def _is_elsewhere(switches: Mapping[str, Any]) -> bool:
+    """Whether the default device is another than the host's CPU, according to ``switches``. It makes no client."""
+    setting = switches["default_device"]
+    if isinstance(setting, Device):
+        return not setting.is_host
+    return _default_platform(setting if isinstance(setting, str) else switches["platforms"]) != "cpu"
+
+
+decide_where(lambda switches: ELSEWHERE if _is_elsewhere(switches) else None)
+runtime.forked.append(stay_on_host)  # a forked child does not compile
 
 Devices = Device | DeviceAssignment
 """The device, or the devices of a mesh, on which a program runs."""

@@ -220,7 +220,7 @@ class AbstractMesh(_AnyMesh):
     def abstract_device(self) -> AbstractDevice | None:
         """The kind of the devices; None for a mesh without devices that was made without it."""
         if self._device is None and self._member is not None:
-            return AbstractDevice(self._member.device_kind, None, self._member.platform)
+            return AbstractDevice(self._member.device_kind, None, self._member.target)
         return self._device
 
     def update(

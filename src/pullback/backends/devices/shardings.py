@@ -399,7 +399,8 @@ class NamedSharding(Sharding):
 
     @cached_property
     def is_fully_replicated(self) -> bool:  # type: ignore[override]
-        return all(self.mesh.shape[n] == 1 for entry in self.spec.partitions for n in names_in(entry))
+        names = [*itertools.chain.from_iterable(map(names_in, self.spec.partitions)), *self.spec.unreduced]
+        return all(self.mesh.shape[n] == 1 for n in names)
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -460,6 +461,25 @@ class NamedSharding(Sharding):
         """Return the sharding of arrays without the axis ``dim``."""
         entries = self.spec.partitions
         return NamedSharding(self.mesh, self.spec.update(entries[:dim] + entries[dim + 1 :]))
+
+    @cached_property
+    def has_reductions(self) -> bool:
+        """Whether arrays are unreduced or reduced over axes of the mesh."""
+        return bool(self.spec.unreduced or self.spec.reduced)
+
+    def without_reductions(self) -> NamedSharding:
+        """Return the sharding without unreduced and reduced axes, over which arrays are not divided then."""
+        spec = self.spec
+        return self.update(spec=PartitionSpec(*spec.partitions)) if spec.unreduced or spec.reduced else self
+
+    def are_terms(self) -> list[bool]:
+        """For each device whether it has the elements of a new array: all, but for an array that is unreduced.
+
+        Of such an array the first devices along the unreduced axes have the elements, and the others have zeros.
+        """
+        unreduced = [i for i, n in enumerate(self.mesh.axis_names) if n in self.spec.unreduced]
+        where = np.indices(self.mesh.axis_sizes)[unreduced]
+        return (~where.any(0)).ravel().tolist()  # type: ignore[no-any-return]
 
     def of_cotangents(self) -> NamedSharding:
         """Return the sharding of the cotangents of arrays: unreduced and reduced axes change roles."""
@@ -549,7 +569,8 @@ class NamedSharding(Sharding):
         numbers = np.zeros(self.mesh.size, int)
         for axis, k in enumerate(factors):
             numbers = numbers * k + self.shard_indices(ndim)[:, axis]
-        return self.assignment.devices, factors, tuple(numbers.tolist())
+        layout = self.assignment.devices, factors, tuple(numbers.tolist())
+        return (*layout, self.spec.unreduced, self.spec.unreduced_kind) if self.spec.unreduced else layout
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -616,6 +637,21 @@ def of_types(
         elif found[i] is None and is_explicit and a.explicit is None and any(placements):
             found[i] = NamedSharding(mesh, PartitionSpec(*[None] * len(a.shape)))
     return found if any(placement is not None for placement in found) else []
+
+
+def between(source: NamedSharding | None, target: NamedSharding) -> NamedSharding | None:
+    """Return the sharding by way of which a value goes from one sharding to another that is unreduced; None: directly.
+
+    The compiler makes right terms of whole arrays and of arrays that one unreduced axis divides. It does not where it
+    chooses the source itself, None, nor where several unreduced axes divide one axis.
+    """
+    unreduced = target.spec.unreduced
+    if not unreduced or (source is not None and source.spec.unreduced == unreduced):
+        return None
+    if source is None or source.spec.unreduced or not source.mesh.are_all_axes_explicit:
+        return target.without_reductions()
+    several = [len(unreduced.intersection(names_in(entry))) > 1 for entry in source.spec.partitions]
+    return target.without_reductions() if any(several) else None
 
 
 OutSharding = Sharding | PartitionSpec | None

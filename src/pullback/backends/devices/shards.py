@@ -19,8 +19,9 @@ from pullback.backends.devices.storage import from_stored, stored_dtype, to_stor
 from pullback.core import array
 from pullback.core.array import ArrayImpl, CommittedArray, Signature, signature
 from pullback.core.config import config
-from pullback.core.errors import BackendError, ShapeError
+from pullback.core.errors import BackendError, ShapeError, ShardingTypeError
 from pullback.core.runtime import provides, runtime
+from pullback.core.types import ShapedArray
 
 
 def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
@@ -36,8 +37,15 @@ def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
     """
     stored = to_stored(value)
     indices = sharding.indices(stored.shape)
-    local = [i for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
-    return backend().put_shards([stored[i] for i in local], x.shape, stored.dtype, sharding)
+    local = [(d, i) for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
+    if not sharding.spec.unreduced:
+        return backend().put_shards([stored[i] for _, i in local], x.shape, stored.dtype, sharding)
+    have = dict(zip(sharding.assignment.devices, sharding.are_terms(), strict=True))
+    blocks = [
+        stored[i] if have[d] else np.zeros_like(stored[i]) for d, i in local
+    ]  # the runtime would repeat the first
+    buffers = [backend().put(b, ShapedArray(b.shape, b.dtype), d) for b, (d, _) in zip(blocks, local, strict=True)]
+    return backend().assembled(buffers, x.shape, stored.dtype, sharding)
 
 
 def moved(x: ArrayImpl, placement: Any) -> Buffer:
@@ -55,9 +63,9 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
         placement.shard_shape(sig.aval.shape)
     if isinstance(source, NamedSharding):
         if isinstance(placement, NamedSharding) and placement.assignment is source.assignment:
-            return (
-                x._buffer if source.is_equivalent_to(placement, len(sig.aval.shape)) else runtime.reshard(x, placement)
-            )
+            if source.is_equivalent_to(placement, len(sig.aval.shape)):
+                return x._buffer
+            return runtime.reshard(x, placement)
     elif isinstance(placement, Device):
         return backend().move(x._buffer, placement)
     value = gather(x._buffer, sig)
@@ -118,6 +126,12 @@ def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
         )
     if isinstance(sharding, Device):
         return backend().fetch(buffer, aval.dtype)
+    if sharding.spec.unreduced:
+        raise ShardingTypeError(
+            f"the elements of an array of type {aval.update(sharding=sharding)} are sums over the devices along "
+            f"{sorted(map(str, sharding.spec.unreduced))}: compute them with sharding.reshard(x, P(...)), or read the "
+            "terms in x.addressable_shards"
+        )
     if config.transfer_guard_device_to_host is not None and sharding.platform != "cpu":
         transfers.check("device_to_host", aval)
     if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):

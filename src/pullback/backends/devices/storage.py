@@ -1,8 +1,9 @@
 """The storage form, on devices, of arrays of dtypes that NumPy lacks.
 
-A random key of two words is stored as an integer of 64 bits, its first word in the lower half; a key of four words as a
-complex number of the same bits. The narrow floats of ``ml_dtypes`` are integers of the same bits, integers of less than
-eight bits are bytes, and elements of float0 are booleans. So Python's buffer protocol can read every buffer.
+A random key of one word is stored as an integer of 32 bits; a key of two words as one of 64 bits, its first word in the
+lower half; a key of four words as a complex number of the same bits. The narrow floats of ``ml_dtypes`` are integers of
+the same bits, integers of less than eight bits are bytes, and elements of float0 are booleans. So Python's buffer
+protocol can read every buffer.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import numpy as np
 from pullback.core import dtypes
 
 DType = np.dtype[Any]
-_WORD, _PAIR, _BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint64, np.complex128, np.uint8, np.int8, np.uint16))
+_BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint8, np.int8, np.uint16))
 _BOOL = np.dtype(np.bool_)
+_KEYS = {1: np.dtype(np.uint32), 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}  # by the number of words
 
 
 @lru_cache(maxsize=256)
 def stored_dtype(dtype: DType) -> DType:
     """The dtype in which devices store elements of ``dtype``."""
     if dtypes.is_key(dtype):
-        return _WORD if dtypes.key_words(dtype) == 2 else _PAIR
+        return _KEYS[dtypes.key_words(dtype)]
     if dtype == dtypes.float0:
         return _BOOL
     if dtype.isbuiltin != 2:  # not of ml_dtypes

@@ -1,15 +1,62 @@
-"""The transfer guard, which logs or refuses transfers of arrays between host and device, or between devices."""
+"""Transfers of arrays between host and device, or between devices: the guard that refuses them, and who watches them.
+
+The CPU on which eager operations run is no device in this sense: programs on it read NumPy's memory.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pullback.core.config import config
 from pullback.core.errors import TransferGuardError
 from pullback.core.source import describe, here
+
+
+class Transfer(NamedTuple):
+    """A copy of elements from one memory to another.
+
+    Attributes:
+      direction: "host_to_device", "device_to_host" or "device_to_device".
+      shape: the shape of the array.
+      dtype: the type of its elements, as devices store them.
+      source: the device that the elements come from, or the devices; None for the host.
+      target: the device that they go to, or the devices; None for the host.
+    """
+
+    direction: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    source: Any
+    target: Any
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that are copied."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+watchers: list[Callable[[Transfer], AbstractContextManager[Any]]] = []
+"""Functions that are called with each transfer, which happens within the context that they return."""
+_UNWATCHED = nullcontext()
+
+
+def watched(
+    direction: str, shape: tuple[int, ...], dtype: np.dtype[Any], source: Any, target: Any
+) -> AbstractContextManager[Any]:
+    """Return the context of a transfer, in which the watchers see it; the parameters are those of a `Transfer`."""
+    if not watchers:
+        return _UNWATCHED
+    transfer = Transfer(direction, shape, dtype, source, target)
+    contexts = ExitStack()
+    for watch in watchers:
+        contexts.enter_context(watch(transfer))
+    return contexts
 
 
 class _State(threading.local):

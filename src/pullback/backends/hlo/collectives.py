@@ -5,7 +5,6 @@ The number of a device in a program is its index in the flattened mesh. A group 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,8 +36,12 @@ def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
     return mesh
 
 
-def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
-    """The groups of devices that communicate, as lists of device numbers.
+_MANY = 1024
+"""Up to how many numbers of devices are written in decimal; more are written as bytes, which takes far less time."""
+
+
+def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> np.ndarray:
+    """The groups of devices that communicate, a row of device numbers for each; -1 fills the rows of smaller groups.
 
     Args:
       hlo: the builder.
@@ -49,23 +52,30 @@ def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
     positions = [mesh.axis_names.index(name) for name in axes]
     grid = np.arange(mesh.size).reshape(mesh.axis_sizes)
     rest = [i for i in range(grid.ndim) if i not in positions]
-    rows = grid.transpose([*rest, *positions]).reshape(-1, math.prod(grid.shape[i] for i in positions)).tolist()
+    rows = grid.transpose([*rest, *positions]).reshape(-1, math.prod(grid.shape[i] for i in positions))
     if groups is None:
-        return rows  # type: ignore[no-any-return]
-    return [[row[i] for i in group] for row in rows for group in groups]
+        return rows
+    longest = max(map(len, groups))
+    chosen = np.array([[*group, *[-1] * (longest - len(group))] for group in groups])
+    return np.where(chosen < 0, -1, rows[:, chosen]).reshape(-1, longest)
 
 
-def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
-    longest = max(map(len, rows))
-    padded = [row + [-1] * (longest - len(row)) for row in rows]
+def _numbers(table: np.ndarray) -> str:
+    """Write a table of device numbers."""
+    few = table.size <= _MANY
+    content = str(table.tolist()) if few else f'"0x{table.astype("<i8").tobytes().hex().upper()}"'
+    return f"dense<{content}> : tensor<{len(table)}x{table.shape[1]}xi64>"
+
+
+def _attributes(hlo: Any, rows: np.ndarray, *more: str) -> str:
     channel = next(hlo.module.channels)
     return ", ".join([
         *more, f"channel_handle = #stablehlo.channel_handle<handle = {channel}, type = 1>",
-        f"replica_groups = dense<{padded}> : tensor<{len(padded)}x{longest}xi64>", "use_global_device_ids",
+        f"replica_groups = {_numbers(rows)}", "use_global_device_ids",
     ])  # fmt: skip
 
 
-def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
+def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: np.ndarray, *more: str) -> Any:
     """Write a collective that combines elements of several devices, such as ``all_reduce``.
 
     Args:
@@ -150,12 +160,11 @@ def ppermute(hlo: Any, x: Any, *, axes: Sequence[Any], perm: Sequence[tuple[int,
 
     Sources and targets are indices along ``axes``. A device that is no target gets zeros.
     """
-    rows = _rows(hlo, axes, None)
-    pairs = [[row[source], row[target]] for row, (source, target) in itertools.product(rows, perm)]
-    channel = f"channel_handle = #stablehlo.channel_handle<handle = {next(hlo.module.channels)}, type = 1>"
-    attributes = f"{channel}, source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>"
-    if not pairs:
+    if not perm:
         return hlo.splat(0, x.shape, x.dtype)
+    pairs = _rows(hlo, axes, None)[:, np.array(perm)].reshape(-1, 2)
+    channel = f"channel_handle = #stablehlo.channel_handle<handle = {next(hlo.module.channels)}, type = 1>"
+    attributes = f"{channel}, source_target_pairs = {_numbers(pairs)}"
     return hlo.op("stablehlo.collective_permute", [x], x.shape, x.dtype, attributes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ from pullback.backends.compiler import equal_parts, made
 from pullback.backends.compiler.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.backends.devices.devices import DeviceAssignment, Devices
 from pullback.backends.devices.meshes import Mesh
-from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices.storage import stored_dtype
 from pullback.backends.hlo.builder import _NONE, Aliases, Builder, Value
-from pullback.backends.hlo.module import Function, Module
+from pullback.backends.hlo.module import Function, Module, axis_names
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
 from pullback.core.config import config
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, infer
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, holds_programs, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -61,7 +63,7 @@ def emit_module(
         if found is not None:
             module.mesh(found)
     hlo = Builder(module)
-    outs = _emit_body(hlo, closed)
+    outs = _emit_main(hlo, closed, in_placements, out_placements)
     module.choose_devices()
     if module.assumed_one_device and module.size > 1:  # an operation or a captured array names a mesh
         found = mesh or next(iter(module.meshes), None)
@@ -79,6 +81,22 @@ def emit_module(
         return module, hlo.finish_main(outs, aliases)
     inputs = in_placements or [None] * len(closed.in_avals)
     return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_placements)
+
+
+def _emit_main(
+    hlo: Builder, closed: ClosedJaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any]
+) -> list[Value]:
+    """Lower a program to the body of ``main``; return its results."""
+    sums = [isinstance(p, NamedSharding) and bool(p.spec.unreduced) for p in (*in_placements, *out_placements)]
+    if not any(sums):
+        return _emit_body(hlo, closed)
+    args = []
+    for a, at, is_sum in zip(closed.in_avals, in_placements, sums, strict=False):
+        x = hlo.argument(a.shape, stored_dtype(a.dtype) if is_sum else a.dtype)
+        args.append(_unreduced_as_stored(hlo, x, at, a.dtype))
+    outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+    pairs = itertools.zip_longest(outs, out_placements)
+    return [_unreduced_as_stored(hlo, x, at, stored_dtype(x.dtype)) for x, at in pairs]
 
 
 def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
@@ -143,6 +161,9 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)
+    for var in jaxpr.invars:
+        if var.aval.explicit is not None and var.aval.explicit.spec.unreduced:  # the compiler may have summed the terms
+            env[var] = _constrained(hlo, env[var], var.aval.explicit)
     outer = hlo.source_loc
     start = 0
     for region in _outlined_regions(hlo.module, jaxpr):
@@ -191,14 +212,103 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
             hlo.operands = list(map(aval_of, eqn.invars))
         name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
         hlo.source_loc = hlo.module.source_loc(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
-        out = rule(hlo, *values, **eqn.params)
+        sums = None
+        if outvars and outvars[0].aval.explicit is not None and outvars[0].aval.explicit.spec.unreduced:
+            sums = _terms_of(hlo, eqn)
+        out = rule(hlo, *values, **eqn.params) if sums is None else _by_terms(hlo, eqn, values, sums)
         if primitive.multiple_results:
             env.update(zip(outvars, out, strict=True))
         else:
             env[outvars[0]] = out
         for v in outvars:
             if v.aval.explicit is not None:
-                env[v] = hlo.constrained(env[v], v.aval.explicit, bool(v.aval.explicit.mesh.auto_axes))
+                env[v] = _constrained(hlo, env[v], v.aval.explicit)
+
+
+def _constrained(hlo: Builder, x: Value, sharding: NamedSharding) -> Value:
+    """Constrain a value to the sharding of its type. Within a region of terms each device has its own."""
+    if sharding.spec.unreduced and hlo.module.manual_axes:
+        kept = sharding.spec.unreduced - hlo.module.manual_axes
+        sharding = NamedSharding(sharding.mesh, sharding.spec.update(unreduced=kept))
+    return hlo.constrained(x, sharding, bool(sharding.mesh.auto_axes or hlo.module.manual_axes))
+
+
+def _terms_of(hlo: Builder, eqn: Eqn) -> NamedSharding | None:
+    """Return the sharding of the terms of sums on which an equation works; None if it has no such operands."""
+    explicit = [a.aval.explicit for a in eqn.invars if a.aval.explicit is not None]
+    found = next((s for s in explicit if s.spec.unreduced), None)
+    if found is None or found.spec.unreduced <= hlo.module.manual_axes or holds_programs(eqn.params):
+        return None
+    return None if "sharding" in eqn.params or "placement" in eqn.params else found  # which move whole values
+
+
+def _by_terms(hlo: Builder, eqn: Eqn, values: Sequence[Value], sums: NamedSharding) -> Any:
+    """Lower an equation whose operands are unreduced: each device works on the terms that it has.
+
+    Its lowering rule may write several operations, which are not all linear: the compiler must not sum between them.
+    """
+    operands = {v: x for v, x in zip(eqn.invars, values, strict=True) if type(v) is Var}
+
+    def write(inner: Builder, terms: Sequence[Value]) -> list[Value]:
+        env = dict(zip(operands, terms, strict=True))
+        _emit_equations(inner, [eqn], env)
+        return [env[v] for v in eqn.outvars]
+
+    unreduced = [v.aval.explicit is not None and bool(v.aval.explicit.spec.unreduced) for v in operands]
+    outs = _region_of_terms(hlo, sums, list(operands.values()), unreduced, list(map(aval_of, eqn.outvars)), write)
+    return outs if eqn.primitive.multiple_results else outs[0]
+
+
+def _region_of_terms(
+    hlo: Builder, sums: NamedSharding, values: Sequence[Value], unreduced: Sequence[bool], results: Sequence[Any],
+    write: Callable[[Builder, Sequence[Value]], list[Value]],
+) -> list[Value]:  # fmt: skip
+    """Write operations on the terms of sums that each device has; return the results, which are unreduced too.
+
+    Args:
+      hlo: the builder of the function.
+      sums: a sharding that is unreduced over the axes along which devices have terms.
+      values: the operands.
+      unreduced: for each operand whether it is unreduced.
+      results: the types of the results.
+      write: takes the builder of the operations, and a value for each operand; returns the results.
+    """
+    module, outer, axes = hlo.module, hlo.module.manual_axes, sums.spec.unreduced
+    names = [shown for n, shown in zip(sums.mesh.axis_names, axis_names(sums.mesh), strict=True) if n in axes]
+    module.manual_axes = outer | axes
+    try:
+        inner = Builder(module, called=True)
+        args = [inner.argument(x.shape, x.dtype) for x in values]
+        function = inner.finish(module.unique("terms"), write(inner, args))
+    finally:
+        module.manual_axes = outer
+
+    def shown(flags: Sequence[bool], types: Sequence[Any]) -> str:
+        specs = [PartitionSpec(unreduced=axes if flag else frozenset()) for flag in flags]
+        shardings = [NamedSharding(sums.mesh, spec) for spec in specs]
+        return ", ".join([module.sharding(s, len(a.shape), True) for s, a in zip(shardings, types, strict=True)])
+
+    region = hlo.region(
+        [(x.shape, x.dtype) for x in values], lambda *terms: hlo.raw_call(function, terms), "sdy.return"
+    )
+    attributes = (
+        f"in_shardings = #sdy.sharding_per_value<[{shown(unreduced, values)}]>, out_shardings = "
+        f"#sdy.sharding_per_value<[{shown([True] * len(results), results)}]>, "
+        f"manual_axes = #sdy<manual_axes{{{', '.join(names)}}}>"
+    )
+    kinds = [(a.shape, a.dtype) for a in results]
+    return hlo.multi_result("sdy.manual_computation", values, kinds, attributes, [region])
+
+
+def _unreduced_as_stored(hlo: Builder, x: Value, sharding: Any, dtype: Any) -> Value:
+    """Convert an argument or a result of ``main`` between its dtype and the one in which devices store elements.
+
+    If it is unreduced, each device converts the terms that it has. Others are converted where ``main`` is finished.
+    """
+    if not (isinstance(sharding, NamedSharding) and sharding.spec.unreduced) or x.dtype == dtype:
+        return x
+    to = lambda inner, terms: [inner.bitcast(terms[0], x.shape, dtype)]
+    return _region_of_terms(hlo, sharding, [x], [True], [ShapedArray(x.shape, dtype)], to)[0]
 
 
 def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:

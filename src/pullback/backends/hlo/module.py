@@ -143,7 +143,7 @@ class Module:
           IncompatibleDevicesError: other devices are required already (a RuntimeError and ValueError).
         """
         if self.devices is None:
-            if devices.platform != self.platform and not self.portable:
+            if devices.target != self.platform and not self.portable:
                 raise IncompatibleDevicesError(
                     f"{who} of the program {self.name} is on {devices}, but the program runs on {self.platform!r}: "
                     "pass the array as an argument, or move it there with device_put"
@@ -245,7 +245,9 @@ class Module:
             for entry in sharding.spec.partitions
         ]  # fmt: skip
         entries += ["{?}" if is_open else "{}"] * (ndim - len(entries))
-        return f"<{mesh}, [{', '.join(entries)}]>"
+        unreduced = [names[n] for n in sharding.mesh.axis_names if n in sharding.spec.unreduced]
+        sums = f", unreduced={{{', '.join(unreduced)}}}" if unreduced else ""
+        return f"<{mesh}, [{', '.join(entries)}]{sums}>"
 
     @staticmethod
     def on_one_device(count: int) -> str:

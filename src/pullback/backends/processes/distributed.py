@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
+import itertools
+import json
 import math
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,40 +53,67 @@ class Membership:
     def exchange(self, what: str, message: bytes, of: Sequence[int] | None = None) -> list[bytes]:
         """Gather a message from each of the processes ``of``, in their order; from all processes if None.
 
+        The first of them reads what the others say, and answers all at once: three requests for each process.
         ``message`` is this process's message, and ``what`` the operation's name; see the function :func:`exchange`.
         """
         me = self.link.process
         numbers = range(self.link.processes) if of is None else of
-        which = "all" if of is None else "-".join(map(str, of))
+        if len(numbers) == 1:
+            return [message]
+        which = "all" if of is None else hashlib.sha256(repr([*of]).encode()).hexdigest()[:32]
         with self.lock:
             step = self.steps[which] = self.steps.get(which, 0) + 1
             key = f"pullback/{which}/{step}"
             try:
-                self._say(f"{key}/{me}", what.encode(), message)
-                heard = [(what.encode(), message) if i == me else self._hear(f"{key}/{i}", i) for i in numbers]
-                if step > 1:  # all processes have read the message of the step before, since they sent a later one
-                    self.store.delete(f"pullback/{which}/{step - 1}/{me}")
+                if me == numbers[0]:
+                    said = [(what.encode(), message), *(tuple(self._hear(f"{key}/{i}", (0, i))) for i in numbers[1:])]
+                    answer = _answer(said)
+                    self._say(f"{key}/answer", answer)
+                    self.store.delete(f"pullback/{which}/{step - 1}")  # all have read it, since they sent a later one
+                else:
+                    self._say(f"{key}/{me}", [what.encode(), message])
+                    answer = self._hear(f"{key}/answer", {0, *numbers})
             except ProcessLostError:
                 raise self.link.lost(what) from None
-        others = {i: said.decode() for i, (said, _) in zip(numbers, heard, strict=True) if said != what.encode()}
-        if others:
-            found = "; ".join(f"process {i} is at {said}" for i, said in others.items())
-            raise ProcessMismatchError(
-                f"process {me} is at {what}, but {found}: all processes must run the same operations in the same order"
-            )
-        return [payload for _, payload in heard]
+        verdict, *parts = answer
+        if verdict == _SAME:
+            return parts or [b""] * len(numbers)
+        others = {i: name.decode() for i, name in zip(numbers, parts, strict=True) if name != what.encode()}
+        found = "; ".join(f"process {i} is at {name}" for i, name in others.items())
+        raise ProcessMismatchError(
+            f"process {me} is at {what}, but {found}: all processes must run the same operations in the same order"
+        )
 
-    def _say(self, key: str, what: bytes, payload: bytes) -> None:
-        pieces = range(0, len(payload), _PIECE)
-        self.store.put(f"{key}/what", b"%d %s" % (len(pieces), what))
-        for i, start in enumerate(pieces):
-            self.store.put(f"{key}/{i}", payload[start : start + _PIECE])
+    def _say(self, key: str, parts: Sequence[bytes]) -> None:
+        """Store texts under a key: their sizes first, all in pieces, whose number comes before the first."""
+        content = b"".join([json.dumps([len(part) for part in parts]).encode(), b"\n", *parts])
+        starts = range(0, len(content), _PIECE)
+        for i, start in enumerate(starts):
+            head = b"" if i else b"%d " % len(starts)
+            self.store.put(f"{key}/{i}", head + content[start : start + _PIECE])
 
-    def _hear(self, key: str, process: int) -> tuple[bytes, bytes]:
-        pieces, _, what = self.store.get(f"{key}/what", process).partition(b" ")
-        return what, b"".join(self.store.get(f"{key}/{i}", process) for i in range(int(pieces)))
+    def _hear(self, key: str, of: Collection[int]) -> list[bytes]:
+        """Wait for the texts under a key, and return them; the processes ``of`` are needed for it."""
+        count, _, content = self.store.get(f"{key}/0", of).partition(b" ")
+        content = b"".join([content, *(self.store.get(f"{key}/{i}", of) for i in range(1, int(count)))])
+        sizes, _, content = content.partition(b"\n")
+        ends = list(itertools.accumulate(json.loads(sizes)))
+        return [content[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
+def _answer(said: Sequence[tuple[bytes, ...]]) -> list[bytes]:
+    """Return what the first process answers to the names of operations and messages that all have said.
+
+    It is the messages, if all are at the same operation and one has a message; otherwise the names.
+    """
+    if any(what != said[0][0] for what, _ in said):
+        return [_DIFFERENT, *(what for what, _ in said)]
+    messages = [message for _, message in said]
+    return [_SAME, *(messages if any(messages) else [])]
+
+
+_SAME, _DIFFERENT = b"same", b"different"
+"""Whether all processes are at the same operation."""
 _PIECE = 1 << 20
 """The bytes of a message to the coordination service, whose limit is four times as large."""
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native
-from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
+from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, CommittedArray, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
+from pullback.core.elsewhere import default_is_elsewhere
 from pullback.core.errors import AllocationError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import provides, runtime
@@ -103,12 +104,22 @@ def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
-    if any_symbolic(shape) or len(shape) > MOST_HOST_AXES or not state.trace.eager:
+    trace = state.trace
+    elsewhere = not trace.quick and (not trace.eager or default_is_elsewhere())
+    if elsewhere or any_symbolic(shape) or len(shape) > MOST_HOST_AXES:
         return broadcast_in_dim_p.bind(scalar_array(number, weak_type), shape=tuple(shape), broadcast_dimensions=())
     try:
         return ArrayImpl(np.broadcast_to(number, shape), weak_type)
     except ValueError as error:
         raise AllocationError(f"no memory for an array of shape {tuple(shape)}: {error}") from None
+
+
+def full_beside(x: Any, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Return an array of the shape of ``x`` filled with ``value``, on the device that ``x`` is committed to."""
+    if type(x) is not CommittedArray:
+        return full(x.shape, value, dtype, weak_type)
+    number = ArrayImpl(np.asarray(value).astype(dtype)[()], weak_type)
+    return broadcast_to(runtime.following(number, [x]), x.shape)
 
 
 def zeros_like(x: Any) -> Any:

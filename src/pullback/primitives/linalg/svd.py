@@ -15,6 +15,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
 from pullback.core.dims import any_symbolic
+from pullback.core.elsewhere import on_host
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
@@ -434,6 +435,7 @@ def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
 
 @vectors_of_zeros_p.impl
+@on_host(vectors_of_zeros_p)
 def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     zero, left, _ = args
     if np.any(zero):
@@ -489,6 +491,7 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
 
 
 @pinv_p.impl
+@on_host(pinv_p)
 def _pinv_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     x, tolerance = args
     if params["hermitian"] or len(x.shape) != 2 or 0 in x.shape:

@@ -22,9 +22,10 @@ import numpy as np
 
 from pullback.backends.host.pending import hold
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_on_default_device
+from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.dims import is_symbolic
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
@@ -54,7 +55,7 @@ class BlockKey:
 
 
 class Algorithm(NamedTuple):
-    """A random generator that a user has defined, by functions of the words of a key, uint32 of shape (2,) or (4,).
+    """A random generator by functions of the words of a key, uint32 of shape (1,), (2,) or (4,).
 
     Attributes:
       name: its name, for ``random.key(seed, impl=name)``.
@@ -73,7 +74,7 @@ class Algorithm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnKey(BlockKey):
-    """A key of a generator that a user has defined."""
+    """A key of a generator by functions."""
 
     algorithm: Algorithm
 
@@ -266,10 +267,14 @@ _HALF_KEY = np.dtype(np.float64)
 
 @random_wrap_p.lowering
 def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Emit the conversion of words to keys: two words become a 64-bit integer, four the bits of a complex number."""
+    """Emit the conversion of words to keys: two words become a 64-bit integer, four the bits of a complex number.
+
+    A key of one word is the word itself.
+    """
     shape = words.shape[:-1]
-    if dtypes.key_words(dtype) == 2:
-        return hlo.bitcast(words, shape, dtype)
+    count = dtypes.key_words(dtype)
+    if count <= 2:
+        return hlo.bitcast(words if count == 2 else hlo.reshape(words, shape), shape, dtype)
     starts = [0] * len(shape)
     halves = hlo.bitcast(hlo.reshape(words, (*shape, 2, 2)), (*shape, 2), _HALF_KEY)
     real, imag = (hlo.reshape(hlo.slice(halves, [*starts, i], [*shape, i + 1]), shape) for i in (0, 1))
@@ -278,8 +283,9 @@ def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
 
 @random_unwrap_p.lowering
 def _unwrap_lowering(hlo: Any, keys: Any) -> Any:
-    if dtypes.key_words(keys.dtype) == 2:
-        return hlo.bitcast(keys, (*keys.shape, 2), _word)
+    count = dtypes.key_words(keys.dtype)
+    if count <= 2:
+        return hlo.reshape(hlo.bitcast(keys, keys.shape + (2,) * (count - 1), _word), (*keys.shape, count))
     halves = [hlo.op(f"stablehlo.{part}", [keys], keys.shape, _HALF_KEY) for part in ("real", "imag")]
     return hlo.concatenate([hlo.bitcast(x, (*keys.shape, 2), _word) for x in halves], len(keys.shape))
 
@@ -347,7 +353,7 @@ def words_at(words: Any, *index: int) -> tuple[Any, Any]:
 
     ``words`` holds the words of keys, of shape ``S + (2,)``, and ``index`` selects a key.
     """
-    if is_on_default_device(words):
+    if is_here(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
     for i in index:
@@ -385,7 +391,7 @@ def random_split(key: Words, shape: Shape) -> Any:
             return shapes.reshape(slicing.slice(drawn, (0, 0), drawn.shape, (STRIDE, 1)), (*shape, 4))
         return slicing.concatenate([random_split(half, shape) for half in _halves_of(key)], len(shape))
     if config.threefry_partitionable:
-        return _stack(*threefry2x32(*key, 0, _counters(shape)))
+        return _stack(*threefry2x32(*key, 0, counters(shape)))
     return random_bits(key, 32, (*shape, 2))
 
 
@@ -401,7 +407,7 @@ def _halves_of(key: BlockKey) -> list[tuple[Any, Any]]:
 def lane_keys(key: Words, shape: Shape) -> tuple[Any, ...]:
     """Split ``key`` into keys of ``shape``; return a tuple with an array of ``shape`` for each word of a key."""
     if not isinstance(key, BlockKey) and config.threefry_partitionable:
-        return tuple(threefry2x32(*key, 0, _counters(shape)))
+        return tuple(threefry2x32(*key, 0, counters(shape)))
     return word_arrays(random_split(key, shape))
 
 
@@ -463,15 +469,15 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 def _threefry_bits(key: tuple[Any, Any], bit_width: int, shape: Shape, size: int) -> Any:
     """Draw ``size`` random unsigned integers of ``bit_width`` bits by Threefry, as an array of a shape."""
     if config.threefry_partitionable:
-        y0, y1 = threefry2x32(*key, 0, _counters(shape))
-        return _join(y0, y1) if bit_width == 64 else _narrow(ops.xor_p.bind(y0, y1), bit_width)
+        y0, y1 = threefry2x32(*key, 0, counters(shape))
+        return join(y0, y1) if bit_width == 64 else narrow(ops.xor_p.bind(y0, y1), bit_width)
     if bit_width == 64:
-        return shapes.reshape(_join(*_halves(key, 2 * size)), shape)
+        return shapes.reshape(join(*_halves(key, 2 * size)), shape)
     words = _words(key, -(-size * bit_width // 32))
     if bit_width < 32:
-        shifts = ops.mul(_counters((32 // bit_width,)), bit_width)
+        shifts = ops.mul(counters((32 // bit_width,)), bit_width)
         shifted = ops.shift_right_logical_p.bind(shapes.expand_dims(words, (1,)), shifts)
-        words = shapes.reshape(_narrow(shifted, bit_width), (math.prod(shifted.shape),))
+        words = shapes.reshape(narrow(shifted, bit_width), (math.prod(shifted.shape),))
         words = slicing.slice(words, (0,), (size,)) if size != words.shape[0] else words
     return shapes.reshape(words, shape)
 
@@ -494,7 +500,7 @@ def _words(key: tuple[Any, Any], count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Return whether evaluation is eager, and all ``values`` are concrete arrays on the default device."""
-    return state.trace.quick and all(map(is_on_default_device, values))
+    return state.trace.quick and all(map(is_here, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:
@@ -523,13 +529,13 @@ def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
     is 0.
     """
     half = -(-count // 2)
-    lower = _counters((half,))
+    lower = counters((half,))
     upper = ops.add(lower, half)
     upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper
     return threefry2x32(*key, lower, upper)
 
 
-def _counters(shape: Shape) -> Any:
+def counters(shape: Shape) -> Any:
     """An array of ``shape`` that counts 0, 1, 2, ... in row-major order."""
     size = math.prod(shape)
     if state.trace.quick:
@@ -537,14 +543,14 @@ def _counters(shape: Shape) -> Any:
     return shapes.reshape(slicing.iota(_word, (size,), 0), shape)
 
 
-def _join(high: Any, low: Any) -> Any:
+def join(high: Any, low: Any) -> Any:
     """Join upper and lower words of 32 bits into integers of 64 bits."""
     wide = np.dtype(np.uint64)
     high, low = (ops.convert_element_type(x, wide) for x in (high, low))
     return ops.or_p.bind(ops.shift_left_p.bind(high, 32), low)
 
 
-def _narrow(words: Any, bit_width: int) -> Any:
+def narrow(words: Any, bit_width: int) -> Any:
     """Truncate words to their lowest ``bit_width`` bits."""
     return ops.convert_element_type(words, np.dtype(f"u{bit_width // 8}"))
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_on_default_device, typeof
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes, slicing
-from pullback.primitives.random.philox import philox4x32
+from pullback.primitives.random.philox import philox_blocks
 from pullback.primitives.rules import jvp_zero
 
 
@@ -62,11 +63,7 @@ def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
-    if (
-        params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY
-        or size > _LARGEST_BY_NUMPY
-        or not is_on_default_device(key)
-    ):
+    if params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY or size > _LARGEST_BY_NUMPY or not is_here(key):
         from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(rng_bit_generator_p, operands, params)
@@ -75,7 +72,7 @@ def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     width = max(drawn.dtype.itemsize // 4, 1)
     blocks = -(-size * width // 4)
     index = ArrayImpl(np.arange(blocks, dtype=_word))
-    found = philox4x32(map(ArrayImpl, words), index)
+    found = philox_blocks(map(ArrayImpl, words), index)
     bits = np.stack([x._value for x in found], 1).reshape(-1)
     bits = bits.view(f"u{4 * width}")[:size].astype(drawn.dtype).reshape(shape)[()]
     words.view(np.uint64)[1:] += np.uint64(blocks)

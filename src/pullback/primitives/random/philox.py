@@ -27,22 +27,22 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
 
 
-def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
+def philox_blocks(words: Iterable[Any], index: Any) -> list[Any]:
     """Return the four random words of each of some blocks of the Philox generator, as four arrays.
 
     Args:
       words: the four words of keys, uint32.
       index: the numbers of the blocks, uint32. It broadcasts against the words.
     """
-    return philox4x32_p.bind(*words, index)  # type: ignore[no-any-return]
+    return philox_blocks_p.bind(*words, index)  # type: ignore[no-any-return]
 
 
-philox4x32_p = Primitive("philox4x32", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
-philox4x32_p.jvp_rule = jvp_zero(philox4x32_p)
-philox4x32_p.batch_rule = batch_broadcasting(philox4x32_p)
+philox_blocks_p = Primitive("philox_blocks", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+philox_blocks_p.jvp_rule = jvp_zero(philox_blocks_p)
+philox_blocks_p.batch_rule = batch_broadcasting(philox_blocks_p)
 
 
-@philox4x32_p.host
+@philox_blocks_p.host
 def _philox_host(*operands: Any) -> list[Any]:
     w0, w1, w2, w3, index = [np.asarray(x, _word) for x in operands]
     low = (w3.astype(_wide) << 32 | w2) + index
@@ -60,16 +60,16 @@ def _philox_host(*operands: Any) -> list[Any]:
     return [x if x.shape == shape else np.array(np.broadcast_to(x, shape)) for x in counter]
 
 
-@philox4x32_p.abstract_eval
+@philox_blocks_p.abstract_eval
 def _philox_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
-        raise DtypeError(f"philox4x32 takes operands of uint32, got {', '.join(map(str, operands))}")
-    return [ShapedArray(broadcast_shape("philox4x32", [x.shape for x in operands]), _word)] * 4
+        raise DtypeError(f"philox_blocks takes operands of uint32, got {', '.join(map(str, operands))}")
+    return [ShapedArray(broadcast_shape("philox_blocks", [x.shape for x in operands]), _word)] * 4
 
 
-@philox4x32_p.lowering
+@philox_blocks_p.lowering
 def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
-    return written_once(hlo, "philox4x32", _write_rounds, operands)
+    return written_once(hlo, "philox_blocks", _write_rounds, operands)
 
 
 def written_once(hlo: Any, name: str, write: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:

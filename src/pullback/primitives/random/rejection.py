@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.array import SCALARS, ArrayImpl, scalar_array, shape_of
+from pullback.core.elsewhere import on_host
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -33,7 +34,8 @@ from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.elementwise import add, div, gt, log, lt, mul, neg, sub, where
 from pullback.primitives.random.bits import STRIDE, fraction_bits, normal_of, threefry2x32, unit_of
-from pullback.primitives.random.philox import philox4x32
+from pullback.primitives.random.ciphers import CIPHERS
+from pullback.primitives.random.philox import philox_blocks
 from pullback.primitives.reductions import reduce_and, reduce_or
 from pullback.primitives.rules import jvp_zero
 from pullback.primitives.special.incomplete import gamma_slope_p
@@ -131,7 +133,7 @@ class Generator(NamedTuple):
     Its methods take a batch of keys as a tuple of arrays: the first words of all keys, the second words, and so on.
 
     Attributes:
-      name: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
+      name: ``threefry2x32``, ``rbg``, ``unsafe_rbg``, or the name of a cipher.
       partitionable: whether JAX's option ``jax_threefry_partitionable`` is on.
     """
 
@@ -141,12 +143,16 @@ class Generator(NamedTuple):
     @property
     def width(self) -> int:
         """The number of words of a key."""
+        if self.name in CIPHERS:
+            return CIPHERS[self.name].width
         return 2 if self.name == "threefry2x32" else 4
 
     def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
         """Split each key into ``count`` new keys, as ``random_split`` does; return ``count`` tuples of words."""
+        if self.name in CIPHERS:
+            return [CIPHERS[self.name].derived(key, scalar_array(_word.type(i))) for i in range(count)]
         if self.name == "unsafe_rbg":
-            return [tuple(philox4x32(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
+            return [tuple(philox_blocks(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
         if self.name == "rbg":
             halves = [self._split_pair(half, count) for half in (key[:2], key[2:])]
             return [(*first, *second) for first, second in zip(*halves, strict=True)]
@@ -158,7 +164,10 @@ class Generator(NamedTuple):
 
     def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
         """Return, for each of ``keys``, the elements at ``index`` of the ``size`` uniform numbers that a key draws."""
-        if self.width == 2:
+        if self.name in CIPHERS:
+            cipher, width = CIPHERS[self.name], fraction_bits(dtype)
+            return [unit_of(cipher.integers(key, index, width), dtype) for key in keys]
+        if self.name == "threefry2x32":
             return _uniform(keys, index, size, dtype, self.partitionable)
         return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
 
@@ -169,7 +178,7 @@ def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
     ``key`` holds the four words of a key.
     """
     share = 2 if width == 64 else 4
-    words = philox4x32(key, ops.div(index, share))
+    words = philox_blocks(key, ops.div(index, share))
     if width == 64:
         wide = np.dtype(np.uint64)
         words = [ops.convert_element_type(x, wide) for x in words]
@@ -355,6 +364,7 @@ def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generat
 
 
 @random_gamma_p.impl
+@on_host(random_gamma_p)
 def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     generator = params["generator"]
     shape, (*words, a) = _flattened(operands)
@@ -459,6 +469,7 @@ def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
         return _wrapped(_loop_eagerly(step, shared, operands, state, groups[3]._value))
 
     @p.impl
+    @on_host(p)
     def eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return by_key(*operands, loop=loop_eagerly, **params)
 

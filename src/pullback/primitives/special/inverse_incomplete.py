@@ -19,6 +19,7 @@ import numpy as np
 
 from pullback.backends.host import rules as host
 from pullback.core.array import ArrayImpl
+from pullback.core.elsewhere import on_host
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
@@ -65,6 +66,7 @@ def _loop_abstract_eval(u: ShapedArray, *operands: ShapedArray, step: Formula) -
 
 
 @newton_loop_p.impl
+@on_host(newton_loop_p)
 def _loop_evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     u, *others = operands
     for _ in range(_MOST):

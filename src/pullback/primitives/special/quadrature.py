@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends.compiler import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.elsewhere import on_host
 from pullback.core.taylor_rules import taylor_formula
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
@@ -180,6 +181,7 @@ def by_integrals(
         return ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype)
 
     @p.impl
+    @on_host(p)
     def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         shape = broadcast_shape(name, [shape_of(x) for x in operands])
         if math.prod(shape) > _FEW:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pullback.backends.compiler import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.elsewhere import on_host
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
@@ -78,6 +79,7 @@ def by_forward_mode(
         return hlo.inline(doubled(of_orders), *wide)
 
     @p.impl
+    @on_host(p)
     def evaluate(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
         if host is None or any(params["orders"]) or not all(isinstance(x, (ArrayImpl, *SCALARS)) for x in operands):

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeVar, overload
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
+from pullback.core.array import Array, ArrayImpl, CommittedArray, scalar_array, typeof
 from pullback.core.axes import reducing
-from pullback.core.config import config
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
 from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, AbstractValue, ShapedArray
 from pullback.core.user_types import is_user_value, types_of_values
@@ -26,6 +26,7 @@ from pullback.primitives.explicit_shardings import like
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
+from pullback.transforms.autodiff.saving import Budget, Saving, saving_of, storing_less, with_saving
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -61,6 +62,7 @@ def grad(
     reduce_axes: Sequence[Any] = (),
     *,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> Callable[..., PyTree]:
     """Make a function that computes the gradient of a function with a scalar result.
 
@@ -77,6 +79,7 @@ def grad(
         over it; along other axes each index has its own cotangent.
       preaccumulate: ``"auto"`` traces the function, and stores the local Jacobian of a region of the program instead of
         its intermediate values wherever that takes less memory; see ``pullback.derivatives.preaccumulate``.
+      memory: a budget for the step, as for ``checkpoint``: bytes, ``"2GB"``, or a share of the usual peak such as 0.5.
 
     Returns:
       A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments that
@@ -97,8 +100,9 @@ def grad(
     require_function("grad", "fun", fun)
     options = DerivativeOptions.checked("grad", argnums, has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "grad")
-    call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
-    return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
+    saving = saving_of("grad", preaccumulate, memory)
+    call = partial(_value_and_grad, fun, options, False, names, saving)
+    return Transformed(fun, call, with_saving(grad, saving), argnums, has_aux, holomorphic, allow_int, names)
 
 
 def value_and_grad(
@@ -110,6 +114,7 @@ def value_and_grad(
     reduce_axes: Sequence[Any] = (),
     *,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> Callable[..., tuple[R, PyTree]]:
     """Make a function that computes the value and the gradient of a function in one pass.
 
@@ -124,6 +129,7 @@ def value_and_grad(
         over it; along other axes each index has its own cotangent.
       preaccumulate: ``"auto"`` traces the function, and stores the local Jacobian of a region of the program instead of
         its intermediate values wherever that takes less memory; see ``pullback.derivatives.preaccumulate``.
+      memory: a budget for the step, as for ``checkpoint``: bytes, ``"2GB"``, or a share of the usual peak such as 0.5.
 
     Returns:
       A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
@@ -140,52 +146,10 @@ def value_and_grad(
     require_function("value_and_grad", "fun", fun)
     options = DerivativeOptions.checked("value_and_grad", argnums, has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "value_and_grad")
-    call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
-    maker = _maker(value_and_grad, preaccumulate)
+    saving = saving_of("value_and_grad", preaccumulate, memory)
+    call = partial(_value_and_grad, fun, options, True, names, saving)
+    maker = with_saving(value_and_grad, saving)
     return Transformed(fun, call, maker, argnums, has_aux, holomorphic, allow_int, names)
-
-
-def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
-    """Return a function like ``transformation``, such as ``grad``, that always passes the option ``preaccumulate``.
-
-    If the option is None, return ``transformation`` unchanged. Raise if the option is invalid.
-    """
-    if preaccumulate is None:
-        return transformation
-    check_preaccumulate(transformation.__name__, preaccumulate)
-    return partial(transformation, preaccumulate=preaccumulate)
-
-
-def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
-    """Raise unless the option ``preaccumulate`` is None or ``"auto"``.
-
-    ``transformation`` is the name of the transformation, for the error message.
-    """
-    if preaccumulate is not None:
-        from pullback.transforms.preaccumulation.automatic import check_choice
-
-        check_choice(transformation, preaccumulate)
-
-
-def auto_preaccumulated(
-    fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
-) -> Any:
-    """Trace the flat function ``run``, and return a function with the same results for which reverse mode stores less.
-
-    In some regions of the program, the local Jacobian is stored instead of larger intermediate values. Under
-    ``disable_jit``, return ``run`` unchanged.
-
-    Args:
-      fun: the user's function, for error messages.
-      run: takes and returns flat sequences of arrays.
-      primals: the point, as arrays.
-      transformation: the name of the transformation, for error messages.
-    """
-    if config.disable_jit:
-        return run
-    from pullback.transforms.preaccumulation.automatic import preaccumulated
-
-    return preaccumulated(fun, run, primals, transformation)
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
@@ -210,7 +174,8 @@ def transposed(
       names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
       consume: whether the transposition may destroy the program, to free each residual after its last use.
     """
-    cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
+    if runtime.has_explicit_types:
+        cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
     with reducing(names):
@@ -240,7 +205,7 @@ class _ScalarFunction(FlatFunction):
 
 
 def _value_and_grad(
-    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
+    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], saving: Saving | None,
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Compute the result of ``grad(fun)``, or with ``with_value`` of ``value_and_grad(fun)``, for some arguments.
@@ -250,14 +215,14 @@ def _value_and_grad(
       options: the options of the transformation, such as ``argnums``.
       with_value: whether to return the value of ``fun`` as well.
       names: the option ``reduce_axes``.
-      preaccumulate: the option ``preaccumulate``.
+      saving: the options that reduce memory.
       args, kwargs: the arguments.
 
     Returns:
       The gradient, ``(gradient, aux)``, ``(value, gradient)`` or ``((value, aux), gradient)``.
     """
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
+    run = flat if saving is None else storing_less(fun, flat, primals, options.transformation, saving)
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
     seed = _seed(value, options.transformation, fun, options.holomorphic)
@@ -306,7 +271,9 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
         raise NotDifferentiableError(
             f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
         )
-    return scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    one = scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+    # What the transposed operations make of it is on the device from the beginning.
+    return runtime.following(one, [value]) if type(value) is CommittedArray else one
 
 
 class LinearFunction:
@@ -536,7 +503,7 @@ for _kind in (LinearFunction, VJPFunction):
 
 def _linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
-    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
+    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), saving: Saving | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Evaluate a function at a point, and linearize it there.
 
@@ -546,14 +513,13 @@ def _linearize(
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       transformation: the name of the public function that was called, for error messages.
       kind: the class of the derivative: ``LinearFunction`` or ``VJPFunction``.
-      reduce_axes, preaccumulate: the options of :func:`vjp`.
+      reduce_axes, saving: the options of :func:`vjp`.
 
     Returns:
       The output, the derivative as an instance of ``kind``, and with ``has_aux`` the auxiliary data.
     """
     require_function(transformation, "fun", fun)
     has_aux = flag(transformation, "has_aux", has_aux)
-    check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
     before = contents(refs)
@@ -564,8 +530,8 @@ def _linearize(
     if refs:
         check_aliases(refs, f"{transformation} of {name_of(fun)}")
         run = WithRefs(flat, [i for i, x in enumerate(leaves) if isinstance(x, Ref)])
-    if preaccumulate is not None:
-        run = auto_preaccumulated(fun, run, arrays, transformation)
+    if saving is not None:
+        run = storing_less(fun, run, arrays, transformation, saving)
     outs, program = linearize_flat(fun, run, arrays)
     if refs:  # the last results are the last contents of the references; their cotangents are zero
         written = [(r, x) for r, was, x in zip(refs, before, outs[-len(refs) :], strict=True) if x is not was]
@@ -592,6 +558,7 @@ def vjp(
     saveable_args: PyTree = True,
     in_nzs: PyTree = None,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
 def vjp(
@@ -602,6 +569,7 @@ def vjp(
     saveable_args: PyTree = True,
     in_nzs: PyTree = None,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
 @overload
 def vjp(
@@ -612,6 +580,7 @@ def vjp(
     saveable_args: PyTree = True,
     in_nzs: PyTree = None,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> Any: ...
 @api_boundary
 def vjp(
@@ -622,6 +591,7 @@ def vjp(
     saveable_args: PyTree = True,
     in_nzs: PyTree = None,
     preaccumulate: str | None = None,
+    memory: Budget = None,
 ) -> Any:
     """Return the value of a function, and a function from cotangents of its output to cotangents of its inputs.
 
@@ -635,6 +605,7 @@ def vjp(
       in_nzs: which arguments are differentiated: booleans, as a prefix of the tree of arguments; None for all. The
         others count as constants, and have zero cotangents.
       preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
+      memory: a budget for ``fun`` and its pullback, as for :func:`grad`.
 
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
@@ -653,21 +624,27 @@ def vjp(
     1.0
     """
     fun = _of_some_arguments(fun, primals, in_nzs, "vjp")
-    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, preaccumulate)
+    saving = saving_of("vjp", preaccumulate, memory)
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, saving)
 
 
 @overload
 def linearize(
-    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, in_nzs: PyTree = None
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, in_nzs: PyTree = None, memory: Any = None
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], in_nzs: PyTree = None
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], in_nzs: PyTree = None, memory: Any = None
 ) -> tuple[R, Callable[..., R], S]: ...
 @overload
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool, in_nzs: PyTree = None) -> Any: ...
+def linearize(
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool, in_nzs: PyTree = None, memory: Any = None
+) -> Any: ...
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, in_nzs: PyTree = None) -> Any:
+def linearize(
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, in_nzs: PyTree = None,
+    memory: Budget = None,
+) -> Any:  # fmt: skip
     """Return the value of a function at a point, and its derivative there as a function of tangents.
 
     Args:
@@ -675,6 +652,7 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, 
       primals: the point: a tree for each argument.
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       in_nzs: which arguments are differentiated, as for :func:`vjp`; the tangents of the others have no effect.
+      memory: a budget for ``fun`` and its transposed derivative, as for :func:`grad`.
 
     Returns:
       ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and returns the
@@ -690,7 +668,7 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, 
     0.0 6.0
     """
     fun = _of_some_arguments(fun, primals, in_nzs, "linearize")
-    return _linearize(fun, primals, has_aux, "linearize", LinearFunction)
+    return _linearize(fun, primals, has_aux, "linearize", LinearFunction, (), saving_of("linearize", None, memory))
 
 
 def _of_some_arguments(fun: Any, primals: tuple[Any, ...], in_nzs: Any, transformation: str) -> Any:

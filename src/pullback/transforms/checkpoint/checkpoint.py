@@ -18,6 +18,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
 from pullback.core.trace import Tracer, state
+from pullback.transforms.autodiff.saving import Budget, check_memory, storing_less
 from pullback.transforms.checkpoint.checkpoint_policies import (
     Policy,
     check_policy,
@@ -58,6 +59,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
+    memory: Budget = None,
 ) -> Callable[P, R]: ...
 @overload
 def checkpoint(
@@ -68,6 +70,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
+    memory: Budget = None,
 ) -> CheckpointDecorator: ...
 # long: half of it is its documentation
 def checkpoint(
@@ -78,6 +81,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
+    memory: Budget = None,
 ) -> Any:
     """Make a function whose reverse-mode derivatives need less memory, and more computation.
 
@@ -98,13 +102,19 @@ def checkpoint(
       static_argnums, static_argnames: arguments that are not traced, by position and by name.
       concrete: JAX's older option for functions that read values. Eager functions may always read them; otherwise use
         ``static_argnums``.
+      memory: a budget for the function and its backward pass together, beside the arguments and results: a number of
+        bytes, a text such as ``"500MB"`` or ``"50%"``, or a float, the share of the usual peak. The values to keep and
+        those to compute again are chosen for the least time; see ``pullback.analysis.plan_memory``. The function is
+        traced where it is differentiated. There is no other policy then.
 
     Returns:
       A function of the same arguments.
 
     Raises:
       UnsupportedArgumentError: ``concrete`` is True (a NotImplementedError).
-      ArgumentError: the policy cannot be called, or the static arguments do not fit (a TypeError and ValueError).
+      ArgumentError: the policy cannot be called, the static arguments do not fit, or ``memory`` is no budget (a
+        TypeError and ValueError).
+      MemoryBudgetError: from a derivative, for a budget that cannot be kept (a ValueError and MemoryError).
       StaticArgumentError: from a call, for a static argument that is traced (a TypeError and ValueError).
       OperandError: from a call, for an argument or a result that is no array (a TypeError).
 
@@ -120,7 +130,7 @@ def checkpoint(
     """
     maker = functools.partial(
         checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-        static_argnames=static_argnames,
+        static_argnames=static_argnames, memory=memory,
     )  # fmt: skip
     if flag("checkpoint", "concrete", concrete):
         raise UnsupportedArgumentError("checkpoint: concrete=True is no longer supported; use static_argnums")
@@ -130,6 +140,10 @@ def checkpoint(
     if policy is not None:
         check_policy(policy, f"checkpoint of {name_of(fun)}")
         policy = policy if isinstance(policy, Hashable) else functools.partial(policy)
+    if memory is not None:
+        check_memory("checkpoint", memory)
+        if policy is not None:
+            raise ArgumentError(f"checkpoint of {name_of(fun)} takes a policy or a budget, memory={memory!r}, not both")
     flags = tree.leaves(prevent_cse)
     if not flags or any(type(flag) is not bool for flag in flags):
         raise ArgumentError(
@@ -138,13 +152,14 @@ def checkpoint(
     nums = None if static_argnums in (None, ()) else check_argnums(static_argnums, "checkpoint", "static_argnums")
     static = infer_argnums_argnames(fun, nums, static_argnames or None, "static", "checkpoint")
     options = {"policy": policy, "prevent_cse": any(flags), "differentiated": False}
-    return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
+    return Transformed(fun, lambda args, kwargs: _results(fun, static, options, memory, args, kwargs), maker)
 
 
 def _results(
     fun: Any,
     static: tuple[tuple[int, ...], tuple[str, ...]],
     options: dict[str, Any],
+    memory: Budget,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -154,6 +169,7 @@ def _results(
       fun: the function.
       static: the positions and the names of the static arguments.
       options: the parameters of ``checkpoint_p``, except the program.
+      memory: the budget, or None.
       args, kwargs: the arguments.
     """
     nums, names = static
@@ -170,6 +186,10 @@ def _results(
     call = FlatFunction(fun, in_tree, static_args, where if fixed else None, by_name, keywords=True)
     call.opaque = refs
     name_input = functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    if memory is not None:
+        differentiated = is_traced_ahead(state.trace, recorded=False) or in_reverse_mode(state.trace)
+        run = storing_less(fun, call, arrays, "checkpoint", (None, memory)) if differentiated else call
+        return call.result(run(*arrays))
     return call.result(_outs(call, options, arrays, name_input))
 
 

@@ -23,7 +23,8 @@ from pullback.core.lists import partition_list, scatter_where
 from pullback.core.naming import named
 from pullback.core.refs import RefCell
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives.rules import as_moved, sharding_rule
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
@@ -44,6 +45,7 @@ optimization_barrier_p = Primitive(
     "optimization_barrier", multiple_results=True, keeps_weak_type=False, passes_nan=True
 )
 optimization_barrier_p.abstract_eval(lambda *avals: list(avals))
+sharding_rule(optimization_barrier_p)(as_moved)
 optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in args])
 
 
@@ -109,11 +111,20 @@ optimization_barrier_p.batch(lambda axis, args, dims: (optimization_barrier_p.bi
 
 
 @optimization_barrier_p.lowering
-def _barrier_lowering(hlo: Any, *operands: Any) -> list[Any]:
-    if not operands:
-        return []
-    types = [(x.shape, x.dtype) for x in operands]
-    return hlo.multi_result("stablehlo.optimization_barrier", operands, types)  # type: ignore[no-any-return]
+def _barrier_lowering(hlo: Any, *operands: Any, avals: Sequence[ShapedArray] | None = None) -> list[Any]:
+    """Write a barrier before operands of the types ``avals``, by default those of the results.
+
+    The compiler aborts if only some of them are unreduced: these have a barrier of their own.
+    """
+    found: dict[Any, dict[int, Any]] = {}
+    for i, (x, a) in enumerate(zip(operands, hlo.results if avals is None else avals, strict=True)):
+        found.setdefault(None if a.explicit is None else a.explicit.spec.unreduced or None, {})[i] = x
+    outs: dict[int, Any] = {}
+    for group in found.values():
+        types = [(x.shape, x.dtype) for x in group.values()]
+        results = hlo.multi_result("stablehlo.optimization_barrier", list(group.values()), types)
+        outs.update(zip(group, results, strict=True))
+    return [outs[i] for i in range(len(operands))]
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -152,10 +163,11 @@ def _lowering(
 ) -> list[Any]:
     if not (prevent_cse and differentiated):
         return write_program(hlo, jaxpr, operands)
-    if hlo.module.platform == "cpu":
+    reduces = any(a.explicit is not None and a.explicit.spec.unreduced for a in (*jaxpr.in_avals, *jaxpr.out_avals))
+    if hlo.module.platform == "cpu" and not reduces:  # the compiler aborts if only some results are unreduced
         return _write_branch(hlo, operands, jaxpr)
     # The cotangents pass the barrier with the operands, so that the recomputation starts only when they are known.
-    return write_program(hlo, jaxpr, _barrier_lowering(hlo, *operands))
+    return write_program(hlo, jaxpr, _barrier_lowering(hlo, *operands, avals=jaxpr.in_avals))
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
@@ -181,7 +193,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
 
     def program() -> list[Any]:
         # Without the barrier the compiler turns a short branch into a select, for which both results are computed.
-        values = _barrier_lowering(hlo, *operands)
+        values = _barrier_lowering(hlo, *operands, avals=closed.in_avals)
         if not effect:
             return write_program(hlo, closed, values)
         hlo.order = order
@@ -190,7 +202,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     def zeros() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]
 
-    always = _barrier_lowering(hlo, hlo.number(True, bool_))
+    always = _barrier_lowering(hlo, hlo.number(True, bool_), avals=[ShapedArray((), bool_)])
     outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], program), hlo.region([], zeros)])
     if effect:
         *outs, hlo.order = outs

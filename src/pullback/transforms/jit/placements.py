@@ -8,11 +8,12 @@ from typing import Any
 
 from pullback.backends.devices import devices
 from pullback.backends.devices.meshes import Mesh, current_mesh
-from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.devices.shardings import NamedSharding, between
 from pullback.core import tree
 from pullback.core.errors import ArgumentError
-from pullback.core.jaxpr import Jaxpr
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.types import ShapedArray
+from pullback.primitives.explicit_shardings import reshard_p
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.jit_arguments import Call
 from pullback.transforms.jit.jit_shardings import check_fits
@@ -120,6 +121,28 @@ def moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any
         results = results or [None] * len(jaxpr.outvars)
         results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
     return results
+
+
+def with_sums(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
+    """Return a program that reshards those results of which it is requested that they are unreduced, or are not.
+
+    Args:
+      closed: the program.
+      results: for each result the requested placement, or None; an empty list if there are no requests.
+    """
+    eqns, outs = list[Eqn](), list(closed.jaxpr.outvars)
+    for i, (to, aval) in enumerate(zip(results, closed.out_avals, strict=False)):
+        if isinstance(to, NamedSharding):
+            have = aval.explicit
+            if to.spec.unreduced != (frozenset() if have is None else have.spec.unreduced):
+                for sharding in (between(have, to), to):
+                    if sharding is not None:
+                        var = Var(aval.update(sharding=sharding))
+                        eqns.append(Eqn(reshard_p, [outs[i]], {"sharding": sharding}, [var]))
+                        outs[i] = var
+    if not eqns:
+        return closed
+    return closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=[*jaxpr.eqns, *eqns], outvars=outs))
 
 
 def of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:

@@ -55,6 +55,7 @@ from pullback.transforms.jit.placements import (
     out_placements,
     requested_or_actual,
     with_devices,
+    with_sums,
 )  # fmt: skip
 from pullback.transforms.programs.jit_primitive import committed_signatures
 from pullback.transforms.programs.lojax import is_high, lo_types, lowered, lowered_values, raised_values
@@ -215,7 +216,7 @@ class Traced:
         if self.refs is not None:
             signatures += map(signature_of, self.refs.contents())
         lowered = Lowered(self, self.call, signatures)
-        platform = lowered.program.device.platform
+        platform = lowered.program.device.target
         if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
             raise UnsupportedArgumentError(
                 f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so "
@@ -280,11 +281,13 @@ class Lowered:
         requested = in_placements(call, traced.in_avals)
         placements = list(map(with_devices, requested_or_actual(requested, self.actual_placements)))
         results = moved_with_inputs(closed.jaxpr, list(map(with_devices, results)), placements, self.actual_placements)
+        closed = with_sums(closed, results)
         captured = [sig.placement for sig in committed_signatures(closed.consts)]
         found = of_types(closed.out_avals, [*placements, *captured], results)
         results = with_kinds(found, closed.jaxpr, placements, results)
         device, asked_for = device_of_program(call, placements, results, closed.consts)
-        self.out_index, jaxpr = _without_forwarded(closed, results)
+        moves = asked_for and _moves(self.actual_placements, device)
+        self.out_index, jaxpr = (None, closed) if moves else _without_forwarded(closed, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.used = None if all(used) else [i for i, u in enumerate(used) if u]
         self.donated, aliases = _aliases(jaxpr, self.used, self.out_index, call)
@@ -658,6 +661,13 @@ def donate(arrays: Iterable[Any], device: Devices) -> None:
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)
+
+
+def _moves(placements: Sequence[Any], device: Any) -> bool:
+    """Whether a program on a device that was asked for gets inputs from elsewhere, which it has to return there."""
+    if not isinstance(device, devices.Device):
+        return False
+    return any(p is not device and (p is not None or not device.is_host) for p in placements)
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback.core.array import SCALARS, as_array, is_on_default_device
+from pullback.core.array import SCALARS, as_array
 from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import PreaccumulationError
 from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
@@ -132,7 +133,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
-    at_home = all(map(is_on_default_device, args))
+    at_home = all(map(is_here, args))
     if not plain and (op_count(closed) > INTERPRETED or not at_home):
         if at_home and (program := host_program(closed)) is not None:
             # MemoryError: the compiled path explains it. RuntimeError: within a host rule NumPy's warnings stay on.

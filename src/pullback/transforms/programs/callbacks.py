@@ -21,7 +21,7 @@ from pullback.backends.devices.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, is_listed, require_function
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, as_array, host_value, read_only
 from pullback.core.config import config
 from pullback.core.errors import (
     ArgumentError,
@@ -32,6 +32,7 @@ from pullback.core.errors import (
     of_host_function,
 )
 from pullback.core.lists import merge_lists, partition_list
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
@@ -172,8 +173,7 @@ required_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_na
 """A pure callback of a function that closes over a traced value: a program must not omit it.
 
 The function raises when it reads the traced value. A derivative that does not need the result would otherwise omit the
-call, and silently be zero.
-"""
+call, and silently be zero."""
 for _p in (debug_callback_p, pure_callback_p, io_callback_p, required_callback_p):
     sharding_rule(_p)(as_inferred)  # the function sees whole arrays
 
@@ -242,7 +242,8 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
     arrays = [_argument(host_value(as_array(x))) for x in args]
     call = params["call"]
     outs = _raising_as_compiled(primitive, call, arrays) if _mode.as_compiled else call(*arrays)
-    return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+    results = [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+    return [runtime.following(x, args) for x in results] if CommittedArray in map(type, args) else results
 
 
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:

@@ -121,11 +121,25 @@ def evaluate_absent(primitive: Primitive, args: Sequence[Any], params: dict[str,
             is_absent = True
     if (is_absent and not is_committed) or pending.are_spread(args):
         return pending.evaluate(primitive, args, params)
+    return evaluate_elsewhere(primitive, args, params)
+
+
+@provides
+def evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Evaluate an operation where its operands are committed, or on the default device, as a compiled program."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
     from pullback.backends.compiler import one_operation
 
     return one_operation.evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
+
+
+@provides
+def following(x: ArrayImpl, models: Sequence[Any]) -> ArrayImpl:
+    """Commit a new array to the device of the operands that it belongs to; return it."""
+    from pullback.backends.compiler import one_operation
+
+    return one_operation.following(x, models)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

@@ -22,19 +22,29 @@ from pullback.backends.devices.shardings import (
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
+    UnreducedKind,
+    between,
     names_in,
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, CommittedArray, as_array, shared, signature, signature_of, typeof
-from pullback.core.errors import BackendError, IndivisibleError, OperandError, ShardingError, ShardingTypeError
+from pullback.core.errors import (
+    BackendError,
+    IndivisibleError,
+    OperandError,
+    ShardingError,
+    ShardingTypeError,
+    UnsupportedArgumentError,
+)
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.explicit_shardings import resharded, to_auto
-from pullback.primitives.rules import as_inferred, sharding_rule
+from pullback.primitives.rules import as_moved, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
+from pullback.transforms.programs.terms import by_terms
 
 T = TypeVar("T")
 
@@ -83,6 +93,9 @@ def put(primitive: Primitive, x: Any, placement: Any) -> Any:
     """
     known = x.concrete() if isinstance(x, Tracer) else x
     source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
+    way = between(typeof(x).explicit, placement) if isinstance(placement, NamedSharding) else None
+    if way is not None:
+        x = primitive.bind(x, placement=way, source=source)
     return primitive.bind(x, placement=placement, source=source)
 
 
@@ -148,7 +161,7 @@ def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
 
 
 for _primitive in (sharding_constraint_p, device_put_p):
-    sharding_rule(_primitive)(as_inferred)
+    sharding_rule(_primitive)(as_moved)
     _primitive.impl(_evaluate)
     _primitive.jvp(lambda primals, tangents, _p=_primitive, **params: _jvp(_p, primals, tangents, **params))
     _primitive.transpose(_transpose)
@@ -266,6 +279,8 @@ def explicit_sharding(sharding: Any, who: str) -> NamedSharding | None:
                 f"PartitionSpec passed to {who} cannot contain axis names that are of type Auto or Manual: got {spec} "
                 f"with the axis {name!r} of type {types[name]}"
             )
+    if spec.unreduced_kind not in (None, UnreducedKind.sum):
+        raise UnsupportedArgumentError(f"{who}: arrays are unreduced as sums only, got {spec}")
     if UNCONSTRAINED in spec.partitions:
         raise ShardingError(f"{who}: a sharding in a type leaves no axis to the compiler, got {spec}")
     return sharding
@@ -281,6 +296,18 @@ def spread(function: Any, operands: Sequence[Any], out_sharding: Any, who: str) 
     typed = explicit_sharding(out_sharding, who) if is_over_mesh else None
     if typed is None:
         return constrained(function(*operands), out_sharding, who)
+    if typed.spec.unreduced:
+        arrays = [i for i, x in enumerate(operands) if isinstance(x, Array)]
+
+        def with_arrays(*values: Any) -> list[Any]:
+            known = dict(zip(arrays, values, strict=True))
+            return [as_array(function(*[known.get(i, x) for i, x in enumerate(operands)]))]
+
+        with suppress(ShardingTypeError):
+            (out,) = by_terms(with_arrays, [operands[i] for i in arrays], typed.spec.unreduced)
+            have = typeof(out).explicit
+            if have is not None and have.spec.unreduced == typed.spec.unreduced:
+                return out if have == typed.in_types(out.shape) else resharded(out, typed)
     return resharded(as_array(function(*[to_auto(x) if isinstance(x, Array) else x for x in operands])), typed)
 
 

@@ -6,10 +6,12 @@ Transformed programs are cached in the original program, so that no program is t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
 from pullback.core.errors import JaxprError
+from pullback.core.inlining import program_scope
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, scatter_where, select
@@ -27,6 +29,14 @@ Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 """A function for partial evaluation; see :func:`program_primitive`."""
 
 
+Scope = Callable[..., AbstractContextManager[None]]
+
+
+def _everywhere(**options: Any) -> AbstractContextManager[None]:
+    """The scope of a program that is transformed in the current context."""
+    return nullcontext()
+
+
 def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> Any:
     """Split a program by partial evaluation, for a primitive whose options are the same in both programs.
 
@@ -35,7 +45,7 @@ def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> A
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
-def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
+def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere) -> Primitive:
     """Make a primitive that runs a program, its parameter ``jaxpr``.
 
     Transformations of the primitive transform the program. They leave other parameters, the options, unchanged. The
@@ -45,6 +55,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
       name: the name of the primitive.
       cut: ``cut(jaxpr, unknown, **options)`` splits the program by partial evaluation. It returns the split, and the
         options that differ for the unknown program; or None if the entire operation is unknown.
+      scope: ``scope(**options)`` returns the context in which the program is transformed.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -54,20 +65,25 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         return jaxpr.out_avals
 
     def fed(*, jaxpr: ClosedJaxpr, **options: Any) -> Feed:
-        return Feed((jaxpr,), lambda f: p.bind(*f.groups[0], jaxpr=f.programs[0], **options))
+        bind = lambda f: p.bind(*f.groups[0], jaxpr=f.programs[0], **options)
+        return Feed((jaxpr,), bind, scope=None if scope is _everywhere else lambda: scope(**options))
 
     holds_programs(p, fed, directional=True)
+    if scope is not _everywhere:
+        program_scope(p)(lambda *, jaxpr, **options: scope(**options))
 
     @p.transpose
     def transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **options: Any) -> list[Any]:
         linear = tuple(map(is_linear, args))
-        back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
+        with scope(**options):
+            back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
         return scatter_where(linear, p.bind(*operands, jaxpr=back, **options), None)
 
     @p.partial_eval
     def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-        found = cut(unknown=tuple(unknown), **eqn.params)
+        with scope(**{name: value for name, value in eqn.params.items() if name != "jaxpr"}):
+            found = cut(unknown=tuple(unknown), **eqn.params)
         if found is None:
             return [], [eqn], [True] * len(eqn.outvars)
         split, changes = found

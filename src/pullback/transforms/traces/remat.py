@@ -40,6 +40,8 @@ def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | No
       effects: whether all equations with effects run again, even if no wanted variable needs them.
     """
     needed: set[Atom] = set(wanted)
+    with_operand = getattr(policy, "keeps_operand", None)  # an equation whose result equals its operand
+    same = {a for eqn in eqns if with_operand(eqn) for a in eqn.invars} if with_operand else set[Any]()
     first: list[Eqn] = []
     again: list[Eqn] = []
     saved: list[Var] = []
@@ -50,6 +52,8 @@ def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | No
             continue
         if policy is None:
             halves = RematSplit([eqn], [eqn], [])
+        elif same and same.issuperset(select(eqn.outvars, flags)):
+            halves = RematSplit([eqn], [], select(eqn.outvars, flags))
         elif eqn.primitive.remat_rule is not None:
             halves = eqn.primitive.remat_rule(eqn, flags, policy, effects)
         elif policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):

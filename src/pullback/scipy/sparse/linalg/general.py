@@ -196,8 +196,10 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
     dtype, real = r.dtype, dtypes.to_real(r.dtype)
     rows = np.arange(size + 1)
     epsilon = float(np.finfo(real).eps)
-    beta = norm(r)
-    basis = ops.where(rows[:, None] == 0, r / ops.where(beta > 0, beta, 1), 0)
+    beta = norm(r).astype(
+        dtype
+    )  # where the promotion of dtypes is strict, a real number times a complex one is an error
+    basis = ops.where(rows[:, None] == 0, r / ops.where(beta != 0, beta, 1), 0)
 
     # The rows of `basis` are Arnoldi's vectors; `turn` is the product of the rotations that make Hessenberg's matrix
     # the triangular `columns`, whose columns are the rows here; its first column times beta is the right side.
@@ -216,11 +218,11 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
         length = norm(w)
         new = length > epsilon * before
         h = ops.where(rows == k + 1, ops.where(new, length, 0).astype(dtype), h)
-        basis = ops.where(rows[:, None] == k + 1, ops.where(new, w / ops.where(new, length, 1), 0), basis)
+        basis = ops.where(rows[:, None] == k + 1, ops.where(new, w / ops.where(new, length.astype(dtype), 1), 0), basis)
         column = product(turn, h[:, None])[:, 0]
         upper, lower = _row(column, k), _row(column, k + 1)
         hypotenuse = ops.hypot_p.bind(ops.abs(upper), ops.abs(lower))
-        safe = ops.where(hypotenuse > 0, hypotenuse, 1)
+        safe = ops.where(hypotenuse > 0, hypotenuse, 1).astype(dtype)
         cosine, sine = ops.where(hypotenuse > 0, upper / safe, 1), lower / safe
         first, second = _row(turn, k), _row(turn, k + 1)
         turn = ops.where(rows[:, None] == k, ops.conj(cosine) * first + ops.conj(sine) * second, turn)
@@ -229,13 +231,8 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
         columns = ops.where(rows[:size, None] == k, column[:size], columns)
         return k + 1, basis, turn, columns, new
 
-    start = (
-        creation.array(np.int32(0)),
-        basis,
-        identity(size + 1, dtype),
-        identity(size, dtype) * 0,
-        creation.array(True),
-    )
+    zero, more = creation.array(np.int32(0)), creation.array(True)
+    start = (zero, basis, identity(size + 1, dtype), identity(size, dtype) * 0, more)
     k, basis, turn, columns, _ = while_loop(going_on, step, start)
     used = rows[:size] < k
     diagonal = (columns * identity(size, dtype)).sum(0)

@@ -1,0 +1,313 @@
+"""What a program costs by line, as tables and pictures: floating-point operations, bytes, and measured time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback.analysis.lines import line_of_location
+from pullback.analysis.work import Work
+from pullback.core import source
+from pullback.core.array import ArrayImpl
+from pullback.core.config import override
+from pullback.core.errors import ArgumentError
+from pullback.core.trace import Primitive, RelayTrace, state
+from pullback.display.pages import amount, bold, escaped, line, page, table
+
+BOUND = 5
+"""How many times the operations of a function its gradient takes at most (W. Baur and V. Strassen 1983; A. Griewank
+and A. Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 4)."""
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class LineCosts:
+    """What a program costs by line. ``print`` shows a table, and a notebook a picture.
+
+    Attributes:
+      name: the function.
+      work: what each operation does, in the order of the program.
+      seconds: the measured time by line; empty if it was not measured.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import analysis
+    >>> lines = analysis.cost(lambda x: jnp.sin(x @ x))(jnp.ones((100, 100))).lines
+    >>> lines.flops, lines.transcendentals, lines.bytes_read, lines.bytes_written
+    (2000000.0, 10000.0, 120000.0, 80000.0)
+    >>> lines.intensity
+    10.05
+    """
+
+    name: str
+    work: tuple[Work, ...]
+    seconds: dict[str, float]
+
+    @property
+    def flops(self) -> float:
+        """The additions, multiplications, divisions and comparisons of floats."""
+        return sum(w.flops for w in self.work)
+
+    @property
+    def transcendentals(self) -> float:
+        """The evaluations of functions such as a sine or a square root."""
+        return sum(w.transcendentals for w in self.work)
+
+    @property
+    def bytes_read(self) -> float:
+        """The bytes of all operands, if no operations are fused."""
+        return sum(w.read for w in self.work)
+
+    @property
+    def bytes_written(self) -> float:
+        """The bytes of all results, if no operations are fused."""
+        return sum(w.written for w in self.work)
+
+    @property
+    def operations(self) -> float:
+        """The floating-point operations, with each function as one."""
+        return self.flops + self.transcendentals
+
+    @property
+    def intensity(self) -> float:
+        """The floating-point operations for each byte that is read or written; 0 if there are no bytes."""
+        moved = self.bytes_read + self.bytes_written
+        return self.operations / moved if moved else 0.0
+
+    def by_line(self) -> dict[str, LineCosts]:
+        """Return the cost of each line, the most costly first: by time if it was measured, otherwise by operations."""
+        found: dict[str, list[Work]] = {}
+        for w in self.work:
+            found.setdefault(w.line, []).append(w)
+        every = {k: LineCosts(k, tuple(ws), _only(self.seconds, k)) for k, ws in found.items()}
+        key = lambda item: (-sum(item[1].seconds.values()), -item[1].operations)
+        return dict(sorted(every.items(), key=key))
+
+    def compared(self, function: LineCosts) -> str:
+        """Return how many times the operations of a function its gradient takes, and which lines take most.
+
+        A gradient takes at most five times the operations of its function (Baur and Strassen). Lines that take more are
+        named.
+
+        Args:
+          function: the cost of the function; this object is that of its gradient, or of another transformation of it.
+
+        Raises:
+          ArgumentError: the function has no floating-point operations (a ValueError).
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import analysis, grad
+        >>> f = lambda x: jnp.sum(jnp.sin(x @ x))
+        >>> own, slope = (analysis.cost(g)(jnp.ones((100, 100))).lines for g in (f, grad(f)))
+        >>> print(slope.compared(own).splitlines()[0])
+        3.0 times the operations of the function, within the bound of 5 for gradients
+        """
+        if not function.operations:
+            raise ArgumentError(f"compared: {function.name} has no floating-point operations")
+        ratio = self.operations / function.operations
+        verdict = "within" if ratio <= BOUND else "above"
+        rows = [f"{ratio:.1f} times the operations of the function, {verdict} the bound of {BOUND} for gradients"]
+        before = function.by_line()
+        for where, each in list(self.by_line().items())[:_SHOWN]:
+            rows.append(f"  {100 * each.operations / max(self.operations, 1):.0f} % in {where}")
+            own = before[where].operations if where in before else 0.0
+            if own and each.operations > BOUND * own:
+                rows[-1] += f", {each.operations / own:.1f} times that line: above the bound"
+        return "\n".join(rows)
+
+    def __str__(self) -> str:
+        times = f", {_duration(sum(self.seconds.values()))}" if self.seconds else ""
+        rows = [
+            f"{self.name}: {_count(self.flops)} floating-point operations, {_count(self.transcendentals)} functions, "
+            f"{amount(self.bytes_read)} read, {amount(self.bytes_written)} written, {self.intensity:.3g} a byte{times}"
+        ]
+        for where, each in list(self.by_line().items())[:_SHOWN]:
+            rows.append("  " + "  ".join(f"{cell:>9}" for cell in self._row(each)) + f"  {where}")
+        return "\n".join(rows)
+
+    def _row(self, each: LineCosts) -> list[str]:
+        if self.seconds:
+            share = sum(each.seconds.values()) / max(sum(self.seconds.values()), 1e-12)
+        else:
+            share = each.operations / max(self.operations, 1)
+        cells = [f"{100 * share:.0f} %", _count(each.operations), amount(each.bytes_read + each.bytes_written)]
+        return [*cells, _duration(sum(each.seconds.values()))] if self.seconds else cells
+
+    def _repr_html_(self) -> str:
+        rows = [(*self._row(each), where) for where, each in list(self.by_line().items())[:_SHOWN]]
+        heads = ["share", "operations", "moved", *(["time"] if self.seconds else []), "line"]
+        return page(line(bold(str(self).splitlines()[0])), self.flame_graph(), table(heads, rows))
+
+    # Pictures
+
+    def flame_graph(self) -> str:
+        """Return a flame graph as SVG: named scopes, the lines in them, and the operations of each line.
+
+        Widths are shares of the measured time or, without it, of the floating-point operations and bytes moved.
+        """
+        tree = _Box(self.name)
+        for w in self.work:
+            where, _, scope = w.line.partition(" [")
+            path = [*(scope.rstrip("]").split("/") if scope else []), where, f"{w.operation} {w.phase}".strip()]
+            tree.add(path, self._weight(w))
+        return _flames(tree)
+
+    def _weight(self, w: Work) -> float:
+        if not self.seconds:
+            return w.total + (w.read + w.written) / 4
+        own = [v for v in self.work if v.line == w.line]
+        total = sum(v.total + v.read + v.written for v in own)
+        spent = sum(_only(self.seconds, w.line).values())
+        return spent * (w.total + w.read + w.written) / total if total else spent / len(own)
+
+    def roofline(self, flops_per_second: float, bytes_per_second: float) -> str:
+        """Return a roofline as SVG: how fast each line could be, by its operations for each byte.
+
+        Lines left of the ridge wait for memory, those right of it for arithmetic. With measured times, a line stands
+        where it was; otherwise it stands on the roof.
+
+        Args:
+          flops_per_second, bytes_per_second: what the machine can do.
+
+        Raises:
+          ArgumentError: one of them is not positive (a ValueError).
+
+        Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model for
+        multicore architectures, Communications of the ACM 52 (2009).
+        """
+        if not (flops_per_second > 0 and bytes_per_second > 0):
+            raise ArgumentError(
+                f"roofline: rates must be positive, got {flops_per_second!r} operations and {bytes_per_second!r} bytes "
+                "a second"
+            )
+        points = []
+        for where, each in self.by_line().items():
+            if each.operations and each.intensity:
+                roof = min(flops_per_second, each.intensity * bytes_per_second)
+                spent = sum(each.seconds.values())
+                points.append((where, each.intensity, each.operations / spent if spent else roof))
+        return _roof(points, flops_per_second, bytes_per_second)
+
+
+def _only(seconds: dict[str, float], where: str) -> dict[str, float]:
+    """Return the measured time of a line; lines of one place in different scopes share it."""
+    key = where.partition(" [")[0]
+    return {key: seconds[key]} if key in seconds else {}
+
+
+def _count(n: float) -> str:
+    for factor, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= factor:
+            return f"{n / factor:.3g} {unit}"
+    return f"{n:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def seconds_by_line(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, float]:
+    """Run a function operation by operation; return the time of the operations of each line."""
+    found: dict[str, float] = {}
+
+    def timed(trace: RelayTrace, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        start = time.perf_counter()
+        out = trace.parent.process(primitive, operands, params)
+        for x in out if primitive.multiple_results else [out]:
+            if type(x) is ArrayImpl:
+                x._value  # noqa: B018 - which computes it, if it is pending
+        spent = time.perf_counter() - start
+        where = line_of_location(state.source_loc or source.here())
+        found[where] = found.get(where, 0.0) + spent
+        return out
+
+    trace = RelayTrace(state.trace, timed, fun, "cost")
+    trace.quick = False
+    outer, scope = state.trace, state.scope
+    state.trace, state.scope = trace, scope or source.Scope("")  # within a scope, tapes note the lines of operations
+    try:
+        with override("disable_jit", True):
+            fun(*args, **kwargs)
+    finally:
+        state.trace, state.scope = outer, scope
+        trace.live = False
+    return found
+
+
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+_WIDTH, _ROW = 640.0, 18
+
+
+class _Box:
+    """A box of a flame graph: its name, its width, and the boxes above it."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.width = name, 0.0
+        self.inner: dict[str, _Box] = {}
+
+    def add(self, path: list[str], width: float) -> None:
+        """Add a path of names of some width."""
+        self.width += width
+        if path:
+            self.inner.setdefault(path[0], _Box(path[0])).add(path[1:], width)
+
+    def depth(self) -> int:
+        return 1 + max((box.depth() for box in self.inner.values()), default=0)
+
+
+def _flames(tree: _Box) -> str:
+    height = tree.depth() * _ROW
+    parts: list[str] = []
+
+    def draw(box: _Box, left: float, width: float, level: int) -> None:
+        if width < 0.5:
+            return
+        top = height - (level + 1) * _ROW
+        share = f"{box.name}: {100 * box.width / max(tree.width, 1e-300):.1f} %"
+        letters = int(width / 7)
+        parts.append(
+            f'<g><title>{escaped(share)}</title><rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 1}" '
+            f'fill="hsl({10 + 47 * level % 50},80%,60%)" fill-opacity=".45"/>'
+            f'<text x="{left + 3:.1f}" y="{top + 13}" font-size="11" fill="currentColor">'
+            f"{escaped(box.name[:letters] if letters > 3 else '')}</text></g>"
+        )
+        for each in sorted(box.inner.values(), key=lambda b: -b.width):
+            own = width * each.width / box.width if box.width else 0.0
+            draw(each, left, own, level + 1)
+            left += own
+
+    draw(tree, 0.0, _WIDTH, 0)
+    return _svg(f"flame graph of {tree.name}", height, parts)
+
+
+def _roof(points: Sequence[tuple[str, float, float]], flops: float, rate: float) -> str:
+    height = 260
+    ridge = flops / rate
+    xs = [x for _, x, _ in points] + [ridge]
+    ys = [y for _, _, y in points] + [flops]
+    low, high = min(xs) / 4, max(xs) * 4
+    bottom, top = min([*ys, low * rate]) / 2, flops * 2
+    across = lambda x: _WIDTH * math.log(x / low) / math.log(high / low)
+    up = lambda y: height - height * math.log(y / bottom) / math.log(top / bottom)
+    corner = f"{across(ridge):.1f},{up(flops):.1f}"
+    parts = [
+        f'<path d="M0,{up(low * rate):.1f}L{corner}H{_WIDTH}" fill="none" stroke="currentColor" stroke-width="1.5"/>',
+        f'<text x="4" y="{height - 4}" font-size="11" fill="currentColor">operations for each byte, from {low:.2g} to '
+        f"{high:.3g}; {_count(flops)} operations and {amount(rate)} a second</text>",
+    ]
+    for name, x, y in points:
+        parts.append(
+            f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="4" fill="currentColor" fill-opacity=".6"><title>'
+            f"{escaped(f'{name}: {x:.3g} a byte, {_count(y)} a second')}</title></circle>"
+        )
+    return _svg("roofline", height, parts)
+
+
+def _svg(what: str, height: float, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(what)}" width="{_WIDTH:.0f}" '
+        f'height="{height}" viewBox="0 0 {_WIDTH:.0f} {height}"><title>{escaped(what)}</title>{"".join(parts)}</svg>'
+    )

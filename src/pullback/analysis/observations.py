@@ -1,0 +1,287 @@
+"""What the interpreter of shadows observes: which lines lose digits, and where special values begin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.analysis import digits
+from pullback.analysis.digits import Accuracy, changed
+from pullback.analysis.expressions import Made, root
+from pullback.analysis.rewritings import advise
+from pullback.core import dtypes, traits
+from pullback.core.array import SCALARS, ArrayImpl, host_value
+from pullback.core.trace import Primitive
+
+CANCELLATION = "cancellation"
+ROUNDING = "rounding"
+CONDITION = "condition"
+NARROWING = "narrowing"
+OVERFLOW = "overflow"
+UNDERFLOW = "underflow"
+INFINITY = "infinity"
+NAN = "NaN"
+DECISION = "decision"
+
+HUGE = 1e300
+TINY = 1e-300
+"""The shadows of numbers that overflow and underflow even in doubles."""
+
+
+class Observed:
+    """What happened at an operation of a line.
+
+    Attributes:
+      kind: what it is.
+      made: an expression in which it happened.
+      count: how often it happened.
+      worst: the most digits that a result lost there.
+      advice: how to write it instead, or an empty string.
+    """
+
+    __slots__ = ("advice", "count", "kind", "made", "worst")
+
+    def __init__(self, kind: str, made: Made) -> None:
+        self.kind, self.made = kind, made
+        self.count, self.worst, self.advice = 0, 0.0, ""
+
+
+class Observations:
+    """What was observed, by line, operation and kind.
+
+    Attributes:
+      events: everything that lost digits or began a special value.
+      tried: how often the operations of lines were looked at for known rewritings.
+      too_deep: whether a difference was so small that the shadows may have lost all their digits too.
+    """
+
+    def __init__(self) -> None:
+        self.events: dict[Any, Observed] = {}
+        self.too_deep = False
+        self.tried: dict[Any, int] = {}
+
+    def event(self, kind: str, made: Made, lost: float = 0.0) -> Observed:
+        """Return the record of what happens at an operation, which is new if it has not happened there before."""
+        key = made.line, made.primitive, kind, made.phase
+        found = self.events.get(key)
+        if found is None:
+            found = self.events[key] = Observed(kind, made)
+        found.count += 1
+        found.worst = max(found.worst, lost)
+        return found
+
+    def judge(
+        self, trace: Any, primitive: Primitive, operands: Sequence[Any], out: Any, wide: Any, made: Made
+    ) -> tuple[Any, Accuracy]:
+        """Return the shadow of a result and its accuracy; record what the operation lost.
+
+        The shadow of a number that overflows is a huge number.
+        """
+        arithmetic = trace.arithmetic
+        full = host_value(out)
+        exact = arithmetic.rounded(wide)
+        special, unknown = None, 1.0
+        if not (np.isfinite(full).all() and np.isfinite(exact).all()):
+            special, unknown, wide = self._special(trace, operands, full, wide, made)
+            exact = arithmetic.rounded(wide)
+        if not full.all() and traits.elementwise.of(primitive) and not made.exact:
+            wide = self._nonzero(trace, primitive, operands, full, wide, made)
+            exact = arithmetic.rounded(wide)
+        value, exact = digits.sampled(full), digits.sampled(exact)
+        difference = arithmetic.difference(value, arithmetic.sampled(wide))
+        error = digits.typical_worst(digits.relative_errors(value, difference, exact, unknown))
+        sizes = np.abs(difference)
+        absolute = float(sizes.max()) if sizes.size else 0.0
+        found = [x for x in operands if x is not None]
+        dominant = _dominant(primitive, found)
+        own = digits.unit(out.dtype)
+        least = min([own, *[x.accuracy.unit for x in found]]) if found else own
+        losses = dominant.accuracy.losses if dominant is not None else {}
+        accuracy = Accuracy(error, absolute, least, losses)
+        if error <= 2 * least:
+            if len(found) == 2 and not self.too_deep and traits.signs.of(primitive):
+                self._is_too_deep(value, exact, found)
+            return wide, accuracy._replace(losses=changed(losses, accuracy.lost, None)) if losses else accuracy
+        lost = accuracy.lost
+        more = lost - sum(losses.values())
+        if more < digits.LEAST:
+            losses = changed(losses, lost, None) if losses else losses
+            advise(self.tried, made, losses)
+            return wide, accuracy._replace(losses=losses)
+        if special is None:
+            special = self.event(_kind(primitive, found, value, exact, own), made, more)
+            if special.kind == ROUNDING:
+                special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
+        special.worst = max(special.worst, more)
+        if traits.signs.of(primitive) and error > 0.1:
+            self._is_too_deep(value, exact, found)
+        losses = changed(losses, lost, special)
+        advise(self.tried, made, losses)
+        return wide, accuracy._replace(losses=losses)
+
+    def _is_too_deep(self, value: Any, exact: Any, found: Sequence[Any]) -> None:
+        """Note whether a sum cancels so far that its shadow is not known; a zero is, if both terms are one value."""
+        sizes = list(map(_size, found))
+        if len(sizes) < 2 or not min(sizes):
+            return
+        smallest = float(np.min(np.abs(exact), initial=np.inf))
+        if smallest > 1e-13 * max(sizes):
+            return
+        if smallest == 0 and root(found[0]) is root(found[1]):
+            return
+        if exact_so_far(found[0]) and exact_so_far(found[1]):
+            return
+        self.too_deep = True
+
+    def _special(
+        self, trace: Any, operands: Sequence[Any], value: Any, wide: Any, made: Made
+    ) -> tuple[Observed | None, float, Any]:
+        """Look at a result that is not finite, or whose shadow is not.
+
+        Returns:
+          The record of what begins here, or None; the error of NaN that the shadow shares; and the shadow.
+        """
+        arithmetic = trace.arithmetic
+        found = [x for x in operands if x is not None]
+        nan_before = [x for x in found if np.isnan(host_value(x.primal)).any()]
+        unknown = max((x.accuracy.error for x in nan_before), default=1.0)
+        exact = arithmetic.rounded(wide)
+        event = None
+        finite_before = all(np.isfinite(host_value(x.primal)).all() for x in found)
+        infinite = np.isinf(exact)
+        began = infinite.any() and all(np.isfinite(arithmetic.rounded(x.wide)).all() for x in found)
+        if began and not self._is_pole(trace, made):
+            wide = arithmetic.clamped(wide, HUGE)
+        if np.isnan(value).any():
+            if not nan_before:
+                event = self.event(NAN, made)
+        elif np.isinf(value).any() and finite_before:
+            event = self.event(INFINITY if self._is_pole(trace, made) else OVERFLOW, made)
+        return event, unknown, wide
+
+    def _nonzero(
+        self, trace: Any, primitive: Primitive, operands: Sequence[Any], value: Any, wide: Any, made: Made
+    ) -> Any:
+        """Return the shadow of a result, with a tiny number for those elements that underflow in doubles too.
+
+        They are zero, although no operand is, also for operands that are close, but not for operands nearer to 1.
+        """
+        arithmetic = trace.arithmetic
+        if traits.signs.of(primitive) or traits.moves.of(primitive) or traits.passes_nan.of(primitive):
+            return wide
+        zero = (arithmetic.rounded(wide) == 0) & (value == 0)
+        for x, tracer in zip(made.values, operands, strict=True):
+            operand = value_of(x) if tracer is None else arithmetic.rounded(tracer.wide)
+            zero = zero & (operand != 0) & np.isfinite(operand)
+        if zero.any() and not all(x is None or exact_so_far(x) for x in operands):
+            self.too_deep = True  # such as the logarithm of a number that has become 1
+        for change in (lambda x: _moved(x, 1e-6), lambda x: _moved(x, -1e-6), _nearer):
+            if not zero.any():
+                return wide
+            out = trace.parent.process(primitive, tuple(map(change, made.values)), made.params)
+            zero = zero & ((host_value(out) == 0) != (change is _nearer))
+        return arithmetic.replaced(zero, wide, TINY) if zero.any() else wide
+
+    def _is_pole(self, trace: Any, made: Made) -> bool:
+        """Whether an infinite result of finite operands is exact, and not too large a number.
+
+        It is if the operation is finite at operands that are close, or infinite even if all operands are 1 or -1.
+        """
+        close = [self._is_finite(trace, made, [_moved(x, step) for x in made.values]) for step in (1e-6, -1e-6)]
+        return any(close) or not self._is_finite(trace, made, list(map(_sign, made.values)))
+
+    def _is_finite(self, trace: Any, made: Made, operands: list[Any]) -> bool:
+        """Whether the operation that made a value has finite results for other operands."""
+        try:
+            out = trace.parent.process(made.primitive, tuple(operands), made.params)
+        except Exception:
+            return False
+        outs = out if made.primitive.multiple_results else [out]
+        return all(np.isfinite(host_value(x)).all() for x in outs if dtypes.is_inexact(x.dtype))
+
+    def decide(
+        self, trace: Any, primitive: Primitive, operands: Sequence[Any], primals: Any, outs: Any, params: Any
+    ) -> None:
+        """Record an operation with a result of integers or booleans that exact numbers decide otherwise."""
+        rule = primitive.host_rule
+        if rule is None or all(x is None or not x.accuracy.absolute for x in operands):
+            return
+        exact = [
+            value_of(x) if t is None else trace.arithmetic.rounded(t.wide)
+            for x, t in zip(primals, operands, strict=True)
+        ]
+        if len(exact) == 2 and traits.elementwise.of(primitive) and operands[0] is not None and operands[1] is not None:
+            exact = [trace.arithmetic.rounded(trace.arithmetic.minus(operands[0].wide, operands[1].wide)), 0.0]
+        try:
+            found = rule(*exact, **params)
+        except Exception:
+            return
+        for x, y in zip(outs, found if primitive.multiple_results else [found], strict=True):
+            count = int(np.count_nonzero(host_value(x) != y))
+            if count:
+                self.event(DECISION, Made(primitive, primals, operands, params)).count += count - 1
+
+
+def value_of(x: Any) -> Any:
+    """Return an operand as NumPy value; Python numbers as they are."""
+    return x if type(x) in SCALARS else host_value(x)
+
+
+def exact_so_far(x: Any) -> bool:
+    """Whether a value is an input or a constant, or consists of elements of some."""
+    return x.made is None or x.made.exact
+
+
+def _size(x: Any) -> float:
+    values = np.abs(digits.sampled(host_value(x.primal)))
+    return float(values.max()) if values.size else 0.0
+
+
+def _changed(x: Any, change: Callable[[Any], Any]) -> Any:
+    """Return an operand of changed elements; a number, and an array of integers or booleans, as it is."""
+    if type(x) in SCALARS or not dtypes.is_inexact(x.dtype):
+        return x
+    value = host_value(x)
+    return ArrayImpl(np.asarray(change(value)).astype(value.dtype)[()])
+
+
+def _moved(x: Any, step: float) -> Any:
+    """Return an operand of which each element is changed a little."""
+    return _changed(x, lambda x: x * (1 + step) + np.where(x == 0, step, 0))
+
+
+def _sign(x: Any) -> Any:
+    """Return an operand whose elements are 1 or -1, with the signs of another."""
+    return _changed(x, lambda x: np.where(x.real < 0, -1, 1))
+
+
+def _nearer(x: Any) -> Any:
+    """Return an operand whose elements are nearer to 1 and -1."""
+    return _changed(x, lambda x: x if x.dtype.kind == "c" else np.sign(x) * np.sqrt(np.sqrt(np.abs(x))))
+
+
+def _dominant(primitive: Primitive, found: Sequence[Any]) -> Any:
+    """Return the operand whose error dominates that of the result; None if no operand has a shadow."""
+    if len(found) < 2:
+        return found[0] if found else None
+    if traits.signs.of(primitive):
+        return max(found, key=lambda x: math.inf if math.isnan(x.accuracy.absolute) else x.accuracy.absolute)
+    return max(found, key=lambda x: x.accuracy.error)
+
+
+def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:
+    """Return what an operation did that made its result less true than its operands."""
+    sizes = np.abs(exact)
+    summed = traits.signs.of(primitive)
+    if not summed and ((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)).any():
+        return UNDERFLOW
+    if any(digits.unit(x.dtype) != own for x in found):
+        return NARROWING
+    linear = primitive.transpose_rule is not None and not traits.multiplicative.of(primitive)
+    if not linear:
+        return CONDITION
+    size = max(map(_size, found), default=0.0)
+    return CANCELLATION if size > 8 * float(np.min(sizes, initial=np.inf)) else ROUNDING

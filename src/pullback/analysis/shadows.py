@@ -1,0 +1,211 @@
+"""The interpreter that runs a function with a shadow in wider numbers beside each value.
+
+Each operation is evaluated twice: on the values, as always, and on their shadows, where rounding is so small that the
+shadows stand for exact numbers. The inputs and all constants are exact. Comparisons, indices and integers are those of
+the values, so that both follow the same branches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pullback.analysis.digits import Accuracy
+from pullback.analysis.expressions import Made
+from pullback.analysis.observations import Observations
+from pullback.analysis.wide import Arithmetic
+from pullback.core import dtypes, source
+from pullback.core.array import as_array
+from pullback.core.errors import MissingRuleError
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, holds_programs
+from pullback.core.trace import Primitive, Trace, recorders, state
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import stack, unstack
+from pullback.transforms.traces.forward import PrimalTracer
+from pullback.transforms.traces.interpretation import Interpretation, Loop
+from pullback.transforms.traces.lift import feed
+
+
+class Shadowed(NamedTuple):
+    """A value with its shadow, outside of the interpreter.
+
+    Attributes:
+      value: the array.
+      wide: its shadow, as the arithmetic represents it.
+      accuracy: what is known of its error.
+    """
+
+    value: Any
+    wide: Any
+    accuracy: Accuracy
+
+
+class ShadowTracer(PrimalTracer):
+    """A value with its shadow.
+
+    Attributes:
+      wide: the shadow, as the arithmetic of the trace represents it.
+      accuracy: what is known of the error.
+      made: the operation that made it.
+    """
+
+    __slots__ = ("accuracy", "made", "wide")
+
+    def __init__(
+        self, trace: Trace, primal: Any, wide: Any, accuracy: Accuracy, made: Any, made_at: source.Location | None
+    ) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.wide = wide
+        self.accuracy = accuracy
+        self.made = made
+        self.made_at = made_at
+
+
+class ShadowTrace(Trace):
+    """The trace that evaluates operations on values and on their shadows.
+
+    Attributes:
+      arithmetic: the wider numbers.
+      seen: what was observed.
+    """
+
+    __slots__ = ("arithmetic", "seen")
+    transformation = "precision"
+
+    def __init__(self, parent: Trace, function: Any, arithmetic: Arithmetic, seen: Observations) -> None:
+        super().__init__(parent, function)
+        self.quick = False
+        self.arithmetic = arithmetic
+        self.seen = seen
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(*args)``, called with this trace as the current trace; then end the trace."""
+        outer, scope = state.trace, state.scope
+        try:
+            recorders.append(self)
+            state.trace = self
+            state.scope = scope or source.Scope("")  # within a scope, tapes note the lines of operations
+            return function(*args)
+        finally:
+            state.trace, state.scope = outer, scope
+            self.live = False
+            if self in recorders:
+                recorders.remove(self)
+
+    def tracer(self, x: Any) -> ShadowTracer | None:
+        """Return a tracer of this trace for an array, which is exact if it has none; None if it is not inexact."""
+        if type(x) is ShadowTracer and x._trace is self:
+            return x
+        if not dtypes.is_inexact(x.dtype):
+            return None
+        value = as_array(x)
+        accuracy = self.arithmetic.exact(value.dtype)
+        return ShadowTracer(self, value, self.arithmetic.widened(value._value), accuracy, None, None)  # type: ignore[attr-defined]
+
+    def result(self, x: Any) -> Shadowed | Any:
+        """Return a result of the function with its shadow; a result of integers or booleans as it is."""
+        tracer = self.tracer(x) if hasattr(x, "dtype") else None
+        return x if tracer is None else Shadowed(tracer.primal, tracer.wide, tracer.accuracy)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive.host_rule is None:
+            found = self._program(primitive, args, params)
+            if found is not None:
+                return found
+        outer, state.trace = state.trace, self.parent
+        try:
+            return self._operation(primitive, args, params)
+        finally:
+            state.trace = outer
+
+    def _operation(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Evaluate an operation on values and on shadows; return its results."""
+        primals = [x.primal if type(x) is ShadowTracer else x for x in args]
+        outs = self.parent.process(primitive, tuple(primals), params)
+        listed = outs if primitive.multiple_results else [outs]
+        inexact = [dtypes.is_inexact(x.dtype) for x in listed]
+        operands = [x if type(x) is ShadowTracer else None for x in args]
+        if not any(inexact):
+            if any(x is not None for x in operands):
+                state.silently(self.seen.decide, self, primitive, operands, primals, listed, params)
+            return outs
+        wides = self.arithmetic.apply(self, primitive, primals, operands, listed, params)
+        results = []
+        for x, wide, is_inexact in zip(listed, wides, inexact, strict=True):
+            if not is_inexact:
+                results.append(x)
+                continue
+            made = Made(primitive, primals, operands, params)
+            wide, accuracy = state.silently(self.seen.judge, self, primitive, operands, x, wide, made)
+            results.append(ShadowTracer(self, x, wide, accuracy, made, made.location))
+        return results if primitive.multiple_results else results[0]
+
+    def _program(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run what an operation holds, under this trace; return None if it holds neither a program nor functions."""
+        fed = feed.of(primitive)
+        if fed is not None:
+            feeding = fed(**params)
+            if feeding.scope is not None:
+                raise MissingRuleError(
+                    f"precision: no shadow for the operation {primitive.name!r} over several devices, at "
+                    f"{source.describe(state.source_loc or source.here())}. Apply precision to the function that each "
+                    "device runs"
+                )
+            return _Run(self).enter(feeding, list(args))
+        closed = params.get("jaxpr", params.get("call_jaxpr"))
+        if isinstance(closed, ClosedJaxpr) and len(closed.in_avals) == len(args):
+            return _Run(self).run(closed, args)
+        functions = primitive.stage_rule is not None  # it holds functions of Python's
+        if primitive.decomposition_rule is not None and (functions or holds_programs(params)):
+            with self.current():
+                return primitive.decomposition_rule(*args, **params)
+        if functions and primitive.impl_rule is not None:
+            with self.current():
+                return primitive.impl_rule(tuple(args), params)
+        return None
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Return a context manager in which this trace is current."""
+        outer, state.trace = state.trace, self
+        try:
+            yield
+        finally:
+            state.trace = outer
+
+
+class _Run(Interpretation):
+    """The evaluation of programs, operation by operation, on the values that decide about branches and loops."""
+
+    def __init__(self, trace: ShadowTrace) -> None:
+        self.trace = trace
+
+    def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        with self.trace.current():
+            return eval_jaxpr(closed.jaxpr, closed.consts, *operands)
+
+    def choose(self, programs: Sequence[ClosedJaxpr], which: Any, operands: Sequence[Any]) -> list[Any]:
+        return self.run(programs[min(max(int(which), 0), len(programs) - 1)], operands)
+
+    def loop(self, loop: Loop) -> list[Any]:
+        carry, count = loop.carry, len(loop.carry)
+        if loop.length is None:
+            assert loop.test is not None
+            while bool(self.run(loop.test, [*loop.test_consts, *carry])[0]):
+                carry = self.run(loop.body, [*loop.consts, *carry])
+            return carry
+        steps: list[list[Any]] = []
+        if not loop.length:
+            return [*carry, *[shapes.zeros(a.with_axis(0, 0)) for a in loop.body.out_avals[count:]]]
+        with self.trace.current():
+            rows = [unstack(x, 0) for x in loop.rows]
+            for i in range(loop.length - 1, -1, -1) if loop.reverse else range(loop.length):
+                outs = self.run(loop.body, [*loop.consts, *carry, *[x[i] for x in rows]])
+                carry = outs[:count]
+                steps.append(outs[count:])
+            if loop.reverse:
+                steps.reverse()
+            stacked = [stack(column, 0) for column in zip(*steps, strict=True)]
+        return [*carry, *stacked]

@@ -1,0 +1,215 @@
+"""Operations on shadows: evaluation in the wider dtype, and the rules of operations for which this does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.analysis.digits import Accuracy, sampled, unit
+from pullback.core import dtypes, source, traits
+from pullback.core.array import SCALARS, ArrayImpl, host_value
+from pullback.core.config import enable_x64
+from pullback.core.errors import MissingRuleError
+from pullback.core.rule_kinds import RuleKind
+from pullback.core.trace import Primitive, state
+
+wider = RuleKind("wider", "it is evaluated in the wider dtype")
+"""``rule(arithmetic, values, wides, outs, params) -> wides``: the shadows of the results of an operation.
+
+``values`` and ``outs`` are the values of the operands and of the results, as NumPy arrays, ``wides`` the shadows of the
+operands.
+"""
+
+
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of doubles that holds the numbers of an inexact dtype."""
+    return np.dtype(np.complex128) if dtypes.is_complex(dtype) else np.dtype(np.float64)
+
+
+def value_of(x: Any) -> Any:
+    """Return an operand as NumPy value; Python numbers as they are."""
+    return x if type(x) in SCALARS else host_value(x)
+
+
+class Arithmetic:
+    """Numbers that are wider than those of the program.
+
+    Attributes:
+      assumed: the operations whose own rounding is taken as right to the last digit of a double, with their lines.
+    """
+
+    def __init__(self) -> None:
+        self.assumed: set[tuple[str, str]] = set()
+        self._exact: dict[Any, Accuracy] = {}
+
+    def exact(self, dtype: np.dtype[Any]) -> Accuracy:
+        """Return the accuracy of an exact value of ``dtype``."""
+        found = self._exact.get(dtype)
+        if found is None:
+            found = self._exact[dtype] = Accuracy(0.0, 0.0, unit(dtype), {})
+        return found
+
+    def widened(self, x: Any) -> Any:
+        """Return the shadow of an exact NumPy value."""
+        raise NotImplementedError
+
+    def rounded(self, wide: Any) -> Any:
+        """Return a shadow rounded to doubles."""
+        raise NotImplementedError
+
+    def sampled(self, wide: Any) -> Any:
+        """Return some elements of a shadow; see :func:`digits.sampled`."""
+        raise NotImplementedError
+
+    def difference(self, x: Any, wide: Any) -> Any:
+        """Return a value minus its shadow, in doubles."""
+        raise NotImplementedError
+
+    def minus(self, x: Any, y: Any) -> Any:
+        """Return the difference of two shadows."""
+        raise NotImplementedError
+
+    def moved(self, move: Callable[[Any], Any], wide: Any) -> Any:
+        """Return a shadow whose elements are moved as ``move`` moves the elements of an array."""
+        raise NotImplementedError
+
+    def clamped(self, wide: Any, huge: float) -> Any:
+        """Return a shadow with ``huge`` instead of infinities."""
+        raise NotImplementedError
+
+    def replaced(self, where: Any, wide: Any, number: float) -> Any:
+        """Return a shadow with a number where a mask is set."""
+        raise NotImplementedError
+
+    def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
+        """Return the shadows of the results of an operation without a rule of its own."""
+        raise NotImplementedError
+
+    def apply(
+        self, trace: Any, primitive: Primitive, primals: Sequence[Any], operands: Sequence[Any], outs: Any, params: Any
+    ) -> Any:
+        """Return the shadows of the results of an operation.
+
+        Args:
+          trace: the interpreter.
+          primitive, params: the operation.
+          primals: the values of the operands.
+          operands: the tracers of those that have shadows, None for the others.
+          outs: the values of the results.
+        """
+        rule = wider.of(primitive)
+        if rule is None and traits.cost.of(primitive) is traits.Cost.CALL:
+            raise missing(primitive, "it calls a function that is not made of Pullback's operations")
+        if rule is None and not any(type(x) in SCALARS or dtypes.is_inexact(x.dtype) for x in primals):
+            return [self.widened(host_value(x)) for x in outs]  # made of integers, or of nothing
+        wides = self._wides(primals, operands, outs)
+        if rule is not None:
+            values = list(map(value_of, primals))
+            return state.silently(rule, self, values, wides, list(map(host_value, outs)), params)
+        return self.evaluate(trace, primitive, wides, outs, params)
+
+    def _wides(self, primals: Sequence[Any], operands: Sequence[Any], outs: Any) -> list[Any]:
+        found = []
+        for x, tracer in zip(primals, operands, strict=True):
+            if tracer is not None:
+                found.append(tracer.wide)
+            elif type(x) in SCALARS:
+                found.append(self._scalar(x, primals, outs))
+            elif dtypes.is_inexact(x.dtype):
+                found.append(self.widened(host_value(x)))
+            else:
+                found.append(host_value(x))
+        return found
+
+    def _scalar(self, x: Any, primals: Sequence[Any], outs: Any) -> Any:
+        """Return the shadow of a Python number: it is rounded to the dtype of the other operands, and exact then."""
+        dtype = next((y.dtype for y in primals if type(y) not in SCALARS), outs[0].dtype)
+        return self.widened(dtype.type(x)) if dtypes.is_inexact(dtype) else x
+
+
+class DoublesFound(Exception):
+    """A value of a program with shadows in doubles is a double itself: it needs wider shadows."""
+
+
+class Doubles(Arithmetic):
+    """Shadows in doubles, for programs in narrower numbers."""
+
+    def widened(self, x: Any) -> Any:
+        if not dtypes.is_inexact(x.dtype):
+            return x
+        wide = wide_dtype(x.dtype)
+        if x.dtype == wide:
+            raise DoublesFound
+        return x.astype(wide)
+
+    def rounded(self, wide: Any) -> Any:
+        return wide
+
+    def sampled(self, wide: Any) -> Any:
+        return sampled(wide)
+
+    def difference(self, x: Any, wide: Any) -> Any:
+        return x - wide
+
+    def minus(self, x: Any, y: Any) -> Any:
+        return x - y
+
+    def moved(self, move: Callable[[Any], Any], wide: Any) -> Any:
+        return move(wide)
+
+    def clamped(self, wide: Any, huge: float) -> Any:
+        return _clamped(wide, huge)
+
+    def replaced(self, where: Any, wide: Any, number: float) -> Any:
+        return np.where(where, number, wide)[()]
+
+    def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
+        params = widened_parameters(params)
+        rule = primitive.host_rule
+        if rule is not None:
+            try:
+                found = state.silently(rule, *wides, **params)
+            except Exception as error:
+                raise missing(primitive, f"it does not compute with doubles: {error}") from error
+        else:
+            with enable_x64():
+                found = trace.parent.process(primitive, tuple([ArrayImpl(np.asarray(x)) for x in wides]), params)
+        listed = list(found) if primitive.multiple_results else [found]
+        return [_checked(primitive, y, x) for x, y in zip(outs, listed, strict=True)]
+
+
+def widened_parameters(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an operation, with the dtype of doubles for a narrower one."""
+    return {k: wide_dtype(x) if isinstance(x, np.dtype) and dtypes.is_inexact(x) else x for k, x in params.items()}
+
+
+def _checked(primitive: Primitive, wide: Any, out: Any) -> Any:
+    """Return the shadow of the result ``out``; raise if it is no double of the same shape."""
+    if not dtypes.is_inexact(out.dtype):
+        return host_value(out)
+    if out.dtype == wide_dtype(out.dtype):
+        raise DoublesFound
+    wide = wide if isinstance(wide, (np.ndarray, np.generic)) else host_value(wide)
+    if wide.shape != out.shape or wide.dtype != wide_dtype(out.dtype):
+        raise missing(
+            primitive, f"in doubles it returns {wide.dtype}{list(wide.shape)}, not {out.dtype}{list(out.shape)}"
+        )
+    return wide
+
+
+def missing(primitive: Primitive, why: str) -> MissingRuleError:
+    """Return the error for an operation that has no shadow, which says why."""
+    where = source.describe(state.source_loc or source.here())
+    return MissingRuleError(
+        f"precision: no shadow for the operation {primitive.name!r}, at {where}: {why}. Register a rule of the kind "
+        "'wider' for it"
+    )
+
+
+def _clamped(x: Any, huge: float) -> Any:
+    """Return doubles with ``huge`` instead of infinities."""
+    if x.dtype.kind == "c":
+        return _clamped(x.real, huge) + 1j * _clamped(x.imag, huge)
+    return np.where(np.isinf(x), np.copysign(huge, x), x)[()]

@@ -1,0 +1,190 @@
+"""Plans: what a program keeps for its backward pass, so that the whole step stays within a budget of memory.
+
+A plan is made from estimates, and its program differentiated and measured by :func:`timeline`. Where the peak misses
+the budget, the plan is made again for a budget that is corrected by the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pullback.control.liveness import Timeline, timeline
+from pullback.control.memory_costs import Residuals, residuals_of, seconds
+from pullback.control.memory_rewriting import rewritten
+from pullback.control.memory_segments import Candidates, Segment, choose, least_memory
+from pullback.core import dtypes
+from pullback.core.array import typeof
+from pullback.core.errors import MemoryBudgetError
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.types import ZERO
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import sum_of_two
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.stage import stage_flat
+
+_ROUNDS = 7
+
+
+@cached_by_jaxpr
+def step_program(closed: ClosedJaxpr, active: Sequence[bool]) -> ClosedJaxpr:
+    """Return a program of the whole step: from inputs and cotangents of the results to results and gradients.
+
+    Args:
+      closed: the program.
+      active: the inputs with respect to which it is differentiated.
+    """
+    inexact = [dtypes.is_inexact(a.dtype) for a in closed.out_avals]
+    cts = [a.to_tangent_aval() for a, f in zip(closed.out_avals, inexact, strict=True) if f]
+    count = len(closed.in_avals)
+
+    def run(*values: Any) -> list[Any]:
+        outs, program = linearize_flat(closed, jaxpr_as_fun(closed), values[:count], active)
+        given = iter(values[count:])
+        seeds = [next(given) if f else ZERO for f in inexact]
+        back = program.transpose(seeds, sum_of_two, True)
+        chosen = [x for x, f in zip(values, active, strict=False) if f]
+        return [*outs, *(zeros_of(typeof(x)) if ct is ZERO else ct for ct, x in zip(back, chosen, strict=True))]
+
+    return stage_flat(closed, run, [*closed.in_avals, *cts])
+
+
+class Plan(NamedTuple):
+    """What a program keeps for its backward pass.
+
+    Attributes:
+      program: the program, flat.
+      active: the inputs with respect to which it is differentiated.
+      segments: its segments.
+      result: the program that keeps this.
+      peak: the predicted peak of the whole step, in bytes, beside arguments and results.
+      extra: the predicted time of the recomputation, as a share of the time of the step without it.
+    """
+
+    program: ClosedJaxpr
+    active: tuple[bool, ...]
+    segments: tuple[Segment, ...]
+    result: ClosedJaxpr
+    peak: int
+    extra: float
+
+    def timeline(self) -> Timeline:
+        """Return the memory at each operation of the step."""
+        return timeline(step_program(self.result, self.active))
+
+
+class Planner:
+    """The plans of one program, for any budget."""
+
+    def __init__(self, closed: ClosedJaxpr, active: Sequence[bool]) -> None:
+        self.active = tuple(active)
+        self.residuals: Residuals = residuals_of(closed, self.active)
+        self.program = self.residuals.program
+        self.candidates = Candidates(self.residuals)
+        self.cuts = self.candidates.cuts()
+        self._options: dict[tuple[int, int], list[Segment]] | None = None
+        self._plans: dict[Any, Plan] = {}
+        usual = step_program(self.program, self.active)
+        self.usual = timeline(usual)
+        self.time = sum(map(seconds, usual.jaxpr.eqns))
+
+    @property
+    def options(self) -> dict[tuple[int, int], list[Segment]]:
+        """The candidates for each pair of cuts."""
+        if self._options is None:
+            self._options = {
+                (a, b): found
+                for i, a in enumerate(self.cuts)
+                for b in self.cuts[i + 1 :]
+                if (found := self.candidates.segments(a, b))
+            }
+        return self._options
+
+    def of(self, segments: Sequence[Segment]) -> Plan:
+        """Return the plan with these segments, with the predicted peak of its program."""
+        key = tuple([(s.start, s.end, s.kept, s.loop) for s in segments])
+        if key not in self._plans:
+            result = rewritten(self.program, segments)
+            peak = timeline(step_program(result, self.active)).peak
+            extra = sum(s.time for s in segments) / max(self.time, 1e-12)
+            self._plans[key] = Plan(self.program, self.active, tuple(segments), result, peak, extra)
+        return self._plans[key]
+
+    def unchanged(self) -> Plan:
+        """Return the plan that computes nothing again."""
+        whole = Segment(0, self.candidates.count, None, 0, 0, 0.0)
+        return Plan(self.program, self.active, (whole,), self.program, self.usual.peak, 0.0)
+
+    def within(self, budget: int, what: str) -> Plan:
+        """Return the plan of least time whose peak is within a budget of bytes.
+
+        Args:
+          budget: the number of bytes.
+          what: the function and the transformation, for the error.
+
+        Raises:
+          MemoryBudgetError: there is no such plan (a ValueError).
+        """
+        if self.usual.peak <= budget:
+            return self.unchanged()
+        plans: list[Plan] = []
+        low, aim, high = 0.0, float(budget), None
+        for _ in range(_ROUNDS):
+            segments = choose(self.cuts, self.options, aim)
+            if segments is None:
+                low = aim
+                if high is None:
+                    aim *= 1.3
+                    continue
+                aim = (low + high) / 2
+                continue
+            plan = self.of(segments)
+            plans.append(plan)
+            if plan.peak > budget:
+                high = aim
+                aim = max(aim * min(budget / plan.peak, 0.97), (low + aim) / 2)
+            elif plan.peak > 0.93 * budget or plan.extra == 0:
+                break
+            else:
+                low = aim
+                aim = aim * min(budget / max(plan.peak, 1), 1.4) if high is None else (aim + high) / 2
+            if high is not None and high - low < 0.02 * high:
+                break
+        fitting = [p for p in plans if p.peak <= budget]
+        if not fitting:
+            least = self.least()
+            if least.peak > budget:
+                raise _too_small(what, budget, least)
+            fitting = [least]
+        return min(fitting, key=lambda p: p.extra)
+
+    def least(self) -> Plan:
+        """Return the plan with the least peak that was found."""
+        floor = least_memory(self.cuts, self.options)
+        found = [self.of(s) for scale in (1.01, 1.1, 1.3) if (s := choose(self.cuts, self.options, scale * floor))]
+        return min([*found, *self._plans.values(), self.unchanged()], key=lambda p: p.peak)
+
+
+@cached_by_jaxpr
+def planner(closed: ClosedJaxpr, active: Sequence[bool]) -> Planner:
+    """Return the planner of a program, which is kept in the program."""
+    return Planner(closed, active)
+
+
+def _too_small(what: str, budget: int, least: Plan) -> MemoryBudgetError:
+    from pullback.core.source import describe
+
+    found = least.timeline()
+    lines: dict[str, int] = {}
+    for v in found.alive(found.at):
+        line = describe(found.made_by[v].made_at)
+        lines[line] = lines.get(line, 0) + v.aval.size * v.aval.dtype.itemsize
+    first = sorted(lines.items(), key=lambda item: -item[1])[:3]
+    held = "; ".join(f"{size:,} bytes made at {line}" for line, size in first)
+    error = MemoryBudgetError(
+        f"{what}: memory={budget:,} bytes cannot be kept: the least that was found is {least.peak:,} bytes. At that "
+        f"peak are alive: {held}. Raise the budget, or make these values smaller, for example by a smaller batch"
+    )
+    error.least = least.peak
+    return error

@@ -1,0 +1,195 @@
+"""Which digits of results are true, and which lines are named."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import analysis, lax, tree
+from pullback.core.config import enable_x64
+from pullback.core.errors import ArgumentError, MissingRuleError
+from tests.grid.all_specs import OF_PRIMITIVES
+from tests.helpers import chosen
+
+
+def line_after(mark: str, function: Any) -> int:
+    """The number of the line of a function that has a mark."""
+    lines, start = inspect.getsourcelines(function)
+    return start + next(i for i, line in enumerate(lines) if mark in line)
+
+
+def single(*numbers: float) -> Any:
+    """An array in single precision."""
+    return np.array(numbers, np.float32)
+
+
+def cancels(x: Any) -> Any:
+    y = 1 + x
+    return y - 1  # lost
+
+
+OTHERS = ("random", "convert_element_type", "reduce_precision", "nextafter", "bitcast_convert_type")
+"""Operations that round or depend on bits: their shadows are not their results in doubles."""
+ROWS = [s for s in OF_PRIMITIVES if set("fF") & set(s.dtypes) and not s.name.startswith(OTHERS)]
+
+
+ONE_EACH = chosen(list({s.operation: s for s in ROWS}.values()), ROWS)
+
+
+@pytest.mark.parametrize("spec", ONE_EACH, ids=str)
+def test_shadows_are_the_operations_in_doubles(spec: Any) -> None:
+    point = spec.point("f" if "f" in spec.dtypes else "F")
+    found = analysis.precision(spec.function)(*map(jnp.asarray, point))
+    wide = [
+        x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) if x.dtype.kind in "fc" else x for x in point
+    ]
+    with enable_x64():
+        wanted = [np.asarray(x) for x in tree.leaves(spec.function(*map(jnp.asarray, wide)))]
+    for x, y in zip(tree.leaves(found.exact), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(x), y, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("spec", ONE_EACH, ids=str)
+def test_shadows_of_doubles_agree_with_them(spec: Any) -> None:
+    with enable_x64():
+        point = [jnp.asarray(x) for x in spec.point("d" if "f" in spec.dtypes else "D")]
+        found = analysis.precision(spec.function)(*point)
+        wanted = [np.asarray(x) for x in tree.leaves(spec.function(*point))]
+    for x, y in zip(tree.leaves(found.exact), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(x), y, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, pullback.jit, pullback.vmap, pullback.checkpoint], ids=str)
+def test_a_cancellation_is_found_eagerly_and_in_programs(how: Any) -> None:
+    x = single(1e-5, 2e-5)
+    found = analysis.precision(how(cancels))(x)
+    true = -np.log10(np.abs((np.float32(1) + x - np.float32(1)).astype(float) / x.astype(float) - 1))
+    np.testing.assert_allclose(found.results[0].elements, true, atol=0.1)
+    assert found.digits == pytest.approx(true.min(), abs=0.1)
+    (loss,) = found.losses
+    assert (loss.kind, loss.operation) == ("cancellation", "sub")
+    assert loss.line.endswith(f"test_true_digits.py:{line_after('# lost', cancels)}")
+
+
+def test_loops_and_branches_run_step_by_step() -> None:
+    def f(x: Any) -> Any:
+        total, _ = lax.scan(lambda c, y: (c + cancels(y), None), 0.0, x)
+        last = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] / 3), (0, total))[1]
+        return lax.cond(last > 0, lambda y: y * 3, lambda y: y * 0, last)
+
+    x = single(1e-5, 2e-5, 3e-5)
+    found = analysis.precision(f)(x)
+    np.testing.assert_allclose(found.exact, x.astype(float).sum() / 9, rtol=1e-6)
+    assert found.losses[0].line.endswith(f":{line_after('# lost', cancels)}")
+
+
+def test_derivatives_have_shadows() -> None:
+    def f(x: Any) -> Any:
+        return jnp.log(1 - jnp.exp(-x)) + jnp.sum(jnp.sin(x))
+
+    x = np.float32(1e-4)
+    found = analysis.precision(pullback.grad(f))(x)
+    np.testing.assert_allclose(found.exact, 1 / np.expm1(np.float64(x)) + np.cos(np.float64(x)), rtol=1e-12)
+    assert 3 < found.digits < 4.5
+    second = analysis.precision(pullback.grad(pullback.grad(jnp.sin)))(np.float32(1))
+    np.testing.assert_allclose(second.exact, -np.sin(1.0), rtol=1e-12)
+
+
+def test_custom_rules_are_followed() -> None:
+    @pullback.custom_jvp
+    def f(x: Any) -> Any:
+        return cancels(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 3 * tangents[0]))
+    assert analysis.precision(f)(np.float32(1e-5)).digits < 3
+    assert float(analysis.precision(pullback.grad(f))(np.float32(1e-5)).exact) == 3
+
+
+def test_overflow_is_named_where_it_begins() -> None:
+    def f(x: Any) -> Any:
+        large = jnp.exp(x)
+        return jnp.log(jnp.sum(large))
+
+    found = analysis.precision(f)(single(1000, 1001))
+    assert found.digits == 0
+    assert (found.losses[0].kind, found.losses[0].operation) == ("overflow", "exp")
+
+
+def test_differences_too_small_for_doubles_are_seen_by_two() -> None:
+    x = np.float32(1e20)
+    found = analysis.precision(lambda x: jnp.sqrt(x + 1) - jnp.sqrt(x))(x)
+    np.testing.assert_allclose(found.exact, 0.5 / np.sqrt(np.float64(x)), rtol=1e-6)
+    assert (found.digits, found.losses[0].kind) == (0, "cancellation")
+
+
+def test_doubles_have_shadows_of_two() -> None:
+    with enable_x64():
+        found = analysis.precision(lambda x: (1 - jnp.cos(x)) / x**2)(jnp.float64(1e-6))
+        under = analysis.precision(lambda x: jnp.log(jnp.exp(x) * jnp.exp(x)))(jnp.float64(-500))
+    np.testing.assert_allclose(found.exact, 0.5, rtol=1e-12)
+    assert found.digits == pytest.approx(-math.log10(abs((1 - math.cos(1e-6)) / 1e-12 / 0.5 - 1)), abs=0.1)
+    assert (under.digits, under.losses[0].kind, under.losses[0].operation) == (0, "underflow", "mul")
+
+
+def test_operations_without_two_doubles_are_listed() -> None:
+    with enable_x64():
+        found = analysis.precision(lambda x: pullback.scipy.special.gammaln(jnp.sin(x)))(jnp.float64(1))
+    (assumed,) = found.assumed
+    assert assumed.startswith("lgamma at ")
+    assert not analysis.precision(jnp.sin)(np.float32(1)).assumed
+
+
+def test_decisions_of_exact_numbers_are_seen() -> None:
+    found = analysis.precision(lambda x: jnp.where((1 + x) - 1 > x, 1.0, 2.0))(np.float32(1e-4))
+    assert "decision" in [e.kind for e in found.events]
+    assert not list(analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events)
+
+
+def test_rounding_and_bits_have_shadows_of_their_own() -> None:
+    x = single(0.1, 0.7)
+    found = analysis.precision(lambda x: x.astype(jnp.bfloat16).astype(jnp.float32))(x)
+    np.testing.assert_array_equal(found.exact, x.astype(float))
+    assert [(e.kind, e.operation) for e in found.losses] == [("narrowing", "convert_element_type")]
+    np.testing.assert_array_equal(analysis.precision(lambda x: lax.reduce_precision(x, 8, 3))(x).exact, x.astype(float))
+    following = jnp.nextafter(x, jnp.float32(9))
+    np.testing.assert_array_equal(analysis.precision(lambda x: jnp.nextafter(x, 9))(x).exact, following)
+    keys, numbers = lax.sort((single(2, 1, 2), single(5, 6, 7)), num_keys=1)
+    found = analysis.precision(lambda *xs: lax.sort(xs, num_keys=1))(single(2, 1, 2), single(5, 6, 7))
+    assert found.exact[0].tolist() == keys.tolist()
+    assert found.exact[1].tolist() == numbers.tolist()
+
+
+def test_infinities_of_poles_are_exact() -> None:
+    found = analysis.precision(jnp.log)(np.float32(0))
+    assert found.digits == pytest.approx(-math.log10(2.0**-24))
+    assert [x.kind for x in found.events] == ["infinity"]
+    assert not found.losses
+
+
+def test_nan_is_named_where_it_begins() -> None:
+    found = analysis.precision(lambda x: jnp.sqrt(x) + 1)(np.float32(-1))
+    assert found.digits == 0
+    assert (found.losses[0].kind, found.losses[0].operation) == ("NaN", "sqrt")
+
+
+def test_losses_that_do_not_matter_cost_nothing() -> None:
+    found = analysis.precision(lambda x: cancels(x) + 100)(np.float32(1e-5))
+    assert found.digits > 7
+    assert not found.losses
+    assert [x.operation for x in found.events] == ["sub"]
+
+
+def test_operations_without_shadows_are_named() -> None:
+    def f(x: Any) -> Any:
+        return pullback.pure_callback(np.sin, x, x)
+
+    with pytest.raises(MissingRuleError, match=r"no shadow for the operation 'pure_callback', at .*test_true_digits"):
+        analysis.precision(f)(jnp.float32(1))
+    with pytest.raises(ArgumentError, match="precision: fun must be a function"):
+        analysis.precision(3)  # type: ignore[arg-type]
