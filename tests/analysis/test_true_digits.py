@@ -148,7 +148,7 @@ def test_operations_without_two_doubles_are_listed() -> None:
 def test_decisions_of_exact_numbers_are_seen() -> None:
     found = analysis.precision(lambda x: jnp.where((1 + x) - 1 > x, 1.0, 2.0))(np.float32(1e-4))
     assert "decision" in [e.kind for e in found.events]
-    assert not [e for e in analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events]
+    assert not list(analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events)
 
 
 def test_rounding_and_bits_have_shadows_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.compiler.backend import backend
 from pullback.backends.compiler.programs import Lowered, Program
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_of, from_buffer
@@ -15,7 +16,6 @@ from pullback.core.array import (
     Absent,
     ArrayImpl,
     CommittedArray,
-    fresh,
     resolve_weak_scalars,
     shared,
     signature,
@@ -27,7 +27,7 @@ from pullback.core.locks import lock
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
-MOST_PROGRAMS = 512
+MOST_PROGRAMS = 4096
 """How many programs are cached; a new one displaces the oldest."""
 _keeping = lock(globals(), "_keeping")
 
@@ -78,7 +78,7 @@ def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
     """Return a small array on the host as an array on ``device``, which is kept; any other array is returned unchanged.
 
     Numbers and small arrays, such as indices and the constants of derivative rules, would otherwise be sent to the
-    device for each operation.
+    device for each operation. They are no transfers for the guard, as they are constants of the operation.
     """
     if type(x) is not ArrayImpl or hasattr(x, "_buffer"):
         return x
@@ -88,9 +88,7 @@ def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
     key = (device, signature_of(x), held.tobytes())
     found = _constants.get(key)
     if found is None:
-        found = fresh(x)
-        buffer_of(found, device)
-        found._host_value = signature_of(x).absent
+        found = from_buffer(backend().put(held, x.aval, device), signature_of(x))
         with _keeping:
             while len(_constants) >= MOST_CONSTANTS:
                 del _constants[next(iter(_constants))]
