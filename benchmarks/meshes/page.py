@@ -119,7 +119,7 @@ def summary(results: Sequence[Result]) -> str:
 TIMES = """
 ## Time to trace, lower, divide and compile
 
-In milliseconds of processor time, with JAX's after the stroke; the least of five for tracing and lowering. *Divide* is
+In milliseconds of CPU time, with JAX's after the stroke; the least of five for tracing and lowering. *Divide* is
 the time of the passes that choose the shardings within the program and divide it; *compile* contains it. The last
 column says how the time to lower grows from 8 devices on. With 4,096 devices the step is traced and lowered only, since
 the compiler takes at most 2,047 virtual devices; where a matrix would have more shards than rows, each of eight copies

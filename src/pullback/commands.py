@@ -52,6 +52,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
     about = "print where compiled programs are kept, how many there are, and their size; or remove them"
     command = commands.add_parser("cache", help=about, description=f"{about[0].upper()}{about[1:]}.")
     command.add_argument("--clear", action="store_true", help="remove all compiled programs from the cache")
+    _add_profile(commands)
     _add_explain(commands)
     _add_bench(commands)
     _add_completion(commands, name)
@@ -93,6 +94,24 @@ def _add_show(commands: Any, name: str) -> None:
         help="the program as a jaxpr (the default), as StableHLO text, as a drawing, or as the text of the drawing",
     )
     command.add_argument("--output", metavar="FILE", help="the file to write to; standard output by default")
+
+
+def _add_profile(commands: Any) -> None:
+    command = commands.add_parser(
+        "profile",
+        help="show how much memory a function needs, by line",
+        description="Show how much memory one call of a function needs beside its arguments and results, and which "
+        "lines hold it at the peak. It is predicted from the program; nothing runs. ARGUMENTS and NAMES are those of "
+        "the command show.",
+    )
+    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or model.py:loss")
+    command.add_argument("--memory", action="store_true", required=True, help="the only profile that there is")
+    command.add_argument("--args", default="", metavar="ARGUMENTS", help="the types of the arguments")
+    command.add_argument("--static", default="", metavar="POSITIONS", help="static arguments, such as 1,2")
+    command.add_argument("--transform", default="", metavar="NAMES", help="transformations, such as grad")
+    command.add_argument(
+        "--compiled", action="store_true", help="also compile the function, and read the compiler's count"
+    )
 
 
 def _add_launch(commands: Any, name: str) -> None:
@@ -225,6 +244,8 @@ def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str
     """Return the text that a command prints."""
     if options.command == "show":
         return show.subject(options.function, options.args, options.static, options.transform).text(options.form)
+    if options.command == "profile":
+        return _memory(options)
     if options.command == "info":
         return str(pullback.print_environment_info(return_string=True))
     if options.command == "cache":
@@ -234,6 +255,19 @@ def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str
     if options.command == "completion":
         return _completion(options.shell)
     return parser.format_help()
+
+
+def _memory(options: argparse.Namespace) -> str:
+    """Return the table of the command ``profile``."""
+    from pullback.analysis import memory_profile
+
+    found = show.subject(options.function, options.args, options.static, options.transform)
+    try:
+        return str(memory_profile(found.function, measure="compiled" if options.compiled else None)(*found.args))
+    except BackendError:
+        raise
+    except Exception as error:
+        raise show.TracingError(error) from error
 
 
 def _cache(clear: bool) -> str:

@@ -108,7 +108,21 @@ def test_one_device_exchanges_nothing() -> None:
     assert collectives(program(alone), MESH) == ()
 
 
+def test_what_runs_beside_the_program_counts_once() -> None:
+    wrapped = f"%wrapped (q: f32[4]) -> f32[4] {{\n  %s = {SUM}\n}}\n"
+    text = program(
+        "((f32[4]), f32[4]) async-start(%p), calls=%wrapped", "((f32[4]), f32[4]) async-update(%v0), calls=%wrapped",
+        "f32[4] async-done(%v1), calls=%wrapped", more=wrapped,
+    )  # fmt: skip
+    assert only(text).times == 1
+
+
 def test_errors() -> None:
+    with pytest.raises(ArgumentError, match=r"text must be the text of a compiled program, .* got Compiled"):
+        collectives(pullback.jit(lambda x: x + 1).lower(1.0).compile(), MESH)  # type: ignore[arg-type]
+    for wrong in (None, 8, {"a": 0}, {"a": "8"}):
+        with pytest.raises(ArgumentError, match="mesh must be a mesh, or the sizes of a mesh by their names, such as"):
+            collectives(program(SUM), wrong)
     with pytest.raises(
         ArgumentError, match=r"expected the text of a compiled program.*got text that begins with 'hello'"
     ):

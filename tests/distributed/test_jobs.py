@@ -1,19 +1,22 @@
 """Jobs on clusters, with threads of this process as workers: results, failures, restarts, and what is ended."""
 
 import os
+import pickle
 import queue
 import re
+import secrets
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pullback.core.errors import ArgumentError, MissingLibraryError, ProcessLostError
-from pullback.distributed import jobs
+from pullback.core.errors import ArgumentError, DistributedError, MissingLibraryError, ProcessLostError
+from pullback.distributed import jobs, ray
 from pullback.distributed.jobs import Outcome
 
 pytest.importorskip("cloudpickle")
@@ -24,6 +27,7 @@ class Threads:
 
     def __init__(self, processes: int) -> None:
         self.lines: list[str] = []
+        self.key = secrets.token_hex(4)
         self.processes, self.events = processes, queue.SimpleQueue[tuple[int, Outcome]]()
         self.threads: list[threading.Thread] = []
 
@@ -32,7 +36,7 @@ class Threads:
 
     def start(self, number: int, task: bytes, settings: Mapping[str, str]) -> None:
         def run() -> None:
-            self.events.put((number, jobs.run_child(f"{id(self)}-{number}", task, settings, self.lines.append)))
+            self.events.put((number, jobs.run_child(f"{self.key}-{number}", task, settings, self.lines.append)))
 
         self.threads.append(threading.Thread(target=run))
         self.threads[-1].start()
@@ -45,7 +49,7 @@ class Threads:
 
     def end(self) -> None:
         for number in range(self.processes):
-            jobs.end_child(f"{id(self)}-{number}")
+            jobs.end_child(f"{self.key}-{number}")
         for thread in self.threads:
             thread.join(10)
             assert not thread.is_alive()
@@ -103,6 +107,68 @@ def test_errors_that_cannot_be_pickled() -> None:
         run(fail)
 
 
+def test_a_function_that_exits_does_not_end_the_program_that_started_the_job() -> None:
+    with pytest.raises(RuntimeError, match="SystemExit: 3"):
+        run(lambda: sys.exit(3))
+
+
+def test_errors_and_results_whose_classes_are_not_known_here() -> None:
+    """As where the program that starts the job has other libraries than the workers."""
+    unknown = b"\x80\x04cno_such_module\nError\n."
+    error = pickle.dumps((unknown, "Traceback:\nno_such_module.Error: too large\n"))
+    found = jobs._error("job", [(1, Outcome(error=error))])
+    assert (type(found), str(found)) == (RuntimeError, "no_such_module.Error: too large")
+    with pytest.raises(DistributedError, match="job: the result of process 1 cannot be unpickled here: ModuleNotFound"):
+        jobs._result("job", 1, unknown)
+
+
+def test_what_a_process_has_started_ends_with_it() -> None:
+    """It would keep the output open."""
+
+    def leave_one_behind() -> int:
+        import subprocess
+
+        return subprocess.Popen(["sleep", "90"]).pid
+
+    start = time.monotonic()
+    (pid,) = run(leave_one_behind)
+    assert time.monotonic() - start < 60
+    while time.monotonic() - start < 60 and _runs(pid):
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""  # empty as soon as it has ended
+    except OSError:
+        return False
+
+
+def test_a_process_that_is_ended_before_it_begins() -> None:
+    jobs.end_child("early")
+    start = time.monotonic()
+    call = jobs.pickled("job", time.sleep, (90,), {})
+    assert jobs.run_child("early", call, {}, print).lost == "killed by SIGKILL"
+    assert time.monotonic() - start < 60
+
+
+def test_a_worker_that_is_gone_when_the_job_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = []
+
+    class Gone(Threads):
+        def address(self) -> Any:
+            return Outcome(lost="no answer")
+
+        def end(self) -> None:
+            ended.append(self)
+
+    with pytest.raises(ProcessLostError, match="process 0 is gone: no answer"):
+        jobs.run("job", b"", 2, 1, 5, {}, lambda: Gone(2))
+    assert len(ended) == 2
+    assert capsys.readouterr().err == "pullback: process 0: no answer; restart 1 of at most 1\n"
+
+
 def test_restarts(capsys: pytest.CaptureFixture[str]) -> None:
     def fail_once() -> str:
         if os.environ["PULLBACK_RESTART"] == "0":
@@ -149,9 +215,7 @@ def test_the_failure_that_others_followed_from_is_raised() -> None:
 
 def jobs_error(error: Exception) -> bytes:
     """The file of an error."""
-    import pickle
-
-    return pickle.dumps((error, "traceback"))
+    return pickle.dumps((pickle.dumps(error), "traceback"))
 
 
 def test_arguments() -> None:
@@ -159,6 +223,13 @@ def test_arguments() -> None:
         run(print, processes=0)
     with pytest.raises(ArgumentError, match="job: restarts must be an integer of at least 0, got -1"):
         run(print, restarts=-1)
+    with pytest.raises(ArgumentError, match="processes must be an integer of at least 1, got True"):
+        run(print, processes=True)
+    with pytest.raises(ArgumentError, match="job: grace must be a number of seconds, 0 or more, got 'long'"):
+        run(print, grace="long")  # type: ignore[arg-type]
+    for wrong in ({}, {"CPU": 0}, {"CPU": "1"}, {1: 1.0}, [("CPU", 1)]):
+        with pytest.raises(ArgumentError, match="ray: resources must be a dictionary of positive numbers"):
+            ray._bundle("ray", wrong)
     with pytest.raises(ArgumentError, match=r"devices_per_process must be an integer of at least 1, got 1\.5"):
         jobs.settings_of("job", 1.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="job: function must be a function, got 3"):

@@ -35,7 +35,8 @@ def test_errors(cluster: Any) -> None:
 
 def test_data_sets(cluster: Any) -> None:
     data = pytest.importorskip("ray.data")
-    numbers = data.range(16).materialize()
+    data.DataContext.get_current().execution_options.preserve_order = True
+    numbers = data.range(16, override_num_blocks=5).materialize()
     found = ours.run(own_rows, ours.read, numbers, "id", processes=2, devices_per_process=2)
     assert found == [(list(range(8)), 120.0, 8), (list(range(8, 16)), 120.0, 8)]
     with pytest.raises(ArgumentError, match="expected rows with the column 'x', got 16 rows of"):

@@ -1447,4 +1447,92 @@ MUTANTS = (
         "if not measurement.failed:",
         ["tests/bench/test_bench.py::test_slow_calls_get_few_blocks"],
     ),
+    # A sum over a mesh is taken for the elements.
+    Mutant(
+        "cotangents of reduced arrays are not summed",
+        "primitives/explicit_shardings.py",
+        "wanted = aval.explicit.of_cotangents()",
+        "wanted = aval.explicit",
+        ["tests/primitives/test_explicit_shardings.py::test_cotangents_of_reduced_arrays_are_unreduced"],
+    ),
+    # A result is sharded in one of two ways, silently.
+    Mutant(
+        "the first operand decides how a result is sharded",
+        "primitives/explicit_shardings.py",
+        "if entries[axis] is not None and entries[axis] != entry:",
+        "if entries[axis] is not None and entries[axis] is entry is None:",
+        ["tests/primitives/test_explicit_shardings.py::test_what_the_shardings_do_not_say_is_refused"],
+    ),
+    # The terms of two sums are mixed up.
+    Mutant(
+        "sums over different axes are added",
+        "primitives/explicit_shardings.py",
+        "if specs[i].unreduced != unreduced:",
+        "if not specs[i].unreduced:",
+        ["tests/primitives/test_explicit_shardings.py::test_what_is_no_sum_of_terms_is_refused"],
+    ),
+    # A constant is added once for each device.
+    Mutant(
+        "each term has the fill value",
+        "primitives/explicit_shardings.py",
+        "part is None or _adds_constant(params, part.params) or",
+        "part is None or",
+        ["tests/primitives/test_explicit_shardings.py::test_what_is_no_sum_of_terms_is_refused"],
+    ),
+    # The compiler takes the terms for the elements.
+    Mutant(
+        "terms are elements where the compiler decides",
+        "primitives/explicit_shardings.py",
+        "if explicit.has_reductions:  # the compiler",
+        "if explicit.spec.reduced:  # the compiler",
+        ["tests/primitives/test_explicit_shardings.py::test_values_without_a_sharding_are_summed_before"],
+    ),
+    # A product with a reduced array is refused.
+    Mutant(
+        "what is unreduced is not joined with what is reduced",
+        "primitives/explicit_shardings.py",
+        "names = reduced - spec.reduced - spec.unreduced",
+        "names = reduced - spec.reduced",
+        ["tests/primitives/test_explicit_shardings.py::test_axes_over_which_results_are_unreduced"],
+    ),
+    # A program traced again is refused.
+    Mutant(
+        "products forget that they stay unreduced",
+        "transforms/programs/program_primitive.py",
+        "scope=None if scope is _everywhere else lambda: scope(**options)",
+        "scope=None",
+        ["tests/primitives/test_explicit_shardings.py::test_products_stay_unreduced_within_a_program"],
+    ),
+    # A sum is as many times too large as there are devices.
+    Mutant(
+        "a value whose sharding the compiler chooses is a term on each device",
+        "backends/devices/shardings.py",
+        "if source is None or source.spec.unreduced or not",
+        "if source is not None and source.spec.unreduced or not",
+        ["tests/primitives/test_explicit_shardings.py::test_values_without_a_sharding_are_summed_before"],
+    ),
+    # Terms of wrong rows are summed.
+    Mutant(
+        "several unreduced axes divide one axis",
+        "backends/devices/shardings.py",
+        "unreduced.intersection(names_in(entry))) > 1",
+        "unreduced.intersection(names_in(entry))) > 2",
+        ["tests/primitives/test_explicit_shardings.py::test_values_without_a_sharding_are_summed_before"],
+    ),
+    # A program does not know which of its values are sums.
+    Mutant(
+        "the text of a sharding leaves out its sums",
+        "backends/hlo/module.py",
+        "if n in sharding.spec.unreduced]",
+        "if n in sharding.spec.reduced]",
+        ["tests/primitives/test_explicit_shardings.py::test_a_program_says_which_values_are_unreduced"],
+    ),
+    # Arrays of a mesh have no shardings in their types.
+    Mutant(
+        "axes of make_mesh are left to the compiler",
+        "backends/devices/meshes.py",
+        "AxisType.Explicit if axis_types is None else",
+        "AxisType.Auto if axis_types is None else",
+        ["tests/primitives/test_explicit_shardings.py::test_axes_of_make_mesh_are_explicit"],
+    ),
 )

@@ -10,7 +10,7 @@ from pullback.nn import initializers
 AUTO = (pullback.sharding.AxisType.Auto,)
 MESH = pullback.make_mesh((1,), ("i",), AUTO)
 ROWS = pullback.sharding.NamedSharding(MESH, pullback.P("i"))
-X, A = pnp.arange(4.0), pnp.eye(4)
+X, A, KEY = pnp.arange(4.0), pnp.eye(4), pullback.random.key(0)
 
 FUNCTIONS = {
     "arange": lambda **options: pnp.arange(4, **options),
@@ -36,6 +36,8 @@ FUNCTIONS = {
     "zeros": lambda **options: pnp.zeros(3, **options),
     "zeros_like": lambda **options: pnp.zeros_like(X, **options),
     "initializers.ones": lambda **options: initializers.ones(None, (3,), **options),
+    "normal.initializer": lambda **options: initializers.normal()(KEY, (3,), **options),
+    "orthogonal.initializer": lambda **options: initializers.orthogonal()(KEY, (3, 3), **options),
     "initializers.zeros": lambda **options: initializers.zeros(None, (3,), **options),
 }
 

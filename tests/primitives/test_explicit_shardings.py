@@ -7,13 +7,15 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import NamedSharding, P, ShapeDtypeStruct, errors, eval_shape, grad, lax, vmap
+from pullback.backends.devices.shardings import between
+from pullback.backends.hlo.module import Module
 from pullback.sharding import AbstractMesh, AxisType, auto_axes, reshard
 
 MESH = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit,) * 2)
 
 
-def of(shape: tuple[int, ...], *entries: Any) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(MESH, P(*entries)))
+def of(shape: tuple[int, ...], *entries: Any, **axes: Any) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(MESH, P(*entries, **axes)))
 
 
 def entries(f: Any, *operands: Any) -> tuple[Any, ...]:
@@ -107,3 +109,94 @@ def test_reshard_names_explicit_axes_only() -> None:
     mixed = NamedSharding(MESH.update_axis_types({"y": AxisType.Auto}), P("y"))
     with pytest.raises(errors.ShardingError, match="cannot contain axis names that are of type Auto or Manual"):
         eval_shape(lambda x: reshard(x, mixed), ROWS)
+
+
+# Unreduced and reduced axes ------------------------------------------------------------------------------------------
+
+U, V, R = (of((4, 4), **axes) for axes in ({"unreduced": {"x"}}, {"unreduced": {"y"}}, {"reduced": {"x"}}))
+WHOLE, INDICES = of((4, 4)), ShapeDtypeStruct((2,), "int32")
+TO_SUM = NamedSharding(MESH, P(unreduced={"x"}))
+
+
+def spec(f: Any, *operands: Any) -> P:
+    return eval_shape(f, *operands).sharding.spec  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("f", "operands", "unreduced", "reduced"),
+    [
+        (lambda z: 2 * z + z.T, [U], {"x"}, set()),
+        (lambda z, r: z * r, [U, R], {"x"}, set()),
+        (lambda z, w: z / w, [U, WHOLE], {"x"}, set()),
+        (lambda z, i: z.at[i].get(mode="fill"), [U, INDICES], {"x"}, set()),
+        (lambda r: jnp.sin(r) * r, [R], set(), {"x"}),
+        (lambda r: r.sum(), [R], set(), {"x"}),
+        (lambda r, x: x @ r, [R, of((8, 4), "x")], set(), set()),
+        (auto_axes(jnp.sin, out_sharding=TO_SUM), [WHOLE], {"x"}, set()),
+    ],
+)
+def test_axes_over_which_results_are_unreduced(f: Any, operands: Any, unreduced: Any, reduced: Any) -> None:
+    found = spec(f, *operands)
+    assert (found.unreduced, found.reduced) == (unreduced, reduced)
+
+
+@pytest.mark.parametrize(
+    ("f", "operands", "message"),
+    [
+        (jnp.sin, [U], "unreduced rule for sin is not implemented"),
+        (lambda z: z * z, [U], "unreduced rule for mul is not implemented"),
+        (lambda z, i: z.at[i].get(mode="fill", fill_value=1), [U, INDICES], "unreduced rule for gather"),
+        (lambda z, v: z + v, [U, V], "must be unreduced along the same mesh axes"),
+        (lambda z, w: z + w, [U, WHOLE], "must be unreduced along the same mesh axes"),
+        (lambda r, w: r * w, [R, WHOLE], "cannot be replicated on the same axes that another input is reduced on"),
+        (lambda r, x: r * x, [R, of((4, 4), "x")], "cannot be sharded/varying on the same axes"),
+        (lambda z: lax.scan(lambda c, x: (c, x), 0, z), [U], "scan: the values of its steps"),
+    ],
+)
+def test_what_is_no_sum_of_terms_is_refused(f: Any, operands: Any, message: str) -> None:
+    with pytest.raises(errors.ShardingTypeError, match=message):
+        eval_shape(f, *operands)
+
+
+def product(x: Any, y: Any) -> Any:
+    return jnp.einsum("ij,ik->jk", x, y, out_sharding=TO_SUM)
+
+
+def test_products_stay_unreduced_within_a_program() -> None:
+    x, y = of((8, 4), "x"), of((8, 4), "x")
+    assert spec(product, x, y).unreduced == {"x"}
+    assert "sums_of_terms" in str(pullback.make_jaxpr(product)(x, y))
+    assert "sums_of_terms" not in str(pullback.make_jaxpr(product)(x, of((8, 4))))
+    total = lambda x, y: jnp.sin(reshard(product(x, y), NamedSharding(MESH, P()))).sum()
+    for f in (grad(total), grad(pullback.jit(total))):
+        assert spec(f, x, y) == P("x", None)
+    many = [of((3, 8, 4), None, "x")] * 2
+    assert spec(vmap(grad(total)), *many) == P(None, "x", None)
+
+
+def test_cotangents_of_reduced_arrays_are_unreduced() -> None:
+    f = lambda w, x: jnp.sin(x @ w).sum()
+    jaxpr = pullback.make_jaxpr(grad(f))(R, of((8, 4), "x"))
+    assert jaxpr.out_avals[0].sharding.spec == P(None, None, unreduced={"x"})
+    assert "sums_of_terms" in str(jaxpr)
+
+
+def test_values_without_a_sharding_are_summed_before() -> None:
+    text = str(pullback.make_jaxpr(auto_axes(jnp.sin, out_sharding=NamedSharding(MESH, P())))(U))
+    assert text.index("reshard") < text.index("mesh_cast") < text.index("sin")
+    to = lambda *entries, **axes: NamedSharding(MESH, P(*entries, **axes))
+    both = to(unreduced={"x", "y"})
+    assert [between(source, both) for source in (to(), to("x", "y"), both)] == [None] * 3
+    wholes = [between(source, both) for source in (None, to(("x", "y")), to(unreduced={"x"}))]
+    assert wholes == [to()] * 3
+
+
+def test_a_program_says_which_values_are_unreduced() -> None:
+    module = Module("f", "cpu", lambda *args: [])
+    assert module.sharding(TO_SUM, 2) == '<@mesh, [{}, {}], unreduced={"x"}>'
+    assert module.sharding(NamedSharding(MESH, P("y", reduced={"x"})), 2) == '<@mesh, [{"y"}, {}]>'
+
+
+def test_axes_of_make_mesh_are_explicit() -> None:
+    assert pullback.make_mesh((1,), ("x",)).axis_types == (AxisType.Explicit,)
+    assert pullback.make_mesh((1,), ("x",), AxisType.Auto).axis_types == (AxisType.Auto,)

@@ -571,3 +571,21 @@ def test_a_mesh_is_a_decorator():
     assert f(2, by=3) == (True, 6)
     assert f.__doc__ == "Multiply."
     assert pullback.sharding.get_mesh().empty
+
+
+def test_arrays_that_are_sharded_alike():
+    from pullback.compat.extras.experimental.shard_alike import shard_alike
+
+    x = pullback.device_put(NUMBERS_ALIKE, NamedSharding(Mesh(DEVICES, "x"), P("x")))
+    pair = lambda x: shard_alike(x, jnp.zeros(8) + 1)
+    assert jit(lambda x: pair(x)[1])(x).sharding.spec == P("x")
+    assert jit(lambda x: jnp.zeros(8) + 1)(x).sharding.spec == P()
+    assert grad(jit(lambda x: shard_alike(x, jnp.sin(x))[1].sum()))(x).sharding.spec == P("x")
+    assert jit(vmap(lambda x: shard_alike(2 * x, x)[0]))(x).tolist() == (2 * NUMBERS_ALIKE).tolist()
+    with pytest.raises(NotImplementedError, match="call it within jit"):
+        shard_alike(x, x)
+    with pytest.raises(ValueError, match="equal shapes"):
+        jit(lambda x: shard_alike(x, x[:2]))(x)
+
+
+NUMBERS_ALIKE = np.arange(8.0, dtype=np.float32)

@@ -24,6 +24,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.backends.hlo import collectives
 from pullback.core.errors import ShardMapError
 from pullback.derivatives import laplacian
 from pullback.sharding import Mesh
@@ -68,6 +69,22 @@ def test_collectives_give_what_they_give_under_vmap(case):
         )
         near(grad(lambda xs, f=of_parts: f(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
         near(jvp(of_parts, (x,), (np.cos(x),))[1], jvp(losses, (x,), (np.cos(x),))[1])
+
+
+def test_numbers_of_many_devices_are_written_as_bytes(monkeypatch):
+    def program(x):
+        pairs = [(0, 3), (3, 1), (2, 0)]
+        return lax.psum(x, "j"), lax.ppermute(x, "i", pairs), lax.all_gather(x, "i", axis_index_groups=[[0, 2], [3, 1]])
+
+    def mapped():
+        return jit(shard_map(program, mesh=GRID, in_specs=P("i", "j"), out_specs=P("i", "j"), check_vma=False))
+
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    expected, text = mapped()(x), mapped().lower(x).as_text()
+    monkeypatch.setattr(collectives, "_MANY", 1)
+    assert "0x" not in text
+    assert mapped().lower(x).as_text().count('dense<"0x') == 3
+    near(mapped()(x), expected)
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda c: c.name)
@@ -576,6 +593,39 @@ def test_a_pmapped_function_is_compiled_once():
     for _ in range(3):
         f(pnp.arange(4.0))
     assert len(count) == 1
+
+
+@pytest.mark.parametrize("mesh", [EIGHT, TYPED], ids=["auto", "explicit"])
+def test_references_of_shards(mesh):
+    def add(total, x):
+        total[...] += x
+        return lax.psum(total[...].sum(), "i")
+
+    f = shard_map(add, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P(), axis_names={"i"})
+    x = pnp.arange(8.0)
+    total = pullback.new_ref(pnp.ones(8))
+    assert float(f(total, x)) == float(f(total, x)) - 28 == 36
+    assert total[...].tolist() == (1 + 2 * np.arange(8)).tolist()
+
+    @jit
+    def within(x):
+        ref = pullback.new_ref(x)
+        f(ref, x)
+        return ref[...]
+
+    assert within(x).tolist() == (2 * np.arange(8)).tolist()
+    assert grad(lambda x: (within(x) ** 2).sum())(x).tolist() == (8 * np.arange(8)).tolist()
+    if mesh is TYPED:
+        inferred = shard_map(lambda r: r.__setitem__(..., r[...] * 2), mesh=mesh, out_specs=None)
+        typed = pullback.new_ref(pullback.device_put(x, pullback.NamedSharding(mesh, P("i"))))
+        inferred(typed)
+        assert typed[...].tolist() == (2 * np.arange(8)).tolist()
+    with pytest.raises(ValueError, match=r"in_specs .* says that the content of a reference"):
+        shard_map(lambda r, x: r.__setitem__(..., x), mesh=mesh, in_specs=(P(), P("i")), out_specs=P())(
+            pullback.new_ref(pnp.ones(8 // mesh.shape["i"])), x
+        )
+    with pytest.raises(ValueError, match="passed twice"):
+        shard_map(lambda a, b: None, mesh=mesh, in_specs=P(), out_specs=P())(total, total)
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

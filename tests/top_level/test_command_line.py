@@ -174,3 +174,15 @@ def test_the_number_of_processes(options: list[str], monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(launch, "launch", lambda *given: called.append(given) or 7)
     assert commands.main(["launch", *options, "--grace", "1", "program.py", "-n", "3"]) == 7
     assert called == [(["program.py", "-n", "3"], 2, None, None, 1.0, 0)]
+
+
+def test_the_memory_of_a_function_by_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("import pullback.numpy as jnp\n\ndef loss(w, x):\n    return jnp.sum(jnp.tanh(x @ w))\n")
+    asked = ["profile", "--memory", f"{path}:loss", "--args", "f32[64,64], f32[1000,64]", "--transform", "grad"]
+    assert main([*asked, "--compiled"]) == 0
+    out = capsys.readouterr().out
+    assert "predicted peak 256 kB, at model.py:4 loss" in out
+    assert "measured (compiled): peak " in out
+    assert main(["profile", "--memory", f"{path}:los"]) == 2
+    assert capsys.readouterr().err.startswith("python -m pullback profile: ")

@@ -16,7 +16,7 @@ _NAMES = re.compile(r"%([\w.\-]+)")
 _CALLED = re.compile(r"(?:body|condition|to_apply|true_computation|false_computation|calls)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _INDEX = re.compile(r"index=(\d+)")
-_SAME = frozenset({"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "while", "after-all", "call"})
+_SAME = frozenset({"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "while", "after-all"})
 _RUN = frozenset({"while", "conditional", "call"})
 
 
@@ -34,15 +34,19 @@ class Alive(NamedTuple):
     alive: tuple[tuple[str, int], ...]
 
 
+_Value = tuple[str, int]
+"""The name of an instruction, and the index of one of its results."""
+
+
 class _Instruction(NamedTuple):
     name: str
-    size: int
+    sizes: list[int]
     opcode: str
     operands: list[str]
     called: list[str]
     line: str
     is_root: bool
-    index: int
+    element: int
 
 
 def most_alive(text: str) -> Alive:
@@ -69,9 +73,9 @@ def _parsed(name: str, rest: str, line: str, is_root: bool) -> _Instruction:
     branches = [n.strip().lstrip("%") for found in _BRANCHES.findall(attributes) for n in found.split(",")]
     called = [*_CALLED.findall(attributes), *branches] if kind in _RUN else []
     where = os.path.basename(line) if line else "an unknown line"
-    size, index = 0 if kind in _SAME else _bytes(head), _INDEX.search(attributes)
+    sizes, index = [] if kind in _SAME else _bytes(head), _INDEX.search(attributes)
     at = int(index[1]) if index else 0
-    return _Instruction(name, size, kind, _NAMES.findall(operands), called, where, is_root, at)
+    return _Instruction(name, sizes, kind, _NAMES.findall(operands), called, where, is_root, at)
 
 
 def _end(text: str) -> int:
@@ -84,15 +88,16 @@ def _end(text: str) -> int:
     return 0
 
 
-def _bytes(shapes: str) -> int:
-    total = 0
+def _bytes(shapes: str) -> list[int]:
+    """Return the size of an array, or of each array of a tuple, in bytes."""
+    found = []
     for kind, bits, dims in _SHAPE.findall(shapes):
         count = 1
         for n in filter(None, dims.split(",")):
             count *= int(n)
         size = {"pred": 8, "bf16": 16}.get(kind) or int(bits or 0)
-        total += count * size // 8
-    return total
+        found.append(count * size // 8)
+    return found
 
 
 def _of(name: str, computations: dict[str, list[_Instruction]], known: dict[str, Alive]) -> Alive:
@@ -100,39 +105,45 @@ def _of(name: str, computations: dict[str, list[_Instruction]], known: dict[str,
     if name in known:
         return known[name]
     instructions = computations.get(name, [])
-    roots: dict[str, list[set[str]]] = {}  # of an array one set of values in memory, of a tuple one for each element
-    last: dict[str, int] = {}
+    roots: dict[str, list[set[_Value]]] = {}  # of an array one set of values in memory, of a tuple one for each element
+    last: dict[_Value, int] = {}
     for i, each in enumerate(instructions):
-        own = {each.name} if each.size else set()
+        own = [(each.name, k) for k in range(len(each.sizes))]
         found = [roots.get(n, [set()]) for n in each.operands]
         if each.opcode == "tuple":
             roots[each.name] = [set().union(*elements) for elements in found]
-        elif each.opcode == "get-tuple-element" and each.index < len(found[0]):
-            roots[each.name] = [found[0][each.index]]
+        elif each.opcode == "get-tuple-element" and each.element < len(found[0]):
+            roots[each.name] = [found[0][each.element]]
         elif each.opcode in _SAME:
             roots[each.name] = found[0] if found else [set()]
         else:
-            roots[each.name] = [own]
-        for elements in [*found, [own]]:
+            roots[each.name] = [{v} for v in own] or [set()]
+        for elements in [*found, [set(own)]]:
             for n in set().union(*elements):
                 last[n] = i
     returned = {n for each in instructions if each.is_root for elements in roots[each.name] for n in elements}
-    sizes = {each.name: (each.size, each.line) for each in instructions if each.size and each.name not in returned}
-    ends: dict[int, list[str]] = {}
+    sizes = {
+        (each.name, k): (size, each.line)
+        for each in instructions
+        for k, size in enumerate(each.sizes)
+        if (each.name, k) not in returned
+    }
+    ends: dict[int, list[_Value]] = {}
     for n in sizes:
         ends.setdefault(last[n], []).append(n)
     total, most = 0, -1
     live: list[int] = []
-    now: dict[str, None] = {}
+    now: dict[_Value, None] = {}
     held: dict[str, int] = {}
     for i, each in enumerate(instructions):
         inner = max(
             (_of(c, computations, known) for c in each.called), key=lambda a: max(a.live, default=0), default=None
         )
         inside = max(inner.live, default=0) if inner else 0
-        if each.name in sizes:
-            total += each.size
-            now[each.name] = None
+        for v in [(each.name, k) for k in range(len(each.sizes))]:
+            if v in sizes:
+                total += sizes[v][0]
+                now[v] = None
         live.append(total + inside)
         if live[-1] > most:
             most, held = live[-1], {}

@@ -105,7 +105,7 @@ def collectives(text: str, mesh: Any) -> tuple[Collective, ...]:
       A :class:`Collective` for each.
 
     Raises:
-      ArgumentError: the text is no compiled program, or the sizes do not fit its devices (a ValueError).
+      ArgumentError: the text is no compiled program, or the mesh is none or does not fit its devices (a ValueError).
 
     >>> import pullback
     >>> from pullback.analysis import collectives
@@ -113,7 +113,12 @@ def collectives(text: str, mesh: Any) -> tuple[Collective, ...]:
     >>> collectives(text, {"data": 1})
     ()
     """
-    sizes: dict[Any, int] = dict(mesh if isinstance(mesh, Mapping) else mesh.shape)
+    sizes = _sizes(mesh)
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"collectives: text must be the text of a compiled program, jit(f).lower(*args).compile().as_text(), got "
+            f"{type(text).__name__}"
+        )
     count = math.prod(sizes.values())
     computations, entry = _parsed(text, count)
     if entry is None:
@@ -126,6 +131,17 @@ def collectives(text: str, mesh: Any) -> tuple[Collective, ...]:
         raise ArgumentError(f"collectives: the program runs on {partitions} devices, but the mesh {sizes} has {count}")
     made = (_collective(found, times, sizes) for found, times in _runs(computations, entry, 1, sizes))
     return tuple(each for each in made if each.devices > 1)
+
+
+def _sizes(mesh: Any) -> dict[Any, int]:
+    """Return the sizes of a mesh by their names."""
+    shape = mesh if isinstance(mesh, Mapping) else getattr(mesh, "shape", None)
+    if not isinstance(shape, Mapping) or not all(isinstance(n, int) and n > 0 for n in shape.values()):
+        raise ArgumentError(
+            f"collectives: mesh must be a mesh, or the sizes of a mesh by their names, such as {{'data': 8}}, got "
+            f"{mesh!r}"
+        )
+    return dict(shape)
 
 
 def _partitions(text: str) -> int:
@@ -165,6 +181,8 @@ def _read(instruction: str, into: _Computation, where: _Lines, devices: int) -> 
         into.calls += [(loop[1], int(trips[1]) if trips else None), (loop[2], int(trips[1]) if trips else None)]
     elif branches := _BRANCHES.search(instruction):
         into.choices.append([name.strip().lstrip("%") for name in branches[1].split(",")])
+    elif kind in ("async-update", "async-done"):  # they name what the start has called
+        return
     elif called := _CALLED.findall(instruction):
         if kind == "conditional":
             into.choices.append(called)

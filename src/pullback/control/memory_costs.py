@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from pullback.control.liveness import is_cheap, is_fused, is_same, nbytes, reduces
+from pullback.control.liveness import is_cheap, is_fused, is_same, reduces
 from pullback.core import inlining, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
@@ -77,7 +77,7 @@ def _products(eqn: Eqn) -> float:
     numbers = eqn.params["dimension_numbers"]
     if traits.cost.of(eqn.primitive) is traits.Cost.PRODUCT:
         (contracted, _), (batch, _) = numbers
-        return x.size * y.size / max(math.prod(x.shape[i] for i in (*contracted, *batch)), 1)
+        return float(x.size * y.size) / max(math.prod(x.shape[i] for i in (*contracted, *batch)), 1)
     out = eqn.outvars[0].aval.size
     features = getattr(numbers, "rhs_spec", None)
     return out * y.size / max(y.shape[features[0]] if features else max(y.shape, default=1), 1)
@@ -126,7 +126,7 @@ def residuals_of(closed: ClosedJaxpr, active: Sequence[bool]) -> Residuals:
     for eqn, tag in zip(linear.eqns, _tags(linear.eqns, tag_of), strict=True):
         for a in eqn.invars:
             if type(a) is Var and a in outer:
-                needs[tag].update(roots.of(outer[a]))
+                needs[tag].update(roots.of(cast(Var, outer[a])))
     kept: list[Var | None] = [None] * len(needs)
     for eqn, tag in zip(forward.eqns, tags, strict=True):
         own = flat.jaxpr.eqns[tag]
@@ -205,8 +205,3 @@ class _Roots:
         if is_same(eqn) or (v not in self.in_memory and is_fused(eqn) and is_cheap(eqn)):
             return [a for a in eqn.invars if type(a) is Var]
         return []
-
-
-def total_bytes(variables: Any) -> int:
-    """Return the size of some variables in bytes."""
-    return sum(nbytes(v.aval) for v in variables)

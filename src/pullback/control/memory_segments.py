@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.control.liveness import nbytes
-from pullback.control.memory_costs import Residuals, seconds, total_bytes
+from pullback.control.memory_costs import Residuals, seconds
 from pullback.control.memory_loops import LoopCosts, choices, is_loop
 from pullback.core.jaxpr import Var, free_axes
 
 _MOST_CUTS = 36
-_MOST_WORK = 1_500_000
-"""The largest number of equations in all candidate segments together."""
+_MOST_WORK = 150_000
+"""About the largest number of equations in all candidate segments together."""
 _BINS = 300
 _MOST_CHOICES = 120
 """The largest number of binary variables of an integer program."""
@@ -62,31 +62,42 @@ def is_fixed(eqn: Any) -> bool:
 
 
 class Candidates:
-    """The segments of a program among which the planner chooses."""
+    """The segments of a program among which the planner chooses.
+
+    The variables of the forward pass are numbered, for speed.
+    """
 
     def __init__(self, residuals: Residuals) -> None:
         self.residuals = r = residuals
         self.count = len(r.needs)
-        self.prices = [seconds(eqn) for eqn in r.eqns]
-        self.by_tag: list[list[int]] = [[] for _ in range(self.count)]
-        for i, tag in enumerate(r.tags):
-            self.by_tag[tag].append(i)
-        self.keepable = {v: i for i, v in enumerate(r.kept) if v is not None}
         eqns = r.program.jaxpr.eqns
         self.fixed = [is_fixed(eqn) for eqn in eqns]
         self.largest = [max((nbytes(v.aval) for v in eqn.outvars), default=0) for eqn in eqns]
+        self.number = {v: k for k, v in enumerate(r.made)}
+        self.sizes = [nbytes(v.aval) for v in r.made]
+        self.made = list(r.made.values())
+        prices = [seconds(eqn) for eqn in r.eqns]
+        self.prices = [prices[i] for i in self.made]
+        self.tags = [r.tags[i] for i in self.made]
+        self.reads_input = [any(type(a) is Var and a not in r.made for a in eqn.invars) for eqn in r.eqns]
+        self.operands = [[self.number[a] for a in eqn.invars if type(a) is Var and a in r.made] for eqn in r.eqns]
+        self.keeps = [-1] * len(self.sizes)
+        for i, v in enumerate(r.kept):
+            if v is not None:
+                self.keeps[self.number[v]] = i
+        self.density = [
+            (price / size if size else math.inf) if k >= 0 else -1.0
+            for price, size, k in zip(self.prices, self.sizes, self.keeps, strict=True)
+        ]
+        self.needs = [[self.number[v] for v in needs if v in self.number] for needs in r.needs]
+        self.needs_input = [any(v not in self.number for v in needs) for needs in r.needs]
         self.levels = self._levels()
 
     def _levels(self) -> list[float]:
         """Return the thresholds: seconds for each byte from which on a value is kept."""
-        found = sorted({round(math.log2(d), 0) for d in map(self.density, self.keepable) if d > 0})
+        found = sorted({round(math.log2(d), 0) for d in self.density if 0 < d < math.inf})
         chosen = found if len(found) <= 4 else [found[int(k)] for k in np.linspace(0, len(found) - 1, 5)[1:]]
         return [2.0 ** (x - 0.5) for x in chosen] + [math.inf]
-
-    def density(self, v: Var) -> float:
-        """Return the seconds for each byte that keeping a value saves."""
-        size = nbytes(v.aval)
-        return self.prices[self.residuals.made[v]] / size if size else math.inf
 
     def cuts(self) -> list[int]:
         """Return the positions at which a program may be cut: those that few bytes cross, with its ends."""
@@ -124,7 +135,7 @@ class Candidates:
         if any(self.fixed[start:end]) or not found[0].stored:
             return found
         for level in self.levels:
-            segment = self._checkpointed(start, end, level)
+            segment = self.checkpointed(start, end, level)
             if all(segment.stored < other.stored or segment.transient < other.transient for other in found):
                 found.append(segment)
         return found
@@ -136,7 +147,7 @@ class Candidates:
         count = body.count
 
         def kept(level: float) -> tuple[frozenset[int], int, float]:
-            found = body._checkpointed(0, count, level)
+            found = body.checkpointed(0, count, level)
             states = costs.carry if found.reads_inputs else 0
             return found.kept or frozenset(), found.stored + states, found.time
 
@@ -147,46 +158,44 @@ class Candidates:
             for c in choices(costs, body.levels, kept)
         ]
 
-    def _needs(self, start: int, end: int) -> set[Var]:
-        return set().union(*self.residuals.needs[start:end])
+    def _needs(self, start: int, end: int) -> set[int]:
+        return set().union(*self.needs[start:end])
 
     def _plain(self, start: int, end: int) -> Segment:
-        made = self.residuals.made
-        stored = total_bytes(v for v in self._needs(start, end) if v in made)
+        stored = sum(self.sizes[v] for v in self._needs(start, end))
         return Segment(start, end, None, stored, stored + 2 * max(self.largest[start:end], default=0), 0.0)
 
-    def _checkpointed(self, start: int, end: int, level: float) -> Segment:
-        r = self.residuals
+    def checkpointed(self, start: int, end: int, level: float) -> Segment:
+        """Return the segment that keeps the values whose computation takes ``level`` seconds for each byte, or more."""
+        sizes, tags, density, made = self.sizes, self.tags, self.density, self.made
         wanted = self._needs(start, end)
-        kept: set[int] = set()
+        inputs = any(self.needs_input[start:end])
+        kept: list[int] = []
         stored = transient = 0
-        time, inputs = 0.0, False
+        time = 0.0
         pending = list(wanted)
         seen = set(wanted)
         done: set[int] = set()
         while pending:
             v = pending.pop()
-            i = r.made.get(v)
-            if i is None:
-                inputs = True
+            if tags[v] < start:
+                stored += sizes[v]
                 continue
-            if r.tags[i] < start:
-                stored += nbytes(v.aval)
-                continue
-            if v in self.keepable and self.density(v) >= level:
-                kept.add(self.keepable[v])
-                stored += nbytes(v.aval)
+            if density[v] >= level:
+                kept.append(self.keeps[v])
+                stored += sizes[v]
                 continue
             if v in wanted:
-                transient += nbytes(v.aval)
+                transient += sizes[v]
+            i = made[v]
             if i in done:
                 continue
             done.add(i)
-            time += self.prices[i]
-            for a in r.eqns[i].invars:
-                if type(a) is Var and a not in seen:
-                    seen.add(a)
-                    pending.append(a)
+            time += self.prices[v]
+            inputs = inputs or self.reads_input[i]
+            new = [u for u in self.operands[i] if u not in seen]
+            seen.update(new)
+            pending += new
         work = 2 * max(self.largest[start:end], default=0)
         return Segment(start, end, frozenset(kept), stored, stored + transient + work, time, None, inputs)
 
@@ -244,9 +253,9 @@ def _by_dynamic_programming(
                 continue
             times = before[: reach + 1] + s.time
             target = best[p][used : used + reach + 1]
-            for k in np.nonzero(times < target)[0]:
-                target[k] = times[k]
-                back[p][used + int(k)] = s
+            for j in np.nonzero(times < target)[0].tolist():
+                target[j] = times[j]
+                back[p][used + j] = s
     end = best[cuts[-1]]
     if not np.isfinite(end).any():
         return None

@@ -102,6 +102,12 @@ def decide_where(trace_for: Callable[[Mapping[str, Any]], EvalTrace | None]) -> 
     _apply_config_to_all(True)
 
 
+def stay_on_host() -> None:
+    """Evaluate eager operations by NumPy from now on, in a process whose only thread is this one."""
+    _where[0] = lambda switches: None
+    state.switched.apply_config()  # without the lock, which another thread may have held before the fork
+
+
 class SwitchedThread:
     """A handle of a thread, by which another thread that sets a switch for the whole process changes its trace.
 

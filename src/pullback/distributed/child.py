@@ -40,11 +40,13 @@ def main(folder: Path) -> int:
     except BaseException as error:
         text = traceback.format_exc()
         try:
-            pickled = cloudpickle.dumps((error, text))
-            pickle.loads(pickled)
+            pickled = cloudpickle.dumps(error)
+            exit_or_not_made = not isinstance(pickle.loads(pickled), Exception)
         except Exception:  # an exception that cannot be pickled, or not be made of its arguments
-            pickled = cloudpickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), text))
-        _write(folder, "error", pickled)
+            exit_or_not_made = True
+        if exit_or_not_made:  # SystemExit would end the program that started the job
+            pickled = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+        _write(folder, "error", pickle.dumps((pickled, text)))
         return 1
     _write(folder, "result", content)
     return 0

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, DistributedTimeoutError
 from pullback.core.faces import face
 from pullback.distributed import jobs
 from pullback.distributed.jobs import Outcome
@@ -51,6 +51,7 @@ def run(
     Raises:
       MissingLibraryError: Dask's ``distributed`` is not installed (an ImportError).
       ArgumentError: an argument is invalid, or cannot be pickled (a ValueError).
+      DistributedTimeoutError: the cluster has no worker (a TimeoutError).
       ProcessLostError: a process was killed, or its worker lost, in the last attempt (a RuntimeError).
       Exception: what the function raised in the process that failed first, in the last attempt.
 
@@ -67,6 +68,10 @@ def run(
     distributed = jobs.library(name, "distributed", "dask")
     if not isinstance(client, distributed.Client):
         raise ArgumentError(f"{name}: client must be a dask.distributed.Client, got {client!r}")
+    if client.asynchronous:
+        raise ArgumentError(f"{name}: client must not be asynchronous: make it with Client(asynchronous=False)")
+    jobs.library(name, "cloudpickle", "dask")
+    jobs.check_seconds(name, "wait", wait)
     call = jobs.pickled(name, function, args, kwargs)
     settings = {**jobs.settings_of(name, devices_per_process), SCHEDULER: client.scheduler.address}
     return jobs.run(name, call, processes, restarts, grace, settings, lambda: _Workers(client, processes, wait))
@@ -78,15 +83,27 @@ class _Workers:
     def __init__(self, client: Any, processes: int, wait: float) -> None:
         import distributed
 
-        client.wait_for_workers(1, timeout=wait)
+        try:
+            client.wait_for_workers(1, timeout=wait)
+        except TimeoutError:
+            raise DistributedTimeoutError(
+                f"distributed.dask.run: the cluster has had no worker for {wait:g} seconds: start workers, or pass a "
+                "longer wait="
+            ) from None
         known = sorted(client.scheduler_info(n_workers=-1)["workers"])
         self._client, self._job, self._library = client, secrets.token_hex(4), distributed
         self._wait = wait
         self._workers = [known[number % len(known)] for number in range(processes)]
         self._running: dict[int, Any] = {}
 
-    def address(self) -> str:
-        found: str = self._client.submit(_address, workers=[self._workers[0]], pure=False).result(timeout=self._wait)
+    def address(self) -> str | Outcome:
+        future = self._client.submit(_address, workers=[self._workers[0]], pure=False, retries=0)
+        try:
+            found: str = future.result(timeout=max(self._wait, 1))
+        except Exception as error:  # it is lost, or does not answer in time
+            return Outcome(lost=f"the worker {self._workers[0]} does not answer: {type(error).__name__}")
+        finally:
+            future.cancel(force=True)
         return found
 
     def start(self, number: int, task: bytes, settings: Mapping[str, str]) -> None:

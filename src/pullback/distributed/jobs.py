@@ -7,6 +7,8 @@ others. The process gets its function as a file, and its place in the job by env
 from __future__ import annotations
 
 import importlib
+import io
+import math
 import os
 import pickle
 import secrets
@@ -15,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pullback.core import systems
 from pullback.core.arguments import require_function
-from pullback.core.errors import ArgumentError, MissingLibraryError, ProcessLostError
+from pullback.core.errors import ArgumentError, DistributedError, MissingLibraryError, ProcessLostError
 
 
 class Outcome(NamedTuple):
@@ -36,8 +39,8 @@ class Outcome(NamedTuple):
 class Workers(Protocol):
     """The workers of a cluster that run one attempt of a job."""
 
-    def address(self) -> str:
-        """Return the address and a free port of the machine of worker 0, as ``"10.0.0.1:1234"``."""
+    def address(self) -> str | Outcome:
+        """Return the address and a free port of the machine of worker 0, ``"10.0.0.1:1234"``; or how it was lost."""
 
     def start(self, number: int, task: bytes, settings: Mapping[str, str]) -> None:
         """Let worker ``number`` call :func:`run_child`."""
@@ -53,6 +56,8 @@ LOOK = 0.5
 """How long to wait for the end of a process before looking after the others, in seconds."""
 _children: dict[str, subprocess.Popen[bytes]] = {}
 """The children of this worker, by the name of the job and of the process."""
+_ended: set[str] = set()
+"""The names of children that were ended, perhaps before they had begun."""
 
 
 def free_address(host: str) -> str:
@@ -65,8 +70,10 @@ def free_address(host: str) -> str:
 def run_child(key: str, task: bytes, settings: Mapping[str, str], say: Callable[[str], None]) -> Outcome:
     """Run a pickled function in a new process of this machine, and wait for it.
 
+    What the process has started ends with it.
+
     Args:
-      key: a name, by which :func:`end_child` finds the process.
+      key: a name of its own, by which :func:`end_child` finds the process.
       task: the pickle of ``(function, args, kwargs)``.
       settings: environment variables.
       say: takes each line of the output of the process.
@@ -81,6 +88,9 @@ def run_child(key: str, task: bytes, settings: Mapping[str, str], say: Callable[
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **systems.group_of_its_own(),
         ) as process:  # fmt: skip
             _children[key] = process
+            if key in _ended:
+                systems.kill_group(process)
+            threading.Thread(target=_end_what_it_started, args=(process,), daemon=True).start()
             try:
                 assert process.stdout is not None
                 for line in process.stdout:
@@ -96,15 +106,29 @@ def run_child(key: str, task: bytes, settings: Mapping[str, str], say: Callable[
     return Outcome(lost=f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}")
 
 
+def _end_what_it_started(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a child, and end what it has started, which would keep its output open."""
+    process.wait()
+    systems.kill_group(process)
+
+
 def end_child(key: str) -> None:
-    """End a process that :func:`run_child` started in this worker, if it runs."""
+    """End a process that :func:`run_child` started in this worker, or will start."""
+    _ended.add(key)
     process = _children.get(key)
     if process is not None:
         systems.kill_group(process)
 
 
-def pickled(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+def pickled(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], pickler: Any = None
+) -> bytes:
     """Return the pickle of a call, of functions in the user's program too.
+
+    Args:
+      name: the function that the user called, for error messages.
+      function, args, kwargs: the call.
+      pickler: a subclass of cloudpickle's class ``Pickler``; by default this class.
 
     Raises:
       ArgumentError: ``function`` cannot be called (a TypeError), or something cannot be pickled.
@@ -112,8 +136,10 @@ def pickled(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs
     import cloudpickle
 
     require_function(name, "function", function)
+    content = io.BytesIO()
     try:
-        return bytes(cloudpickle.dumps((function, tuple(args), dict(kwargs))))
+        (pickler or cloudpickle.Pickler)(content).dump((function, tuple(args), dict(kwargs)))
+        return content.getvalue()
     except Exception as error:
         raise ArgumentError(f"{name}: the function and its arguments must be picklable: {error}") from error
 
@@ -138,12 +164,12 @@ def run(
       Exception: what the function raised in the last attempt, in the process that failed first.
     """
     for what, value, least in (("processes", processes, 1), ("restarts", restarts, 0)):
-        if not isinstance(value, int) or value < least:
-            raise ArgumentError(f"{name}: {what} must be an integer of at least {least}, got {value!r}")
+        _check_count(name, what, value, least)
+    check_seconds(name, "grace", grace)
     for attempt in range(restarts + 1):
         failures, results = _attempt(workers(), processes, call, grace, {**settings, "PULLBACK_RESTART": str(attempt)})
         if not failures:
-            return [pickle.loads(results[number]) for number in range(processes)]
+            return [_result(name, number, results[number]) for number in range(processes)]
         if attempt < restarts:
             print(
                 f"pullback: {_text(failures)}; restart {attempt + 1} of at most {restarts}", file=sys.stderr, flush=True
@@ -157,11 +183,14 @@ def _attempt(
     """Run all processes once; return those that failed, in the order of failing, and the results of the others."""
     known = {
         **settings, "PULLBACK_NUM_PROCESSES": str(processes), "PULLBACK_JOB_TOKEN": secrets.token_hex(16),
-        "PULLBACK_COORDINATOR_ADDRESS": group.address(),
     }  # fmt: skip
     failures: list[tuple[int, Outcome]] = []
     results: dict[int, bytes] = {}
     try:
+        address = group.address()
+        if isinstance(address, Outcome):
+            return [(0, address)], {}
+        known["PULLBACK_COORDINATOR_ADDRESS"] = address
         for number in range(processes):
             group.start(number, call, {**known, "PULLBACK_PROCESS_ID": str(number)})
         deadline: float | None = None
@@ -180,10 +209,34 @@ def _attempt(
     return failures, results
 
 
+def _result(name: str, number: int, result: bytes) -> Any:
+    """Return the result of a process.
+
+    Raises:
+      DistributedError: it cannot be unpickled in this process (a RuntimeError).
+    """
+    try:
+        return pickle.loads(result)
+    except Exception as error:
+        raise DistributedError(
+            f"{name}: the result of process {number} cannot be unpickled here: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _raised(error: bytes) -> tuple[BaseException, str]:
+    """Return the exception of a process with its traceback; a RuntimeError if it cannot be unpickled here."""
+    pickled, text = pickle.loads(error)
+    try:
+        found = pickle.loads(pickled)
+    except Exception:  # this process lacks its class
+        found = RuntimeError(text.strip().splitlines()[-1])
+    return found, text
+
+
 def _first(failures: Sequence[tuple[int, Outcome]]) -> tuple[int, Outcome]:
     """Return the failure that the others followed from: not that of a process which missed another."""
     for number, outcome in failures:
-        if outcome.error is None or not isinstance(pickle.loads(outcome.error)[0], ProcessLostError):
+        if outcome.error is None or not isinstance(_raised(outcome.error)[0], ProcessLostError):
             return number, outcome
     return failures[0]
 
@@ -192,7 +245,7 @@ def _text(failures: Sequence[tuple[int, Outcome]]) -> str:
     number, outcome = _first(failures)
     if outcome.error is None:
         return f"process {number}: {outcome.lost}"
-    error, _ = pickle.loads(outcome.error)
+    error, _ = _raised(outcome.error)
     return f"process {number} raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
@@ -201,10 +254,20 @@ def _error(name: str, failures: Sequence[tuple[int, Outcome]]) -> BaseException:
     number, outcome = _first(failures)
     if outcome.error is None:
         return ProcessLostError(name, {number: outcome.lost})
-    error, text = pickle.loads(outcome.error)
+    error, text = _raised(outcome.error)
     error.add_note(f"raised in process {number} of the job:\n{text}")
-    assert isinstance(error, BaseException)
     return error
+
+
+def _check_count(name: str, what: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ArgumentError(f"{name}: {what} must be an integer of at least {least}, got {value!r}")
+
+
+def check_seconds(name: str, what: str, value: Any) -> None:
+    """Raise an ArgumentError unless an argument is a number of seconds."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ArgumentError(f"{name}: {what} must be a number of seconds, 0 or more, got {value!r}")
 
 
 def settings_of(name: str, devices: int | None) -> dict[str, str]:
@@ -215,8 +278,7 @@ def settings_of(name: str, devices: int | None) -> dict[str, str]:
     """
     if devices is None:
         return {}
-    if not isinstance(devices, int) or devices < 1:
-        raise ArgumentError(f"{name}: devices_per_process must be an integer of at least 1, got {devices!r}")
+    _check_count(name, "devices_per_process", devices, 1)
     return {"PULLBACK_NUM_CPU_DEVICES": str(devices)}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.core.errors import ArgumentError, ProcessLostError
+from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
 from pullback.distributed import jobs
 from pullback.distributed.jobs import Outcome
@@ -60,15 +60,60 @@ def run(
     """
     name = "distributed.ray.run"
     library = jobs.library(name, "ray", "ray")
-    call = jobs.pickled(name, function, args, kwargs)
+    pickle = jobs.library(name, "cloudpickle", "ray")
+    jobs.check_seconds(name, "wait", wait)
+    bundle = {"CPU": 1.0} if resources is None else _bundle(name, resources)
+    call = jobs.pickled(name, function, args, kwargs, _pickler(library, pickle))
     settings = jobs.settings_of(name, devices_per_process)
     if not library.is_initialized():
         library.init()
     settings["RAY_ADDRESS"] = library.get_runtime_context().gcs_address
-    bundle = {"CPU": 1.0} if resources is None else dict(resources)
     return jobs.run(
         name, call, processes, restarts, grace, settings, lambda: _Workers(library, processes, wait, bundle)
     )
+
+
+def _bundle(name: str, resources: Any) -> dict[str, float]:
+    """Return what Ray reserves for each process; raise unless it is something."""
+    if (
+        not isinstance(resources, Mapping)
+        or not resources
+        or not all(isinstance(kind, str) for kind in resources)
+        or not all(isinstance(count, int | float) and count > 0 for count in resources.values())
+    ):
+        raise ArgumentError(
+            f"{name}: resources must be a dictionary of positive numbers, such as {{'CPU': 4}}, got {resources!r}"
+        )
+    return {kind: float(count) for kind, count in resources.items()}
+
+
+def _pickler(library: Any, cloudpickle: Any) -> Any:
+    """Return a class of picklers that let Ray write its references to objects, such as the blocks of a data set.
+
+    Other picklers leave out who owns the object.
+    """
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, library.ObjectRef):
+                return _reference, (library.cloudpickle.dumps(value),)
+            return super().reducer_override(value)
+
+    return Pickler
+
+
+def _reference(written: bytes) -> Any:
+    """Return a reference to an object in a process of the job, which joins the cluster first."""
+    library = _joined("distributed.ray.run")
+    return library.cloudpickle.loads(written)
+
+
+def _joined(name: str) -> Any:
+    """Return the library, after this process has joined the cluster."""
+    library = jobs.library(name, "ray", "ray")
+    if not library.is_initialized():
+        library.init(log_to_driver=False)
+    return library
 
 
 class _Workers:
@@ -78,7 +123,7 @@ class _Workers:
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        self._library, self._running = library, dict[Any, int]()
+        self._library, self._running, self._wait = library, dict[Any, int](), wait
         self._group, self._remove = placement_group([bundle] * processes, strategy="PACK"), remove_placement_group
         if not self._group.wait(wait):
             remove_placement_group(self._group)
@@ -95,11 +140,11 @@ class _Workers:
             for number in range(processes)
         ]  # fmt: skip
 
-    def address(self) -> str:
+    def address(self) -> str | Outcome:
         try:
-            found: str = self._library.get(self._actors[0].address.remote())
+            found: str = self._library.get(self._actors[0].address.remote(), timeout=max(self._wait, 1))
         except self._library.exceptions.RayError as error:
-            raise ProcessLostError("distributed.ray.run", {0: str(error).splitlines()[0]}) from error
+            return Outcome(lost=f"its actor is gone: {str(error).splitlines()[0]}")
         return found
 
     def start(self, number: int, task: bytes, settings: Mapping[str, str]) -> None:
@@ -137,8 +182,9 @@ class _Worker:
 def read(dataset: Any, column: str, sharding: Any) -> Any:
     """Return a column of a Ray dataset as an array with a sharding, of which each process reads its own rows.
 
-    The rows keep the dataset's order. Ray reads the blocks, and sends a process the rows of its shards; leave a CPU to
-    it that :func:`run` does not reserve. The sharding may divide the first axis only.
+    The rows are in the order of the dataset's blocks, which Ray leaves open while it makes a dataset, unless
+    ``DataContext.get_current().execution_options.preserve_order`` is True. Ray takes the rows of a shard out of the
+    blocks where they are, and sends a process these alone.
 
     Args:
       dataset: a ``ray.data.Dataset``, materialized. All processes pass the same one.
@@ -161,35 +207,54 @@ def read(dataset: Any, column: str, sharding: Any) -> Any:
     (1000,)
     """
     name = "distributed.ray.read"
-    library = jobs.library(name, "ray", "ray")
     data = jobs.library(name, "ray.data.dataset", "ray")
     if not isinstance(dataset, data.MaterializedDataset):
         raise ArgumentError(
             f"{name}: dataset must be materialized, dataset.materialize(), got {type(dataset).__name__}"
         )
-    if not library.is_initialized():
-        library.init(log_to_driver=False)
-    count = dataset.count()
-    first = _rows(dataset, column, 0, 1) if count else {}
-    if column not in first:
+    library = _joined(name)
+    bundles = list(dataset.iter_internal_ref_bundles())
+    blocks = [
+        (reference, metadata.num_rows)
+        for bundle in bundles
+        for reference, metadata in zip(bundle.block_refs, bundle.metadata, strict=True)
+    ]
+    count = sum(rows for _, rows in blocks)
+    if count != sum(bundle.num_rows() for bundle in bundles):  # Ray may let a data set begin within a block
+        raise ArgumentError(
+            f"{name}: dataset has parts of blocks: pass whole ones, dataset.repartition({len(blocks)}).materialize()"
+        )
+    if not count or column not in dataset.columns():
         raise ArgumentError(
             f"{name}: expected rows with the column {column!r}, got {count} rows of {dataset.columns()}"
         )
-    example = first[column]
+    example = _rows(library, blocks, column, 0, 1)
 
     def shard(index: Any) -> Any:
         start, stop, _ = index[0].indices(count)
-        return _rows(dataset, column, start, stop)[column][(slice(None), *index[1:])]
+        return _rows(library, blocks, column, start, stop)[(slice(None), *index[1:])]
 
     return make_array_from_callback((count, *example.shape[1:]), sharding, shard, dtype=example.dtype)
 
 
-def _rows(dataset: Any, column: str, start: int, stop: int) -> dict[str, np.ndarray]:
-    """Return rows of a dataset as NumPy's arrays."""
-    pieces = [position for position in (start, stop) if 0 < position < dataset.count()]
-    parts = dataset.split_at_indices(pieces) if pieces else [dataset]
-    chosen: dict[str, np.ndarray] = parts[1 if start else 0].take_batch(stop - start, batch_format="numpy")
-    return chosen
+def _rows(library: Any, blocks: Sequence[tuple[Any, int]], column: str, start: int, stop: int) -> np.ndarray:
+    """Return rows of a column, which tasks of Ray take out of the blocks; ``blocks`` are references and lengths."""
+    take = library.remote(_taken).options(num_cpus=0)
+    parts, before = [], 0
+    for reference, rows in blocks:
+        first, last = max(start - before, 0), min(stop - before, rows)
+        if first < last:
+            parts.append(take.remote(reference, column, first, last))
+        before += rows
+    return np.concatenate(library.get(parts))
+
+
+def _taken(block: Any, column: str, first: int, last: int) -> np.ndarray:
+    """Return rows of a column of a block."""
+    from ray.data.block import BlockAccessor
+
+    part = BlockAccessor.for_block(block).slice(first, last, copy=True)
+    return np.asarray(BlockAccessor.for_block(part).to_numpy(column))
 
 
 face(globals())

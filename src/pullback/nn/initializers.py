@@ -21,12 +21,25 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, shape_tuple
 from pullback.primitives import elementwise as ops
+from pullback.transforms.programs.placement import spread
 
 
 class Initializer(Protocol):
-    """``initializer(key, shape, dtype=...)`` returns an array of that shape and dtype."""
+    """``initializer(key, shape, dtype=...)`` returns an array of that shape and dtype.
+
+    Those of this module take ``out_sharding=`` too: how the result is spread over devices.
+    """
 
     def __call__(self, key: KeyArray, shape: ShapeLike, dtype: DTypeLike = ..., /) -> Array: ...
+
+
+def _spreading(draw: Callable[..., Any], dtype: DTypeLike) -> Any:
+    """Return an initializer ``draw`` with the option ``out_sharding``; ``dtype`` is that of weights by default."""
+
+    def init(key: KeyArray, shape: ShapeLike, dtype: DTypeLike = dtype, out_sharding: OutSharding = None) -> Array:
+        return spread(lambda: draw(key, shape, dtype), (), out_sharding, "initializer")  # type: ignore[no-any-return]
+
+    return init
 
 
 Axis = int | Sequence[int]
@@ -88,7 +101,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = dtype) -> Any:
         return pnp.full(shape, value, _dtype(dtype))
 
-    return init
+    return _spreading(init, dtype)
 
 
 def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
@@ -110,7 +123,7 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
         dtype = _dtype(dtype)
         return random.uniform(key, shape, dtype) * pnp.array(scale, dtype)
 
-    return init
+    return _spreading(init, dtype)
 
 
 def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
@@ -135,7 +148,7 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
         dtype = _dtype(dtype)
         return random.normal(key, shape, dtype) * pnp.array(stddev, dtype)
 
-    return init
+    return _spreading(init, dtype)
 
 
 def truncated_normal(
@@ -160,7 +173,7 @@ def truncated_normal(
         dtype = _dtype(dtype)
         return random.truncated_normal(key, lower, upper, shape, dtype) * pnp.array(stddev, dtype)
 
-    return init
+    return _spreading(init, dtype)
 
 
 def _dtype(dtype: Any) -> Any:
@@ -263,7 +276,7 @@ def variance_scaling(
         variance = pnp.array(scale / max(1.0, count), dtype)
         return _DISTRIBUTIONS[distribution](key, sizes, dtype, variance)
 
-    return init
+    return _spreading(init, dtype)
 
 
 def _check(what: str, got: Any, known: dict[str, Any]) -> None:
@@ -369,7 +382,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike =
         matrix = random.orthogonal(key, math.prod(rest), dtype=found, m=size[axis])
         return pnp.array(scale, found) * pnp.moveaxis(matrix.reshape(*rest, size[axis]), -1, axis)
 
-    return init
+    return _spreading(init, dtype)
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Initializer:
@@ -413,7 +426,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         middle = tuple((n - 1) // 2 for n in size[:-2])
         return pnp.zeros(size, found).at[middle].set(matrix)
 
-    return init
+    return _spreading(init, dtype)
 
 
 __all__ = [

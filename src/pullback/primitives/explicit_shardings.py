@@ -25,7 +25,7 @@ from pullback.backends.devices.shardings import (
     over_devices,
 )
 from pullback.core import traits
-from pullback.core.array import SCALARS, resolve_weak_scalars, shared, signature, signature_of, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, resolve_weak_scalars, shared, signature, signature_of, typeof
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError
 from pullback.core.jaxpr import holds_programs, infer
@@ -80,8 +80,10 @@ def explicit_results(primitive: Primitive, avals: Sequence[ShapedArray], params:
         return out
     mesh = mesh_of(primitive.name, avals)
     sums = reductions(primitive, avals, params) if reduces else {}
+    if terms and sums.get("unreduced"):
+        raise ShardingTypeError(f"{primitive.name} of {_shown(avals)}: the result would be unreduced over further axes")
     if terms:
-        sums = {"unreduced": terms | sums.get("unreduced", _NO_AXES), "reduced": sums.get("reduced", _NO_AXES) - terms}
+        sums = {"unreduced": terms, "reduced": sums.get("reduced", _NO_AXES) - terms}
     typed = [_typed(primitive, mesh, avals, a, entries, sums) for a, entries in zip(results, found, strict=True)]
     return typed if primitive.multiple_results else typed[0]
 
@@ -464,7 +466,7 @@ def explicit_batch(
     primitive: Primitive, rule: Any, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]
 ) -> Any:
     avals = [typeof(x) for x in args]
-    entry = next((entries_of(a)[d] for a, d in zip(avals, dims, strict=True) if d is not None), None)
+    entry = entry_of_batch(args, dims)
     examples = [a if d is None else a.without_axis(d) for a, d in zip(avals, dims, strict=True)]
     types = _types_of(primitive, examples, args, params)
     out, dim = rule(axis, list(map(_auto, args)), dims, **params)
@@ -474,6 +476,16 @@ def explicit_batch(
         for x, a, d in zip(outs, types, dims, strict=True)
     ]
     return (outs if primitive.multiple_results else outs[0]), dim
+
+
+def entry_of_batch(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """Return the axes of a mesh by which the types of batched operands divide the batch; None if none does."""
+    for x, d in zip(args, dims, strict=True):
+        if d is not None and type(x) is not ArrayImpl and isinstance(x, Array):
+            explicit = x.aval.explicit
+            if explicit is not None and explicit.spec.partitions[d] is not None:
+                return explicit.spec.partitions[d]
+    return None
 
 
 def _types_of(primitive: Primitive, avals: Sequence[ShapedArray], args: Any, params: dict[str, Any]) -> Any:

@@ -15,8 +15,9 @@ from pullback.core.array import as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import OperandError, ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from pullback.core.lists import scatter_where
+from pullback.core.lists import scatter_where, split_list
 from pullback.core.looking import computing
+from pullback.core.refs import RefCell
 from pullback.core.trace import Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
@@ -27,6 +28,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.refs import WithRefs, check_aliases, content_of, write_all
 from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 P = ParamSpec("P")
@@ -153,7 +155,9 @@ def _call(
     found = _in_specs(fun, in_specs, args, leaves, grid, manual)
     given = [i for i, spec in enumerate(found) if spec is not None]
     specs = [spec for spec in found if spec is not None]
-    arrays = _operands(fun, leaves, args, given)
+    refs = [i for i in given if isinstance(leaves[i], RefCell)]
+    check_aliases([leaves[i] for i in refs], f"shard_map of {name_of(fun)}")
+    arrays = _operands(fun, [content_of(x) if i in refs else x for i, x in enumerate(leaves)], args, given)
     avals = [
         _shard_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
         for i, x, spec in zip(given, arrays, specs, strict=True)
@@ -165,11 +169,21 @@ def _call(
         passed = [spec is not None for spec in found]
         run = lambda *shards: flat(*scatter_where(passed, shards, None))
 
+    of_refs = [specs[given.index(i)] for i in refs]
+    if refs:
+        run = WithRefs(run, [given.index(i) for i in refs])
+
     def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
-        return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
+        avals, contents = split_list(avals, len(avals) - len(refs))
+        for aval, spec in zip(contents, of_refs, strict=True):
+            _check_varying(aval, spec, f"the content of a reference of {name_of(fun)}", "in_specs", manual, check_vma)
+        return [*_out_specs(fun, out_specs, flat, avals, grid, manual, check_vma), *of_refs]
 
     mapped = emulate_spmd if config.disable_jit else bind_mapped
-    return flat.result(mapped(fun, run, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
+    outs = mapped(fun, run, arrays, avals, specs, out_specs_of, grid, manual, check_vma)
+    outs, last = split_list(outs, len(outs) - len(refs))
+    write_all([leaves[i] for i in refs], last)
+    return flat.result(outs)
 
 
 def _operands(fun: Any, leaves: Sequence[Any], args: Any, given: Sequence[int]) -> list[Any]:
@@ -355,7 +369,10 @@ def _in_specs(
             ) from None
     if INFERRED in found and manual.issubset(mesh.explicit_axes):
         found = [
-            _typed_spec(typeof(as_array(x)), manual) if s is INFERRED else s for x, s in zip(leaves, found, strict=True)
+            _typed_spec(typeof(content_of(x) if isinstance(x, RefCell) else as_array(x)), manual)
+            if s is INFERRED
+            else s
+            for x, s in zip(leaves, found, strict=True)
         ]
     if INFERRED in found:
         types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
@@ -456,11 +473,18 @@ def _out_specs(
                 f"shard_map: {what} has the shape {aval.shape}, of {len(aval.shape)} axes, but its specification "
                 f"{spec} has {len(spec)} entries"
             )
-        promised = sorted((aval.varying & manual) - names_of(spec), key=str)
-        if check_vma and promised:
-            raise ShardMapError(
-                f"shard_map: out_specs {spec} says that {what} is the same along the axes {promised} of the mesh, "
-                f"but it varies along them. Reduce it with lax.psum or pmean, name the axes in out_specs, or, if it "
-                f"is really the same, pass check_vma=False."
-            )
+        _check_varying(aval, spec, what, "out_specs", manual, check_vma)
     return specs
+
+
+def _check_varying(
+    aval: ShapedArray, spec: PartitionSpec, what: str, where: str, manual: frozenset[Any], check_vma: bool
+) -> None:
+    """Raise if a shard varies along axes that its specification, which is in ``where``, does not mention."""
+    promised = sorted((aval.varying & manual) - names_of(spec), key=str)
+    if check_vma and promised:
+        raise ShardMapError(
+            f"shard_map: {where} {spec} says that {what} is the same along the axes {promised} of the mesh, "
+            f"but it varies along them. Reduce it with lax.psum or pmean, name the axes in {where}, or, if it "
+            f"is really the same, pass check_vma=False."
+        )

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh, exchange_mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
-from pullback.core.array import typeof
 from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
 from pullback.core.errors import ShardMapError
@@ -28,6 +27,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.collectives import psum, vary
 from pullback.primitives.elementwise import mul
+from pullback.primitives.explicit_shardings import entry_of_batch
 from pullback.transforms.checks.report import first_along_axes
 from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
@@ -320,7 +320,7 @@ def _batch(
     if axis.name in params["manual"]:
         axis = axis._replace(name=None, level=0)  # within, the name means the axis of the mesh
     if axis.spmd_name is None:
-        axis = axis._replace(spmd_name=_explicit_entry(args, dims))
+        axis = axis._replace(spmd_name=entry_of_batch(args, dims))
     names = _names_of_batch(axis, jaxpr, (*in_specs, *out_specs), **params)
     with _scope(params):
         if names:
@@ -332,13 +332,6 @@ def _batch(
         out_specs=tuple([_with_axis(s, d, names) for s, d in zip(out_specs, out_dims, strict=True)]), **params,
     )  # fmt: skip
     return outs, out_dims
-
-
-def _explicit_entry(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """Return the axes of a mesh by which the types of batched operands divide the batch; None if none does."""
-    types = [(typeof(x), d) for x, d in zip(args, dims, strict=True) if d is not None]
-    entries = [a.explicit.spec.partitions[d] for a, d in types if a.explicit is not None]
-    return next((entry for entry in entries if entry is not None), None)
 
 
 def _names_of_batch(

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pickle
+import types
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -105,15 +106,27 @@ def test_code_that_asks_for_the_host() -> None:
         np.testing.assert_array_equal(out * 2, [4, 4, 4])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_computes_with_numpy() -> None:
+    """It cannot compile: the threads of the compiler are in the parent."""
+    x = np.arange(3.0, dtype=np.float32)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if float((jnp.asarray(x) + 1).sum()) == 6 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_guards(caplog: Any) -> None:
     x = jit(lambda: jnp.ones(3))()
     with pullback.transfer_guard("disallow"):
-        y = x + 1
+        y = x + 4321.5
         with pytest.raises(errors.TransferGuardError, match="device-to-host transfer of f32"):
             np.asarray(y)
         with pytest.raises(errors.TransferGuardError, match="host-to-device transfer of f32"):
             jit(lambda x: x)(np.ones(3, np.float32))
-        np.testing.assert_array_equal(pullback.device_get(y), [2, 2, 2])
+        with pytest.raises(errors.TransferGuardError, match="host-to-device transfer of f32"):
+            x[:1] + np.ones(10_000, np.float32)
+        np.testing.assert_array_equal(pullback.device_get(y), [4322.5] * 3)
         assert device_put(np.ones(3)).devices() == {FIRST}
     with pullback.transfer_guard_device_to_host("log"), caplog.at_level(logging.WARNING, "pullback"):
         assert str(x + 2) == "[3. 3. 3.]"
@@ -180,10 +193,11 @@ def test_arrays_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "dltensor" in str(x.__dlpack__(stream=stream, max_version=(1, 0)))
     assert given[1:] == [None, None, 1, 2, 1 << 40]
     monkeypatch.undo()
-    on_host = Theirs(x)
-    on_host.__class__ = type(
-        "Host", (), {"__dlpack_device__": lambda s: (1, 0), "__dlpack__": lambda s, **o: x.__dlpack__()}
-    )
+    assert x.unsafe_buffer_pointer() == x._buffer.unsafe_buffer_pointer()
+    assert not hasattr(device_put(x, HOST), "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="only defined for GPU buffers"):  # the runtime knows that it is none
+        x.__cuda_array_interface__  # noqa: B018
+    on_host = types.SimpleNamespace(__dlpack_device__=lambda: (1, 0), __dlpack__=lambda **options: x.__dlpack__())
     shared = np.from_dlpack(on_host)
     assert shared.__array_interface__["data"][0] == x._buffer.unsafe_buffer_pointer()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.compiler.backend import backend
 from pullback.backends.compiler.programs import Lowered, Program
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_of, from_buffer
@@ -15,7 +16,6 @@ from pullback.core.array import (
     Absent,
     ArrayImpl,
     CommittedArray,
-    fresh,
     resolve_weak_scalars,
     shared,
     signature,
@@ -27,7 +27,7 @@ from pullback.core.locks import lock
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
-MOST_PROGRAMS = 512
+MOST_PROGRAMS = 4096
 """How many programs are cached; a new one displaces the oldest."""
 _keeping = lock(globals(), "_keeping")
 
@@ -41,6 +41,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     Raises:
       MissingRuleError: the primitive has no lowering rule.
     """
+    known = _known(primitive, args, params)
+    found = None if known is None else _programs.get(known)
+    if found is not None:
+        outs = found(_with_numbers(args, found), found.device.is_host)
+        return outs if primitive.multiple_results else outs[0]
     if primitive.lowering_rule is None:
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
@@ -60,12 +65,44 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         program = Lowered(
             ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
         ).compile()
-        with _keeping:
-            while len(_programs) >= MOST_PROGRAMS:
-                del _programs[next(iter(_programs))]
-            _programs[key] = program
-    outs = program(arrays, asked_for)
+        _keep(_programs, MOST_PROGRAMS, key, program)
+    if known is not None:
+        _keep(_programs, MOST_PROGRAMS, known, program)
+    outs = program(arrays, asked_for and device.is_host)
     return outs if primitive.multiple_results else outs[0]
+
+
+def _known(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return a key of a program, if all operands are committed, or Python's numbers: it is made in little time."""
+    kinds = []
+    committed = False
+    for x in args:
+        kind = type(x)
+        if kind is CommittedArray:
+            kinds += x._signature, x.weak_type
+            committed = True
+        elif kind in SCALARS:
+            kinds.append(kind)
+        else:
+            return None
+    return (primitive, current_mesh(), tuple(params.items()), *kinds) if committed else None
+
+
+def _with_numbers(args: Sequence[Any], program: Program) -> list[ArrayImpl]:
+    """Return the operands of a program that was found by :func:`_known`, with arrays instead of Python's numbers."""
+    device = program.device
+    arrays = []
+    for x, aval in zip(args, program.lowered.closed.in_avals):
+        if type(x) is not CommittedArray:
+            value = aval.dtype.type(x)
+            key = (device, aval.dtype, value.tobytes())
+            x = _constants.get(key)
+            if x is None:
+                x = ArrayImpl(value, True)
+                if isinstance(device, Device) and not device.is_host:
+                    x = _keep(_constants, MOST_CONSTANTS, key, _kept(x, device))
+        arrays.append(x)
+    return arrays
 
 
 _constants: dict[Any, ArrayImpl] = {}
@@ -78,7 +115,7 @@ def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
     """Return a small array on the host as an array on ``device``, which is kept; any other array is returned unchanged.
 
     Numbers and small arrays, such as indices and the constants of derivative rules, would otherwise be sent to the
-    device for each operation.
+    device for each operation. They are no transfers for the guard, as they are constants of the operation.
     """
     if type(x) is not ArrayImpl or hasattr(x, "_buffer"):
         return x
@@ -88,14 +125,18 @@ def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
     key = (device, signature_of(x), held.tobytes())
     found = _constants.get(key)
     if found is None:
-        found = fresh(x)
-        buffer_of(found, device)
-        found._host_value = signature_of(x).absent
-        with _keeping:
-            while len(_constants) >= MOST_CONSTANTS:
-                del _constants[next(iter(_constants))]
-            _constants[key] = found
+        put = from_buffer(backend().put(held, x.aval, device), signature_of(x))
+        found = _keep(_constants, MOST_CONSTANTS, key, put)
     return found
+
+
+def _keep(kept: dict[Any, Any], most: int, key: Any, value: Any) -> Any:
+    """Keep a value in a dictionary of at most ``most``, instead of the oldest one if it is full; return the value."""
+    with _keeping:
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[key] = value
+    return value
 
 
 def following(x: ArrayImpl, models: Sequence[Any]) -> ArrayImpl:

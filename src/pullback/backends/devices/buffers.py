@@ -32,7 +32,7 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     try:
         buffer = x._buffer
     except AttributeError:
-        if device.platform != "cpu":
+        if not device.is_host:
             transfers.check("host_to_device", x.aval)
         buffer = x._buffer = backend().put(x._value, x.aval, device)
         if is_borrowed(x._value):

@@ -20,7 +20,7 @@ from pullback.core.elsewhere import ELSEWHERE
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 from pullback.core.locks import lock
 from pullback.core.runtime import runtime
-from pullback.core.watching import decide_where
+from pullback.core.watching import decide_where, stay_on_host
 
 IDS_PER_PROCESS = 2048
 """The numbers of CPU devices begin at this, times the number of their process."""
@@ -498,6 +498,7 @@ def _is_elsewhere(switches: Mapping[str, Any]) -> bool:
 
 
 decide_where(lambda switches: ELSEWHERE if _is_elsewhere(switches) else None)
+runtime.forked.append(stay_on_host)  # a forked child does not compile
 
 Devices = Device | DeviceAssignment
 """The device, or the devices of a mesh, on which a program runs."""

@@ -16,6 +16,7 @@ from pullback.core.refs import RefCell
 from pullback.core.user_types import HiType, MappingSpec, types_of_values
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
+from pullback.primitives.explicit_shardings import entry_of_batch
 from pullback.primitives.sums import reduce_sum
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
@@ -84,11 +85,12 @@ def vmap(
         flat, arrays, dims, refs = _arguments(fun, in_axes, args, kwargs)
         run = WithRefs(flat, list(refs)) if refs else flat
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
+        spmd_name = entry_of_batch(arrays, dims) if spmd_axis_name is None else spmd_axis_name
         summed: list[bool] = []
 
         def rows(chunk: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
             mapped_by = CHUNKS if count < size else "vmap"
-            axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_axis_name)
+            axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_name)
             outs, out_dims = batch_flat(fun, run, axis, chunk, dims)
             ends = _out_dims(flat, out_axes, outs[: len(outs) - len(refs)])
             ends += [dims[i] for i in refs]

@@ -202,7 +202,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     def zeros() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]
 
-    always = _barrier_lowering(hlo, hlo.number(True, bool_))
+    always = _barrier_lowering(hlo, hlo.number(True, bool_), avals=[ShapedArray((), bool_)])
     outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], program), hlo.region([], zeros)])
     if effect:
         *outs, hlo.order = outs

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.backends.devices import shards
 from pullback.backends.devices.buffers import buffer_of, from_buffer
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, as_sharding
+from pullback.backends.devices.shardings import Index, NamedSharding, PartitionSpec, Sharding, as_sharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature
@@ -82,7 +82,7 @@ def _placement(sharding: Any, who: str) -> Any:
 
     ``who`` is the function, for error messages.
     """
-    if not isinstance(sharding, Sharding):
+    if not isinstance(sharding, (Sharding, PartitionSpec, Device)):
         raise ShardingError(f"{who}: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(sharding)}")
     return destination(sharding, who)
 
@@ -159,7 +159,8 @@ def make_array_from_single_device_arrays(
     if isinstance(placement, Device):
         if len(values) != 1:
             raise ShardingError(f"{who}: a sharding of one device needs one array, got {len(values)}")
-        return committed(_shard(values[0], global_shape, None, who, placement), placement)
+        wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
+        return committed(_shard(values[0], global_shape, wanted, who, placement), placement)
     shard_shape = placement.shard_shape(global_shape)
     local = placement.assignment.local
     if len(values) != len(local):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.backends.compiler.one_operation import evaluate
 from pullback.core.array import typeof
+from pullback.core.errors import ShardingTypeError
 from pullback.core.runtime import provides
 from pullback.primitives.explicit_shardings import terms_over
 from pullback.transforms.programs.program_primitive import program_primitive
@@ -27,8 +28,11 @@ def by_terms(function: Callable[..., Sequence[Any]], operands: Sequence[Any], ov
     """Return the list ``function(*operands)`` of arrays, whose sums stay unreduced over the axes ``over`` of a mesh.
 
     Raises:
-      ShardingTypeError: the shardings of the operands do not say that of a result (a TypeError and ValueError).
+      ShardingTypeError: the shardings of the operands do not say that of a result, or no result is such a sum (a
+        TypeError and ValueError).
     """
     with terms_over(over):
         closed, captured = hoisted(stage_flat(function, function, list(map(typeof, operands))))
+    if not any(a.explicit is not None and over <= a.explicit.spec.unreduced for a in closed.out_avals):
+        raise ShardingTypeError(f"there is no sum over {sorted(map(str, over))}, among {closed.out_avals}")
     return sums_of_terms_p.bind(*operands, *captured, jaxpr=closed, over=over)  # type: ignore[no-any-return]

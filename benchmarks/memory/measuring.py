@@ -1,0 +1,101 @@
+"""Measuring the gradients of one library: temporaries in the compiler's count, and CPU seconds, interleaved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+SHARES = (0.75, 0.5, 0.3)
+ATTEMPTS = 5
+CALLS = 7
+
+
+def compiled(lib: Any, step: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, int]:
+    """Compile a function; return it, and the bytes of its temporaries."""
+    found = lib.jit(step).lower(*args).compile()
+    return found, int(found.memory_analysis().temp_size_in_bytes)
+
+
+def cpu_seconds(lib: Any, steps: dict[str, Any], args: Sequence[Any]) -> dict[str, float]:
+    """Return the least CPU seconds of a call of each function; the functions take turns."""
+    best = dict.fromkeys(steps, float("inf"))
+    for turn in range(CALLS + 1):
+        for name, step in steps.items():
+            start = time.process_time()
+            lib.block_until_ready(step(*args))
+            if turn:  # the first call may still prepare something
+                best[name] = min(best[name], time.process_time() - start)
+    return best
+
+
+def largest_difference(a: Any, b: Any, leaves: Callable[[Any], Any]) -> float:
+    """Return the largest difference between two trees, relative to the largest element of each array."""
+    pairs = [(np.asarray(x, np.float64), np.asarray(y, np.float64)) for x, y in zip(leaves(a), leaves(b), strict=True)]
+    return max(float(np.max(np.abs(x - y)) / max(np.max(np.abs(x)), 1e-30)) for x, y in pairs)
+
+
+def fitted(lib: Any, loss: Any, args: Sequence[Any], target: float) -> tuple[Any, int, int] | str:
+    """Compile a gradient within ``target`` bytes of temporaries; correct the budget by what the compiler counts.
+
+    Return the function, its temporaries and the budget; or why there is none.
+    """
+    budget = int(target)
+    for _ in range(ATTEMPTS):
+        try:
+            step, found = compiled(lib, lib.value_and_grad(loss, memory=budget), args)
+        except lib.errors.MemoryBudgetError as error:
+            return f"least {error.least}"
+        if found <= target:
+            return step, found, budget
+        budget = int(0.985 * budget * target / found)
+    return f"{found} bytes after {ATTEMPTS} attempts"
+
+
+def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
+    """Measure a program without a budget, and at each share of its temporaries."""
+    start = time.process_time()
+    usual, temporaries = compiled(lib, lib.value_and_grad(program.loss), program.args)
+    row: dict[str, Any] = {"usual": temporaries, "shares": {}}
+    from pullback import analysis
+
+    row["predicted"] = analysis.memory_profile(lib.value_and_grad(program.loss))(*program.args).predicted.peak
+    steps = {"usual": usual}
+    expected = usual(*program.args)
+    for share in SHARES:
+        found = fitted(lib, program.loss, program.args, share * temporaries)
+        if isinstance(found, str):
+            row["shares"][str(share)] = {"impossible": found}
+            continue
+        step, bytes_found, budget = found
+        steps[str(share)] = step
+        error = largest_difference(expected, step(*program.args), lib.tree.leaves)
+        row["shares"][str(share)] = {"temporaries": bytes_found, "budget": budget, "difference": error}
+    times = cpu_seconds(lib, steps, program.args)
+    row["seconds"] = times["usual"]
+    for share, found in row["shares"].items():
+        if share in times:
+            found["seconds"] = times[share]
+    row["preparation"] = time.process_time() - start
+    return row
+
+
+def of_jax(lib: Any, program: Any) -> dict[str, Any]:
+    """Measure a program under each of JAX's policies, applied to all of it."""
+    policies = lib.checkpoint_policies
+    ways = {
+        "everything": None,
+        "dots_saveable": policies.dots_saveable,
+        "dots_with_no_batch_dims_saveable": policies.dots_with_no_batch_dims_saveable,
+        "nothing_saveable": policies.nothing_saveable,
+    }
+    steps, row = {}, {}
+    for name, policy in ways.items():
+        loss = program.loss if policy is None else lib.checkpoint(program.loss, policy=policy)
+        steps[name], temporaries = compiled(lib, lib.value_and_grad(loss), program.args)
+        row[name] = {"temporaries": temporaries}
+    for name, seconds in cpu_seconds(lib, steps, program.args).items():
+        row[name]["seconds"] = seconds
+    return row

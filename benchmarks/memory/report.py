@@ -1,0 +1,75 @@
+"""The page of the results: ``docs/memory_budgets.md``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).parents[2] / "docs" / "memory_budgets.md"
+_HEAD = """\
+# Budgets of memory, measured
+
+`python -m benchmarks.memory --page` writes this page. Twelve programs are differentiated under budgets of 75, 50 and
+30 % of the temporaries that their gradients usually need, in the compiler's own count. A cell has the share that was
+needed, and the CPU time in multiples of that without a budget. "Not possible" is an error that says the least that was
+found. The column "predicted" has the peak without a budget as `memory_profile` predicts it. [How to fit a gradient into
+memory](how_to/memory_budget.md) shows the option.
+
+| program | usual | predicted | 75 % | 50 % | 30 % | difference |
+|---|---|---|---|---|---|---|
+"""
+_JAX = """
+## Beside JAX's policies
+
+For each budget, the fastest of JAX's policies on the whole function (`everything_saveable`, `dots_saveable`,
+`dots_with_no_batch_dims_saveable`, `nothing_saveable`) whose temporaries are within the same number of bytes, and
+Pullback's CPU time in multiples of its time. A dash is a budget that no policy keeps.
+
+| program | 75 % | 50 % | 30 % |
+|---|---|---|---|
+"""
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def _cell(row: dict[str, Any], share: str) -> str:
+    found = row["shares"][share]
+    if "impossible" in found:
+        return "not possible"
+    return f"{100 * found['temporaries'] / row['usual']:.0f} %, {found['seconds'] / row['seconds']:.2f}"
+
+
+def _beside(row: dict[str, Any], jax: dict[str, Any], share: str) -> str:
+    found = row["shares"][share]
+    if "impossible" in found:
+        return ""
+    limit = float(share) * row["usual"]
+    fitting = [(each["seconds"], name) for name, each in jax.items() if each["temporaries"] <= limit]
+    if not fitting:
+        return "—"
+    seconds, name = min(fitting)
+    return f"{found['seconds'] / seconds:.2f} of {name}"
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the text of the page."""
+    lines, beside = [], []
+    for name, libraries in results.items():
+        row = libraries.get("pullback")
+        if row is None:
+            continue
+        shares = list(row["shares"])
+        worst = max((f["difference"] for f in row["shares"].values() if "difference" in f), default=0.0)
+        cells = [_cell(row, share) for share in shares]
+        predicted = f"{100 * row['predicted'] / row['usual']:.0f} %"
+        lines.append(f"| {' | '.join([name, _megabytes(row['usual']), predicted, *cells, f'{worst:.0e}'])} |")
+        if "jax" in libraries:
+            beside.append(f"| {' | '.join([name, *(_beside(row, libraries['jax'], share) for share in shares)])} |")
+    return _HEAD + "\n".join(lines) + "\n" + (_JAX + "\n".join(beside) + "\n" if beside else "")
+
+
+def write_page(results: dict[str, Any]) -> None:
+    """Write the page."""
+    PAGE.write_text(page(results), encoding="utf-8")
