@@ -509,6 +509,8 @@ def test_precision_of_what_rounding_would_spoil() -> None:
     assert set(precisions(values, SQUARE)) == {"HIGHEST HIGHEST"}
     taken = lambda x: jnp.take_along_axis(x, np.array([[1], [0]]), axis=0, mode="one_hot")
     assert set(precisions(taken, SQUARE)) == {"HIGHEST HIGHEST"}
+    mirrored = lambda x: jnp.pad(x, 1, mode="reflect", reflect_type="odd")
+    assert set(precisions(mirrored, SQUARE)) == {"HIGHEST HIGHEST"}
     algorithm = partial(lax.dot, precision=lax.DotAlgorithmPreset.BF16_BF16_F32_X3)
     assert set(precisions(algorithm, SQUARE, SQUARE)) == {"HIGHEST HIGHEST"}
 

@@ -299,8 +299,7 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
     """
     from pullback.backends.host.calls import target_on
 
-    target = target_on(hlo.module.platform)
-    calls = hlo.module.callbacks
+    target, calls = target_on(hlo.module.platform), hlo.module.callbacks
     index = f"index = {len(calls)} : ui64"
     compiled = partial(_compiled_call, primitive, call, [x.dtype for x in operands])
     compiled.absent = partial(_absent, primitive, call)  # type: ignore[attr-defined]
