@@ -193,6 +193,12 @@ def test_new_arrays_like_sharded_ones() -> None:
 def test_data_of_a_process_by_a_specification() -> None:
     with pullback.set_mesh(MESH):
         assert pullback.make_array_from_process_local_data(P("x"), NUMBERS).sharding == NamedSharding(MESH, P("x"))
+        data = {"a": NUMBERS, "b": [NUMBERS[:4]]}
+        arrays = pullback.make_array_from_process_local_data(P("x"), data, {"a": (8, 4), "b": [(4, 4)]})
+        assert arrays["b"][0].sharding.spec == P("x")
+        assert np.array_equal(arrays["a"], NUMBERS)
+        with pytest.raises(ValueError, match="global_shape has the structure"):
+            pullback.make_array_from_process_local_data(P("x"), data, {"a": (8, 4)})
     here = pullback.devices()[3]
     assert pullback.make_array_from_process_local_data(here, NUMBERS).devices() == {here}
     with pytest.raises(ValueError, match="must have one dtype"):

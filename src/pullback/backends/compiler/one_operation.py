@@ -74,7 +74,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 def _known(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...] | None:
     """Return a key of a program, if all operands are committed, or Python's numbers: it is made in little time."""
-    kinds = []
+    kinds: list[Any] = []
     committed = False
     for x in args:
         kind = type(x)
