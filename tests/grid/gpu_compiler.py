@@ -80,6 +80,8 @@ def main(operations: Sequence[str]) -> None:
     compiled, rows = compiler(), defaultdict[str, list[Spec]](list)
     for spec in ALL:
         rows[spec.operation].append(spec)
+    if unknown := set(operations) - set(rows):
+        raise SystemExit(f"the table has no operations {', '.join(sorted(unknown))}")
     for operation in operations or rows:
         print(f"{operation}: {called(compiled, rows[operation][:ROWS])}", flush=True)
 

@@ -56,3 +56,9 @@ def test_the_plug_in_registers_what_the_table_names() -> None:
     named = {x for line in LINES.values() for x in re.findall(r"`(cu\w+)`", line.rpartition("|")[0].rpartition("|")[0])}
     assert named
     assert named <= registered
+
+
+def test_programs_of_the_page_run() -> None:
+    programs = re.findall(r"```python\n(.*?)```", platforms.PAGE.read_text(), re.DOTALL)
+    assert len(programs) == 3
+    exec(compile("\n".join(programs), "gpus.md", "exec"), {})
