@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from pullback.control.liveness import is_cheap, is_fused, is_same, reduces, without_duplicates
+from pullback.control.liveness import is_cheap, is_fused, is_same, reduces
 from pullback.core import inlining, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
@@ -40,8 +40,8 @@ class _Inlined:
 
 @cached_by_jaxpr
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline the programs that run once, except those of checkpointed functions; and compute each value once."""
-    return without_duplicates(inlining.flattened(closed, _Inlined()))  # type: ignore[arg-type]
+    """Inline the programs that run once, except those of checkpointed functions."""
+    return inlining.flattened(closed, _Inlined())  # type: ignore[arg-type]
 
 
 def seconds(eqn: Eqn) -> float:
