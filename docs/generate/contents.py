@@ -37,7 +37,7 @@ PLACES = {
         "data_types", "named_axes", "references", "sparse", "devices", "meshes", "processes", "clusters",
         "compile_time", "glossary",
     ),
-    "how_to/index": ("how_to/*", "primitives", "export", "switches"),
+    "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
         *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",

@@ -16,14 +16,15 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError
 from pullback.core.faces import face
 from pullback.core.trace import Tracer
-from pullback.numpy.promotion import known_int, operand, quote
+from pullback.numpy.promotion import known_int, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import scatter, shapes, slicing
 from pullback.primitives.arrays.windows import GatherScatterMode, ScatterDimensionNumbers
+from pullback.transforms.programs.placement import spread
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 face(globals())
@@ -51,7 +52,7 @@ def segment_sum(
       bucket_size: the number of rows to sum at a time, so that small terms are not lost in a large sum; by default all.
       mode: the treatment of numbers out of range, a ``lax.GatherScatterMode`` or its name: their rows are dropped, or
         with ``"clip"`` go to the first or the last segment.
-      out_sharding: None; other shardings are not supported.
+      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``.
 
     Returns:
       An array of shape (num_segments, ...) and of the dtype of ``data``; 0 for segments without rows.
@@ -209,11 +210,18 @@ def _segments(
     mode: Any, out_sharding: Any,
 ) -> Any:  # fmt: skip
     x, ids = operand(name, data), operand(name, segment_ids)
-    _check(name, x, ids, out_sharding)
+    _check(name, x, ids)
     bucket = None if bucket_size is None else known_int(name, "bucket_size", bucket_size)
     if bucket is not None and bucket < 1:
         raise ArgumentError(f"{name}: bucket_size, the number of rows taken at a time, must be positive, got {bucket}")
     count = _count(name, ids, num_segments)
+    reduced = lambda x, ids: _segments_of(name, x, ids, count, bucket, sorted_, unique, mode)
+    return spread(reduced, [x, ids], out_sharding, name)
+
+
+def _segments_of(
+    name: str, x: Any, ids: Any, count: int, bucket: int | None, sorted_: bool, unique: bool, mode: Any
+) -> Any:
     rows = (*ids.shape, *x.shape[1:])
     if x.shape != rows:
         x = shapes.broadcast_to(x, rows)
@@ -264,12 +272,7 @@ def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: A
     return total
 
 
-def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise UnsupportedArgumentError(
-            f"{name}: the argument out_sharding is not supported, got {quote(out_sharding)}; use device_put or "
-            "lax.with_sharding_constraint on the result"
-        )
+def _check(name: str, x: Any, ids: Any) -> None:
     if not dtypes.is_integer(ids.dtype):
         raise DtypeError(f"{name}: segment_ids must be integers, got {dtypes.short_name(ids.dtype)}")
     real = dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)

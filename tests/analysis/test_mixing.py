@@ -45,7 +45,7 @@ def test_narrow_lines_compute_in_the_narrower_dtype() -> None:
 @pytest.mark.parametrize("how", ["scan", "jit", "checkpoint", "cond"])
 def test_programs_within_programs_are_mixed(how: str) -> None:
     step = lambda x: jnp.tanh(x * 1.5)
-    functions = {
+    functions: dict[str, Any] = {
         "scan": lambda x: lax.scan(lambda c, _: (step(c), step(c)), x, None, length=3)[1],
         "jit": pullback.jit(step),
         "checkpoint": pullback.checkpoint(step),

@@ -148,7 +148,7 @@ def test_operations_without_two_doubles_are_listed() -> None:
 def test_decisions_of_exact_numbers_are_seen() -> None:
     found = analysis.precision(lambda x: jnp.where((1 + x) - 1 > x, 1.0, 2.0))(np.float32(1e-4))
     assert "decision" in [e.kind for e in found.events]
-    assert not list(analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events)
+    assert not analysis.precision(lambda x: x > 0)(np.float32(1e-4)).events
 
 
 def test_rounding_and_bits_have_shadows_of_their_own() -> None:
@@ -192,4 +192,16 @@ def test_operations_without_shadows_are_named() -> None:
     with pytest.raises(MissingRuleError, match=r"no shadow for the operation 'pure_callback', at .*test_true_digits"):
         analysis.precision(f)(jnp.float32(1))
     with pytest.raises(ArgumentError, match="precision: fun must be a function"):
-        analysis.precision(3)  # type: ignore[arg-type]
+        analysis.precision(3)  # type: ignore[call-overload]
+    with pytest.raises(ArgumentError, match=r"apply precision last, as in precision\(jit\(grad\(f\)\)\)"):
+        pullback.jit(lambda x: analysis.precision(jnp.sin)(x).value)(1.0)
+
+
+def test_an_inverse_is_told_from_a_solution() -> None:
+    n = jnp.arange(1.0, 7.0)
+    hilbert = 1 / (n[:, None] + n - 1)
+    by_inverse = analysis.precision(lambda a, b: jnp.linalg.inv(a) @ b)(hilbert, n)
+    assert by_inverse.digits < 4
+    assert "jnp.linalg.solve" in str(by_inverse)
+    by_solution = analysis.precision(lambda a, b: jnp.linalg.solve(a, b) @ b)(hilbert, n)
+    assert "jnp.linalg.solve" not in str(by_solution)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pullback.core.errors import ArgumentError, ProcessLostError
+from pullback.core.errors import ArgumentError, DistributedTimeoutError, ProcessLostError
 from pullback.distributed import dask
 from tests.distributed.programs import fail, own_rows, train
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
-    made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with made as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -32,6 +32,18 @@ def test_errors(client: Any) -> None:
         dask.run(client, fail, processes=1)
     with pytest.raises(ArgumentError, match=r"client must be a dask\.distributed\.Client, got 3"):
         dask.run(3, fail, processes=1)
+    with pytest.raises(ArgumentError, match="wait must be a number of seconds, 0 or more, got 'long'"):
+        dask.run(client, fail, processes=1, wait="long")  # type: ignore[arg-type]
+
+
+def test_a_cluster_without_workers() -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as idle,
+        pytest.raises(DistributedTimeoutError, match=r"the cluster has had no worker for 0\.2 seconds: start workers"),
+    ):
+        dask.run(idle, fail, processes=1, wait=0.2)
 
 
 def test_a_lost_worker(client: Any) -> None:

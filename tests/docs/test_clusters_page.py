@@ -65,6 +65,7 @@ def test_the_programs_on_dask_and_ray(library: str, program: int, said: str, tmp
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert said in done.stdout
+    assert "[1] after step 200 the parameters are" in done.stdout + done.stderr, "what the processes print comes back"
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="there is no shell here")

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import enable_x64, jit, jvp, lax, make_jaxpr, vjp, vmap
-from pullback.core.errors import OperandError, ShapeError
+from pullback import enable_x64, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback.backends.compiler import portable
+from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from tests.helpers import assert_elements_close
 
 RNG = np.random.default_rng(0)
@@ -451,3 +452,73 @@ def test_a_compiled_kronecker_product_repeats_nothing() -> None:
     """Reductions of repeated elements are computed again and again by the loops into which the compiler fuses them."""
     x = jnp.ones((30, 30))
     assert str(make_jaxpr(jnp.kron)(x, x)).count("broadcast_in_dim") == 0
+
+
+# The precision of products --------------------------------------------------------------------------------------------
+
+
+def precisions(f: Callable[..., Any], *args: Any, platform: str = "cuda") -> list[str]:
+    """The precisions of the products of a program for a platform."""
+    text = portable.portable(make_jaxpr(f)(*args), "f", [platform]).text
+    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert products
+    return [" ".join(re.findall(r"stablehlo<precision (\w+)>", line)) for line in products]
+
+
+SQUARE = np.ones((4, 4), np.float32)
+PRODUCTS: list[Callable[..., Any]] = [
+    jnp.dot, jnp.matmul, jnp.inner, jnp.vdot, jnp.tensordot, jnp.vecdot, jnp.linalg.matmul, jnp.linalg.vecdot,
+    jnp.linalg.tensordot, partial(jnp.einsum, "ij,jk->ik"), lax.dot,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda f: getattr(f, "__name__", "einsum"))
+def test_a_precision_is_that_of_programs_for_gpus(product: Callable[..., Any]) -> None:
+    """Of the product and of its derivatives. By default GPUs round to TF32, as in JAX; CPUs never round."""
+    f = partial(product, precision="highest")
+    assert precisions(f, SQUARE, SQUARE) == ["HIGHEST HIGHEST"]
+    assert precisions(product, SQUARE, SQUARE) == [""]
+    assert precisions(f, SQUARE, SQUARE, platform="cpu") == [""]
+    pulled = precisions(grad(lambda x: f(x, x).sum()), SQUARE)
+    assert set(pulled) == {"HIGHEST HIGHEST"}
+    assert precisions(vmap(f), SQUARE[None], SQUARE[None]) == ["HIGHEST HIGHEST"]
+    np.testing.assert_array_equal(jit(f)(SQUARE, SQUARE), f(SQUARE, SQUARE))
+
+
+@pytest.mark.parametrize(
+    ("precision", "names"),
+    [
+        (lax.Precision.HIGH, "HIGH HIGH"), (("default", lax.Precision.HIGHEST), "DEFAULT HIGHEST"),
+        ("FASTEST", "DEFAULT DEFAULT"),
+        (lax.DotAlgorithmPreset.TF32_TF32_F32, ""), ((None, "float32"), "DEFAULT HIGHEST"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_forms_of_a_precision(precision: Any, names: str) -> None:
+    assert precisions(partial(jnp.dot, precision=precision), SQUARE, SQUARE) == [names]
+
+
+def test_a_precision_that_there_is_not() -> None:
+    with pytest.raises(ArgumentError, match=r"precision must be None or one of default, .* got 'exact'"):
+        jnp.dot(SQUARE, SQUARE, precision="exact")
+
+
+def test_precision_of_what_rounding_would_spoil() -> None:
+    """Derivatives of decompositions, selections by products, and algorithms that round operands themselves."""
+    values = grad(lambda x: jnp.linalg.eigvalsh(x)[0])
+    assert set(precisions(values, SQUARE)) == {"HIGHEST HIGHEST"}
+    taken = lambda x: jnp.take_along_axis(x, np.array([[1], [0]]), axis=0, mode="one_hot")
+    assert set(precisions(taken, SQUARE)) == {"HIGHEST HIGHEST"}
+    mirrored = lambda x: jnp.pad(x, 1, mode="reflect", reflect_type="odd")
+    assert set(precisions(mirrored, SQUARE)) == {"HIGHEST HIGHEST"}
+    algorithm = partial(lax.dot, precision=lax.DotAlgorithmPreset.BF16_BF16_F32_X3)
+    assert set(precisions(algorithm, SQUARE, SQUARE)) == {"HIGHEST HIGHEST"}
+
+
+def test_a_precision_within_other_transformations() -> None:
+    """Sums over named axes, and masked products, keep it."""
+    f = lambda x, y: jnp.dot(x, y, precision="highest")
+    hessian = jacfwd(jacrev(lambda x: f(x, x).sum()))
+    assert set(precisions(hessian, SQUARE)) == {"HIGHEST HIGHEST"}
+    summed = vmap(lambda x, y: grad(lambda y: lax.psum(f(x, y), "i").sum())(y), (0, None), axis_name="i")
+    assert set(precisions(summed, SQUARE[None], SQUARE)) == {"HIGHEST HIGHEST"}

@@ -53,5 +53,53 @@ def record_degenerate() -> None:
     RECORDED.write_text(json.dumps({"jax": jax.__version__, "statuses": statuses}, indent=1) + "\n")
 
 
-for name in sys.argv[1:] or [*FAMILIES, "degenerate"]:
-    record_degenerate() if name == "degenerate" else record(name)
+def record_calls() -> None:
+    """What programs of JAX for GPUs and TPUs call. The platforms other than CUDA are recorded for matrices only.
+
+    Programs that the file has already are kept: remove it to record them again.
+    """
+    from tests.recorded import calls
+
+    kept = calls.known() if calls.FILE.exists() else {}
+    found: dict[str, list[str] | str] = {}
+    for family, case in calls.selected():
+        with jax.enable_x64(case.x64):
+            for mode, (f, args) in calls.functions(jax, case).items():
+                old = {k: v for k, v in kept.items() if k.startswith(f"{family}/{case.name}/{mode}/")}
+                found |= old
+                if old:
+                    continue
+                try:
+                    traced = jax.jit(f).trace(*args)
+                except Exception as error:  # of a function of concrete values
+                    print(f"{case.name}, {mode}: {type(error).__name__}")
+                    continue
+                for platform in calls.PLATFORMS if family in calls.MATRICES else ("cuda",):
+                    name = calls.name_of(family, case, mode, platform)
+                    try:
+                        module = traced.lower(lowering_platforms=(platform,)).compiler_ir()
+                        found[name] = calls.calls(module)
+                    except NotImplementedError as error:
+                        found[name] = str(error)
+    calls.FILE.write_text(calls.written(jax.__version__, found))
+
+
+def record_targets() -> None:
+    """The functions that the plug-in for CUDA registers. It has to be installed; a GPU is not needed."""
+    from jaxlib import gpu_linalg, gpu_prng, gpu_rnn, gpu_solver, gpu_sparse, version
+
+    from tests.recorded.calls import TARGETS_FILE
+
+    modules = gpu_linalg, gpu_prng, gpu_solver, gpu_sparse
+    names = {name for module in modules for name, _, _ in module.registrations()["CUDA"]}
+    names |= set(gpu_rnn._cuda_rnn.registrations())
+    handlers = set(gpu_solver.import_from_plugin("cuda", "cuda_plugin_extension").ffi_handlers())
+    found = {"jaxlib": version.__version__, "targets": sorted(names), "of_the_runtime": sorted(handlers)}
+    TARGETS_FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+for name in sys.argv[1:] or [*FAMILIES, "degenerate", "calls"]:
+    if name in ("calls", "targets"):
+        {"calls": record_calls, "targets": record_targets}[name]()
+    else:
+        record_degenerate() if name == "degenerate" else record(name)

@@ -157,3 +157,49 @@ def test_a_sharded_batch_stays_sharded_where_examples_are_resharded() -> None:
             out = g(x)
             assert out.sharding.spec == P("x", None)
             np.testing.assert_allclose(out, NUMBERS)
+
+
+def test_sums_of_segments_say_how_they_are_sharded() -> None:
+    x, ids = put(NUMBERS, "x"), jnp.arange(8) // 2
+    total = lambda x: pullback.ops.segment_sum(x, ids, 4, out_sharding=NamedSharding(MESH, P("x")))
+    for f in (total, jit(total)):
+        assert f(x).sharding.spec == P("x", None)
+        np.testing.assert_allclose(f(x), NUMBERS.reshape(4, 2, 4).sum(1))
+
+
+def test_the_compiler_decides_within_a_mesh_of_automatic_axes() -> None:
+    auto = MESH.abstract_mesh.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+
+    def f(x: Any) -> Any:
+        with pullback.sharding.use_abstract_mesh(auto):
+            y = reshard(2 * x, P(None, None))
+            y = y @ y.T
+        return reshard(y, P("x", None))
+
+    with pullback.set_mesh(MESH):
+        out = jit(f)(put(NUMBERS, "x", "y"))
+    assert out.sharding.spec == P("x", None)
+    np.testing.assert_allclose(out, 4 * NUMBERS @ NUMBERS.T)
+
+
+def test_new_arrays_like_sharded_ones() -> None:
+    for mesh in (MESH, MESH.update_axis_types(dict.fromkeys("xy", AxisType.Auto))):
+        x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
+        for out, value in ((jnp.zeros_like(x), 0), (jnp.full_like(x, 3), 3)):
+            assert out.sharding == x.sharding
+            assert np.array_equal(out, np.full((8, 4), value))
+
+
+def test_data_of_a_process_by_a_specification() -> None:
+    with pullback.set_mesh(MESH):
+        assert pullback.make_array_from_process_local_data(P("x"), NUMBERS).sharding == NamedSharding(MESH, P("x"))
+        data = {"a": NUMBERS, "b": [NUMBERS[:4]]}
+        arrays = pullback.make_array_from_process_local_data(P("x"), data, {"a": (8, 4), "b": [(4, 4)]})
+        assert arrays["b"][0].sharding.spec == P("x")
+        assert np.array_equal(arrays["a"], NUMBERS)
+        with pytest.raises(ValueError, match="global_shape has the structure"):
+            pullback.make_array_from_process_local_data(P("x"), data, {"a": (8, 4)})
+    here = pullback.devices()[3]
+    assert pullback.make_array_from_process_local_data(here, NUMBERS).devices() == {here}
+    with pytest.raises(ValueError, match="must have one dtype"):
+        pullback.make_array_from_single_device_arrays((2,), jnp.ones(2).sharding, [jnp.ones(2)], dtype="int32")

@@ -615,6 +615,11 @@ def test_references_of_shards(mesh):
 
     assert within(x).tolist() == (2 * np.arange(8)).tolist()
     assert grad(lambda x: (within(x) ** 2).sum())(x).tolist() == (8 * np.arange(8)).tolist()
+    if mesh is TYPED:
+        inferred = shard_map(lambda r: r.__setitem__(..., r[...] * 2), mesh=mesh, out_specs=None)
+        typed = pullback.new_ref(pullback.device_put(x, pullback.NamedSharding(mesh, P("i"))))
+        inferred(typed)
+        assert typed[...].tolist() == (2 * np.arange(8)).tolist()
     with pytest.raises(ValueError, match=r"in_specs .* says that the content of a reference"):
         shard_map(lambda r, x: r.__setitem__(..., x), mesh=mesh, in_specs=(P(), P("i")), out_specs=P())(
             pullback.new_ref(pnp.ones(8 // mesh.shape["i"])), x

@@ -134,6 +134,13 @@ def test_cotangents_of_unreduced_arrays_are_reduced() -> None:
     assert pullback.typeof(ct(put(SQUARE, None, None, reduced={"x"}))[0]).sharding.spec == P(None, None, reduced={"x"})
 
 
+def test_results_are_unreduced_where_no_argument_is_sharded() -> None:
+    w = lambda: reshard(jnp.asarray(NUMBERS), P(reduced={"x"}))
+    out = jit(lambda x: grad(lambda w: (jnp.sin(w) * x).sum())(w()))(2.0)
+    assert out.sharding.spec == P(None, None, unreduced={"x"})
+    np.testing.assert_allclose(summed(out), 2 * np.cos(NUMBERS), rtol=1e-5)
+
+
 def test_results_of_a_program_are_unreduced_on_request() -> None:
     x, of_x = put(NUMBERS, "x"), NamedSharding(MESH, P(unreduced={"x"}))
     for f in (lambda x: x, lambda x: jnp.sin(x), lambda x: reshard(x, P(unreduced={"y"}))):

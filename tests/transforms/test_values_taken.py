@@ -574,9 +574,9 @@ def test_every_method_and_protocol(name: str) -> None:
 REFUSED = {
     "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__",
     "__rrshift__", "__invert__", "__index__", "__setitem__", "__delitem__", "flat",  # of numbers that are not integers
-    "__array__", "__arrow_c_array__", "__buffer__", "__complex__", "__dlpack__", "__dlpack_device__", "__float__",
-    "__reduce__", "__reduce_ex__", "addressable_data", "addressable_shards", "concrete_value", "global_shards", "item",
-    "to_numpy", "tobytes",
+    "__array__", "__arrow_c_array__", "__buffer__", "__complex__", "__cuda_array_interface__", "__dlpack__",
+    "__dlpack_device__", "__float__", "__reduce__", "__reduce_ex__", "addressable_data", "addressable_shards",
+    "concrete_value", "global_shards", "item", "to_numpy", "tobytes",
     "tolist", "byteswap", "unsafe_buffer_pointer", "__bytes__",  # which would take the value
 }  # fmt: skip
 """Names that no traced array answers to."""

@@ -83,13 +83,11 @@ class Accuracy(NamedTuple):
 
     Attributes:
       error: the relative error that few elements exceed, at most 1.
-      absolute: the largest absolute error.
       unit: the unit roundoff of the narrowest numbers that the value is compared with.
       losses: how many digits each line has cost, by the line; their sum is the number of digits that are lost.
     """
 
     error: float
-    absolute: float
     unit: float
     losses: dict[Any, float]
 

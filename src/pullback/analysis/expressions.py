@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import source, traits
 from pullback.core.trace import Primitive, state
 
-DEEPEST = 12
+DEEPEST = 40
 KEPT = 6
 
 

@@ -80,9 +80,53 @@ class Observations:
 
         The shadow of a number that overflows is a huge number.
         """
+        value, exact, error, special, wide = self._error(trace, primitive, operands, out, wide, made)
+        found = [x for x in operands if x is not None]
+        dominant = _dominant(trace, primitive, found)
+        own = digits.unit(out.dtype)
+        least = min([own, *[x.accuracy.unit for x in found]]) if found else own
+        losses = dominant.accuracy.losses if dominant is not None else {}
+        accuracy = Accuracy(error, least, losses)
+        if error <= 2 * least:
+            if not exact.all() and len(found) == 2 and not self.too_deep and traits.signs.of(primitive):
+                self._is_too_deep(exact, found)
+            return wide, accuracy._replace(losses=changed(losses, accuracy.lost, None)) if losses else accuracy
+        lost = accuracy.lost
+        more = lost - sum(losses.values())
+        if more < digits.LEAST:
+            if losses:
+                losses = changed(losses, lost, None)
+                advise(self.tried, made, losses)
+            return wide, accuracy._replace(losses=losses)
+        if special is None:
+            special = self.event(_kind(primitive, found, value, exact, own), made, more)
+            if special.kind == ROUNDING:
+                special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
+        special.worst = max(special.worst, more)
+        if traits.signs.of(primitive) and error > 0.1:
+            self._is_too_deep(exact, found)
+        losses = changed(losses, lost, special)
+        advise(self.tried, made, losses)
+        return wide, accuracy._replace(losses=losses)
+
+    def _error(
+        self, trace: Any, primitive: Primitive, operands: Sequence[Any], out: Any, wide: Any, made: Made
+    ) -> tuple[Any, Any, float, Observed | None, Any]:
+        """Compare a result with its shadow.
+
+        Returns:
+          The elements that are compared, their shadows, the relative error that few elements exceed, the record of a
+          special value that begins here, or None, and the shadow of the whole result.
+        """
         arithmetic = trace.arithmetic
         full = host_value(out)
         exact = arithmetic.rounded(wide)
+        if full.size <= digits.SAMPLE:  # the usual case: all numbers are finite, and none is zero
+            errors = np.abs(arithmetic.difference(full, wide)) / np.abs(exact)
+            worst = float(errors) if errors.ndim == 0 else float(errors.max()) if errors.size else 0.0
+            if worst < math.inf:
+                error = worst if full.size <= 50 else digits.typical_worst(errors)
+                return full, exact, min(error, 1.0), None, wide
         special, unknown = None, 1.0
         if not (np.isfinite(full).all() and np.isfinite(exact).all()):
             special, unknown, wide = self._special(trace, operands, full, wide, made)
@@ -93,36 +137,9 @@ class Observations:
         value, exact = digits.sampled(full), digits.sampled(exact)
         difference = arithmetic.difference(value, arithmetic.sampled(wide))
         error = digits.typical_worst(digits.relative_errors(value, difference, exact, unknown))
-        sizes = np.abs(difference)
-        absolute = float(sizes.max()) if sizes.size else 0.0
-        found = [x for x in operands if x is not None]
-        dominant = _dominant(primitive, found)
-        own = digits.unit(out.dtype)
-        least = min([own, *[x.accuracy.unit for x in found]]) if found else own
-        losses = dominant.accuracy.losses if dominant is not None else {}
-        accuracy = Accuracy(error, absolute, least, losses)
-        if error <= 2 * least:
-            if len(found) == 2 and not self.too_deep and traits.signs.of(primitive):
-                self._is_too_deep(value, exact, found)
-            return wide, accuracy._replace(losses=changed(losses, accuracy.lost, None)) if losses else accuracy
-        lost = accuracy.lost
-        more = lost - sum(losses.values())
-        if more < digits.LEAST:
-            losses = changed(losses, lost, None) if losses else losses
-            advise(self.tried, made, losses)
-            return wide, accuracy._replace(losses=losses)
-        if special is None:
-            special = self.event(_kind(primitive, found, value, exact, own), made, more)
-            if special.kind == ROUNDING:
-                special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
-        special.worst = max(special.worst, more)
-        if traits.signs.of(primitive) and error > 0.1:
-            self._is_too_deep(value, exact, found)
-        losses = changed(losses, lost, special)
-        advise(self.tried, made, losses)
-        return wide, accuracy._replace(losses=losses)
+        return value, exact, error, special, wide
 
-    def _is_too_deep(self, value: Any, exact: Any, found: Sequence[Any]) -> None:
+    def _is_too_deep(self, exact: Any, found: Sequence[Any]) -> None:
         """Note whether a sum cancels so far that its shadow is not known; a zero is, if both terms are one value."""
         sizes = list(map(_size, found))
         if len(sizes) < 2 or not min(sizes):
@@ -207,7 +224,7 @@ class Observations:
     ) -> None:
         """Record an operation with a result of integers or booleans that exact numbers decide otherwise."""
         rule = primitive.host_rule
-        if rule is None or all(x is None or not x.accuracy.absolute for x in operands):
+        if rule is None or all(x is None or exact_so_far(x) for x in operands):
             return
         exact = [
             value_of(x) if t is None else trace.arithmetic.rounded(t.wide)
@@ -263,13 +280,23 @@ def _nearer(x: Any) -> Any:
     return _changed(x, lambda x: x if x.dtype.kind == "c" else np.sign(x) * np.sqrt(np.sqrt(np.abs(x))))
 
 
-def _dominant(primitive: Primitive, found: Sequence[Any]) -> Any:
+def _dominant(trace: Any, primitive: Primitive, found: Sequence[Any]) -> Any:
     """Return the operand whose error dominates that of the result; None if no operand has a shadow."""
     if len(found) < 2:
         return found[0] if found else None
+    if not any(x.accuracy.losses for x in found):
+        return found[0]
     if traits.signs.of(primitive):
-        return max(found, key=lambda x: math.inf if math.isnan(x.accuracy.absolute) else x.accuracy.absolute)
+        return max(found, key=lambda x: _absolute(trace.arithmetic, x))
     return max(found, key=lambda x: x.accuracy.error)
+
+
+def _absolute(arithmetic: Any, x: Any) -> float:
+    """Return the largest absolute error of a value; infinity if there are NaN."""
+    value = digits.sampled(host_value(x.primal))
+    errors = np.abs(arithmetic.difference(value, arithmetic.sampled(x.wide)))
+    largest = float(np.max(errors, initial=0.0))
+    return math.inf if math.isnan(largest) else largest
 
 
 def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:

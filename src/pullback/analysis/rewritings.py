@@ -222,9 +222,16 @@ def _acos(made: Made) -> str | None:
 
 @rewriting(dot_general_p)
 def _dot(made: Made) -> str | None:
-    if any(of(x, linear_solve_p) for x in made.operands):
+    if any(_is_inverse(x) for x in made.operands):
         return "inv(a) @ b is jnp.linalg.solve(a, b)"
     return None
+
+
+def _is_inverse(x: Any) -> bool:
+    """Whether an expression is the solution for the identity, which is made of integers."""
+    solved = of(x, linear_solve_p)
+    right = solved[3] if solved else None
+    return type(right) is Made and right.primitive is ops.convert_element_type_p and type(right.operands[0]) is not Made
 
 
 MOST_TRIES = 8

@@ -21,10 +21,12 @@ from pullback.core import tree
 from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import require_function
 from pullback.core.array import Array, ArrayImpl, host_value
-from pullback.core.trace import state
+from pullback.core.errors import ArgumentError
+from pullback.core.trace import Tracer, state
 from pullback.core.tree_nodes import keystr
 from pullback.display.pages import facts, page, table
 from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import name_of
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ def precision(fun: Callable[..., Any], *, suggest: DTypeLike | None = None, tole
       A function of the arguments of ``fun`` that returns a :class:`Precision`; a :class:`MixedPlan` with ``suggest``.
 
     Raises:
-      ArgumentError: ``fun`` is not a function, ``suggest`` no dtype of floats, or ``tolerance`` not positive (a
-        TypeError and a ValueError).
+      ArgumentError: ``fun`` is not a function, ``suggest`` no dtype of floats, ``tolerance`` not positive, or an
+        argument is traced (a TypeError and a ValueError).
       MissingRuleError: an operation has no shadow, as a callback; the message names it (a NotImplementedError).
 
     Source: for the shadows and the lines, A. Sanchez-Stern, P. Panchekha, S. Lerner and Z. Tatlock, Finding root causes
@@ -162,6 +164,11 @@ def precision(fun: Callable[..., Any], *, suggest: DTypeLike | None = None, tole
 
 
 def _measured(fun: Callable[..., Any], leaves: list[Any], treedef: Any) -> Precision:
+    if any(isinstance(x, Tracer) for x in leaves):
+        raise ArgumentError(
+            f"precision of {name_of(fun)} compares values, and an argument is traced, by another transformation: apply "
+            "precision last, as in precision(jit(grad(f)))"
+        )
     if not any(hasattr(x, "dtype") and x.dtype in _DOUBLES for x in leaves):
         try:
             found = _run(fun, leaves, treedef, Doubles())

@@ -48,7 +48,7 @@ class Arithmetic:
         """Return the accuracy of an exact value of ``dtype``."""
         found = self._exact.get(dtype)
         if found is None:
-            found = self._exact[dtype] = Accuracy(0.0, 0.0, unit(dtype), {})
+            found = self._exact[dtype] = Accuracy(0.0, unit(dtype), {})
         return found
 
     def widened(self, x: Any) -> Any:
@@ -102,7 +102,10 @@ class Arithmetic:
         rule = wider.of(primitive)
         if rule is None and traits.cost.of(primitive) is traits.Cost.CALL:
             raise missing(primitive, "it calls a function that is not made of Pullback's operations")
-        if rule is None and not any(type(x) in SCALARS or dtypes.is_inexact(x.dtype) for x in primals):
+        made_of_integers = all(x is None for x in operands) and not any(
+            type(x) in SCALARS or dtypes.is_inexact(x.dtype) for x in primals
+        )
+        if rule is None and made_of_integers:
             return [self.widened(host_value(x)) for x in outs]  # made of integers, or of nothing
         wides = self._wides(primals, operands, outs)
         if rule is not None:

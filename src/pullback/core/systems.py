@@ -19,6 +19,7 @@ what the system offers, and returns an answer with which its caller can go on wh
 | :func:`memory` | of the machine | of the machine | unknown: 2**47 bytes |
 | :func:`glibc` | the C library, if it is glibc | None | None |
 | :func:`rests` | the thread's system call | True: unknown | True: unknown |
+| :data:`NVIDIA_FILES` | one exists where there is a GPU | none exists | none exists |
 | :func:`end_before_destructors` | True | False | False |
 """
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where a pod of Kubernetes, a container of Linux, finds the account with which it asks the cluster's server."""
+
+NVIDIA_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")
+"""Files by which Linux shows a GPU of NVIDIA: of the driver, of containers, and of Linux within Windows."""
 
 # Cores and memory ----------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from pullback.backends.compiler import client
 from pullback.backends.hlo import bindings
 from pullback.backends.hlo.bindings import LoweringRuleContext as LoweringRuleContext
 from pullback.backends.hlo.builder import _nested, element_type, tensor_type
-from pullback.backends.host.calls import TARGET
+from pullback.backends.host.calls import target_on
 from pullback.core import dtypes, rules
 from pullback.core.errors import ArgumentError, CallbackError, CustomRuleError, MissingRuleError
 from pullback.core.faces import face
@@ -396,7 +396,7 @@ def emit_python_callback(
     out = client.mlir("dialects.stablehlo").CustomCallOp(
         [aval_to_ir_type(a) for a in result_avals],
         list(operands),
-        call_target_name=TARGET,
+        call_target_name=target_on(ctx.module_context.platforms[0]),
         has_side_effect=has_side_effect,
         api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
         backend_config=ir.DictAttr.get({"index": index}),

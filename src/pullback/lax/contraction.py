@@ -35,8 +35,9 @@ def dot_general(
     Args:
       lhs, rhs: arrays; different dtypes are promoted.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
-        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair for the operands, by which GPUs and TPUs compute; CPUs
+        compute in full precision. Or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which
+        products are computed everywhere.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
@@ -56,13 +57,18 @@ def dot_general(
     (xc, yc), (xb, yb) = pairs_of_axes("dot_general", dimension_numbers)
     numbers = ((ints(xc), ints(yc)), (ints(xb), ints(yb)))
     algorithm = precisions.algorithm_of("dot_general", precision)
-    contract = lambda x, y: _contracted(x, y, numbers, algorithm, preferred_element_type)
+    names = None if precision is None else contraction.precision_names(precision)
+    if algorithm is not None:  # it rounds the operands itself
+        names = contraction.HIGHEST
+    contract = lambda x, y: _contracted(x, y, numbers, names, algorithm, preferred_element_type)
     return spread(contract, [x, y], out_sharding, "lax.dot_general")
 
 
-def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_type: Any) -> Any:
+def _contracted(x: Any, y: Any, numbers: Any, names: Any, algorithm: Any, preferred_element_type: Any) -> Any:
+    params = {} if names is None else {"precision": names}
+
     def contract(x: Any, y: Any) -> Any:
-        return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers)
+        return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers, **params)
 
     if preferred_element_type is None:
         result = dtypes.common_dtype(x.dtype, y.dtype)
@@ -95,8 +101,9 @@ def dot(
       lhs, rhs: arrays; different dtypes are promoted.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
         product.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
-        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair for the operands, by which GPUs and TPUs compute; CPUs
+        compute in full precision. Or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which
+        products are computed everywhere.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
@@ -128,8 +135,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotA
 
     Args:
       lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
-      precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
-        precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
+      precision: a :class:`Precision`, its name, or a pair for the operands, by which GPUs and TPUs compute; CPUs
+        compute in full precision. Or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which
+        products are computed everywhere.
 
     Returns:
       An array of shape ``(..., n, m)``.

@@ -23,7 +23,9 @@ from pullback.primitives import elementwise as ops
 
 
 class Precision(enum.Enum):
-    """The precision of products; without effect, since products are computed in full precision.
+    """The precision of products on GPUs and TPUs; CPUs compute in full precision.
+
+    By default GPUs round operands in single precision to TF32, whose fraction has 10 bits; ``HIGHEST`` does not.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax

@@ -35,7 +35,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.linalg.contraction import Dims, dot_general_p
+from pullback.primitives.linalg.contraction import Dims, dot_general_p, precisely
 from pullback.primitives.reductions import reduce_or, reduce_sum
 from pullback.transforms.programs.placement import spread
 
@@ -63,7 +63,7 @@ def dot(
     Args:
       a, b: arrays. Where one is a scalar they are multiplied; otherwise the last axis of ``a`` is contracted with the
         last axis but one of ``b`` (with the only axis of a vector).
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
@@ -78,8 +78,11 @@ def dot(
     >>> print(jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])))
     11.0
     """
+    if precision is not None:
+        function = partial(dot, preferred_element_type=preferred_element_type, out_sharding=out_sharding)
+        return precisely(precision, function, a, b)
     if out_sharding is not None:
-        function = partial(dot, precision=precision, preferred_element_type=preferred_element_type)
+        function = partial(dot, preferred_element_type=preferred_element_type)
         return spread(function, [a, b], out_sharding, "dot")
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
@@ -169,7 +172,7 @@ def matmul(
     Args:
       a, b: arrays of shapes (..., m, k) and (..., k, n); a vector is one row (``a``) or one column (``b``), and the
         result lacks that axis.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
@@ -184,8 +187,11 @@ def matmul(
     >>> print(jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0])))
     [3. 4.]
     """
+    if precision is not None:
+        function = partial(matmul, preferred_element_type=preferred_element_type, out_sharding=out_sharding)
+        return precisely(precision, function, a, b)
     if out_sharding is not None:
-        function = partial(matmul, precision=precision, preferred_element_type=preferred_element_type)
+        function = partial(matmul, preferred_element_type=preferred_element_type)
         return spread(function, [a, b], out_sharding, "matmul")
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
@@ -241,7 +247,7 @@ def vdot(
 
     Args:
       a, b: arrays with equally many elements.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Returns:
@@ -255,6 +261,9 @@ def vdot(
     >>> print(jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0])))
     (3+0j)
     """
+    if precision is not None:
+        function = partial(vdot, preferred_element_type=preferred_element_type)
+        return precisely(precision, function, a, b)
     a, b, dtype = _operands("vdot", a, b, preferred_element_type)
     return _as(_dot(_ravel(ops.conj(a)), _ravel(b), 0), dtype)
 
@@ -277,7 +286,7 @@ def vecdot(
     Args:
       x1, x2: arrays, which broadcast.
       axis: the axis of the vectors, of the same size in both.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Returns:
@@ -291,6 +300,9 @@ def vecdot(
     >>> print(jnp.vecdot(jnp.ones((2, 3)), jnp.array([1.0, 2.0, 3.0])))
     [6. 6.]
     """
+    if precision is not None:
+        function = partial(vecdot, axis=axis, preferred_element_type=preferred_element_type)
+        return precisely(precision, function, x1, x2)
     a, b, dtype = _operands("vecdot", x1, x2, preferred_element_type)
     if not a.shape or not b.shape:
         raise ShapeError(f"vecdot needs operands of at least one axis, got shapes {a.shape} and {b.shape}")
@@ -356,7 +368,7 @@ def inner(
 
     Args:
       a, b: arrays, whose last axes have one size; the result has the other axes of both.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Returns:
@@ -370,6 +382,9 @@ def inner(
     >>> print(jnp.inner(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
     """
+    if precision is not None:
+        function = partial(inner, preferred_element_type=preferred_element_type)
+        return precisely(precision, function, a, b)
     a, b, dtype = _operands("inner", a, b, preferred_element_type)
     return _as(_dot(a, b, len(b.shape) - 1), dtype)
 
@@ -417,7 +432,7 @@ def tensordot(
       a, b: arrays.
       axes: how many of the last axes of ``a`` to contract with as many of the first of ``b``; or a pair of axes, or of
         sequences of axes, of ``a`` and of ``b``.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
@@ -431,8 +446,11 @@ def tensordot(
     >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), ([1, 2], [1, 0])).shape
     (2, 5)
     """
+    if precision is not None:
+        function = partial(tensordot, preferred_element_type=preferred_element_type, out_sharding=out_sharding)
+        return precisely(precision, function, a, b, axes)
     if out_sharding is not None:
-        function = partial(tensordot, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
+        function = partial(tensordot, axes=axes, preferred_element_type=preferred_element_type)
         return spread(function, [a, b], out_sharding, "tensordot")
     a, b, dtype = _operands("tensordot", a, b, preferred_element_type)
     xs, ys = _tensordot_axes(axes, len(a.shape), len(b.shape))
@@ -647,7 +665,7 @@ def convolve(
       a, v: vectors, of n and m elements.
       mode: ``"full"`` for all n + m - 1 sums, ``"same"`` for max(n, m) of them from the middle, ``"valid"`` for those
         in which the vectors overlap completely.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
 
     Returns:
@@ -660,6 +678,9 @@ def convolve(
     >>> print(jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])))
     [ 1. 12. 23. 30.]
     """
+    if precision is not None:
+        function = partial(convolve, preferred_element_type=preferred_element_type)
+        return precisely(precision, function, a, v, mode)
     a, v, dtype = _vectors("convolve", a, v, mode, preferred_element_type)
     if len(a.shape) and a.shape[0] < v.shape[0]:
         a, v = v, a
@@ -680,7 +701,7 @@ def correlate(
     Args:
       a, v: vectors.
       mode: as in :func:`convolve`.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
 
     Returns:
@@ -693,6 +714,9 @@ def correlate(
     >>> print(jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])))
     [21. 32.]
     """
+    if precision is not None:
+        function = partial(correlate, preferred_element_type=preferred_element_type)
+        return precisely(precision, function, a, v, mode)
     a, v, dtype = _vectors("correlate", a, v, mode, preferred_element_type)
     m, conjugate = v.shape[0], ops.conj(v)
     if a.shape[0] < m:

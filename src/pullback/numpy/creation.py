@@ -663,8 +663,8 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     target = _dtype_like(name, aval, dtype)
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
-    if type(a) is CommittedArray and (value := _value_beside(a, sizes, target, value, weak)) is not None:
-        return made(shapes.broadcast_to(value, a.shape))
+    if type(a) is CommittedArray and (beside := _value_beside(a, sizes, target, value, weak)) is not None:
+        return made(shapes.broadcast_to(beside, a.shape))
     out = _filled(name, sizes, target, value, weak)
     return out if type(a) is ArrayImpl else committed_like(out, a)
 

@@ -26,7 +26,7 @@ from pullback.primitives.arrays import shapes, slicing, sorting
 from pullback.primitives.arrays.indexing import wide_enough
 from pullback.primitives.arrays.scatter import scatter, scatter_add
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.linalg.contraction import dot_general_p
+from pullback.primitives.linalg.contraction import HIGHEST, dot_general
 
 __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 
@@ -190,7 +190,7 @@ def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> A
 
 def _apply(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
     weights = convert_element_type(operand("pad", matrix), x.dtype)
-    out = dot_general_p.bind(weights, x, dimension_numbers=(((1,), (axis,)), ((), ())))
+    out = dot_general(weights, x, (((1,), (axis,)), ((), ())), HIGHEST)
     return shapes.moveaxis(out, 0, axis)
 
 

@@ -21,7 +21,7 @@ from pullback.numpy.promotion import operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.linalg.contraction import dot_general_p
+from pullback.primitives.linalg.contraction import dot_general_p, precisely
 from pullback.primitives.reductions import reduce_or, reduce_sum
 from pullback.transforms.programs.placement import spread
 
@@ -78,7 +78,7 @@ def einsum(
       out: must be None.
       optimize: the order of contraction: True, the name of an algorithm of ``opt_einsum``, a path as a list of pairs of
         positions, or False for left to right.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
       _dot_general: a function with the signature of ``lax.dot_general``, which is called instead of it.
@@ -93,6 +93,12 @@ def einsum(
     >>> print(jnp.einsum("ij,j->i", jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0])))
     [21. 43.]
     """
+    if precision is not None and _dot_general is None:
+        function = partial(
+            einsum, out=out, optimize=optimize, preferred_element_type=preferred_element_type,
+            out_sharding=out_sharding,
+        )  # fmt: skip
+        return precisely(precision, function, subscripts, *operands)
     if out_sharding is not None:
         function = partial(
             einsum, out=out, optimize=optimize, precision=precision, preferred_element_type=preferred_element_type,

@@ -51,7 +51,7 @@ from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers, scatter
 from pullback.primitives.checks import check_positions
-from pullback.primitives.linalg.contraction import dot_general_p
+from pullback.primitives.linalg.contraction import HIGHEST, dot_general_p
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "place", "put", "put_along_axis",
@@ -386,8 +386,8 @@ def _by_product(x: Any, positions: Any, axis: int) -> Any:
     out = dot_general_p.bind(
         ops.convert_element_type(shapes.moveaxis(x, axis, rank - 1), dtype),
         ops.convert_element_type(hot, dtype),
-        dimension_numbers=(((rank - 1,), (rank,)), (others, others)),
-    )
+        dimension_numbers=(((rank - 1,), (rank,)), (others, others)), precision=HIGHEST,
+    )  # fmt: skip
     return ops.convert_element_type(shapes.moveaxis(out, rank - 1, axis), x.dtype)
 
 

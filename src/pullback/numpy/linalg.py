@@ -439,7 +439,7 @@ def matmul(
 
     Args:
       x1, x2: arrays: matrices in the last two axes, or vectors; the other axes broadcast.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Returns:
@@ -471,7 +471,7 @@ def tensordot(
     Args:
       x1, x2: arrays.
       axes: how many axes to contract, the last ones of ``x1`` with the first ones of ``x2``; or the axes of each.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
@@ -505,7 +505,7 @@ def vecdot(
     Args:
       x1, x2: arrays, which broadcast.
       axis: the axis of the vectors, of the same size in both.
-      precision: accepted for compatibility.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
       preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Returns:
@@ -700,7 +700,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
     Args:
       arrays: at least two matrices whose sizes fit; the first and the last may be vectors.
-      precision: accepted for compatibility; products are computed in full precision.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
 
     Returns:
       An array of the dtype to which all promote.

@@ -272,11 +272,13 @@ class Methods:
         return self.nbytes
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the elements on the host, which is valid as long as the array; do not write there.
+        """The address of the elements, on the host or on a GPU, valid as long as the array; do not write there.
 
         Raises:
           ConcretizationTypeError: the array is traced (a TypeError).
         """
+        if exchange.gpu_of(self) is not None:
+            return int(self._buffer.unsafe_buffer_pointer())  # type: ignore[attr-defined]
         return int(np.asarray(_elements(self, "unsafe_buffer_pointer()")).ctypes.data)
 
     @property
@@ -485,6 +487,13 @@ class ConcreteMethods:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         return exchange.exported(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        device = exchange.gpu_of(self)
+        if device is None or device.target != "cuda":
+            raise AttributeError("__cuda_array_interface__ is only defined for NVIDIA GPU buffers")
+        return self._buffer.__cuda_array_interface__  # type: ignore[attr-defined, no-any-return]
 
     def __dlpack_device__(self) -> Any:
         return exchange.device_of(self)

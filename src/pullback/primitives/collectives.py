@@ -551,26 +551,26 @@ products."""
 
 
 @psum_dot_general_p.decomposition
-def _psum_of_dot(x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
-    return psum(dot_general_p.bind(x, y, dimension_numbers=dimension_numbers), axes)
+def _psum_of_dot(x: Any, y: Any, *, axes: Names, **params: Any) -> Any:
+    return psum(dot_general_p.bind(x, y, **params), axes)
 
 
-def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:
+def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names, **precision: Any) -> Any:
     if not axes:
-        return dot_general_p.bind(x, y, dimension_numbers=dimension_numbers)
-    return psum_dot_general_p.bind(x, y, dimension_numbers=dimension_numbers, axes=axes)
+        return dot_general_p.bind(x, y, dimension_numbers=dimension_numbers, **precision)
+    return psum_dot_general_p.bind(x, y, dimension_numbers=dimension_numbers, axes=axes, **precision)
 
 
 @psum_dot_general_p.abstract_eval
-def _psum_dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
-    out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, dimension_numbers=dimension_numbers)  # type: ignore[misc]
+def _psum_dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, axes: Names, **params: Any) -> ShapedArray:
+    out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, **params)  # type: ignore[misc]
     return out.update(varying=(x.varying | y.varying) - _keys(axes))
 
 
 @psum_dot_general_p.jvp
-def _psum_dot_jvp(primals: Any, tangents: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+def _psum_dot_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     (x, y), (tx, ty) = primals, tangents
-    apply = partial(_contraction, dimension_numbers=dimension_numbers, axes=axes)
+    apply: Callable[..., Any] = partial(_contraction, **params)
     terms = [apply(tx, y)] if tx is not ZERO else []
     if ty is not ZERO:
         terms.append(apply(x, ty))
@@ -578,26 +578,29 @@ def _psum_dot_jvp(primals: Any, tangents: Any, *, dimension_numbers: Dims, axes:
 
 
 @partial(psum_dot_general_p.transpose, linear_in="each")
-def _psum_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+def _psum_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, axes: Names, **precision: Any) -> Any:
     ct = psum(ct, tuple([name for name in axes if not is_reduced(name)]))
-    return transpose_by(dot_general_p.bind, ct, x, y, dimension_numbers)
+    return transpose_by(partial(dot_general_p.bind, **precision), ct, x, y, dimension_numbers)
 
 
 @psum_dot_general_p.batch
-def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
+def _psum_dot_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, axes: Names, **precision: Any
+) -> Any:
     (x, y), (dx, dy) = args, dims
+    contraction: Callable[..., Any] = partial(_contraction, **precision)
     if axis.name not in axes:
         numbers, dim = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
-        return _contraction(x, y, numbers, axes), dim
+        return contraction(x, y, numbers, axes), dim
     rest = tuple([name for name in axes if name != axis.name])
     if dx is None and dy is None:
-        return ops.mul(_contraction(x, y, dimension_numbers, rest), axis.size), None
+        return ops.mul(contraction(x, y, dimension_numbers, rest), axis.size), None
     if dx is None or dy is None:
         x, y = (v if d is None else reduce_sum(v, (d,)) for v, d in ((x, dx), (y, dy)))
-        return _contraction(x, y, dimension_numbers, rest), None
+        return contraction(x, y, dimension_numbers, rest), None
     numbers, _ = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
     (xc, yc), (xb, yb) = numbers  # the mapped axes are the first batch axes
-    return _contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
+    return contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
 
 
 # Reverse mode --------------------------------------------------------------------------------------------------------
@@ -624,7 +627,9 @@ operand does not vary; None if no sum is needed."""
 
 
 @summed_transpose(dot_general_p)
-def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
+def _contracted(
+    reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any, **precision: Any
+) -> Any:
     """Transpose ``dot_general`` for its linear operand, ``x`` or ``y``, and sum the cotangent over named axes.
 
     The sum is over the axes in ``reduced`` along which the linear operand has equal values. One contraction computes
@@ -638,7 +643,7 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
     names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
     if not names:
         return None
-    return transpose_by(partial(psum_dot_general_p.bind, axes=names), ct, x, y, dimension_numbers)
+    return transpose_by(partial(psum_dot_general_p.bind, axes=names, **precision), ct, x, y, dimension_numbers)
 
 
 @provides

@@ -369,7 +369,10 @@ def _in_specs(
             ) from None
     if INFERRED in found and manual.issubset(mesh.explicit_axes):
         found = [
-            _typed_spec(typeof(as_array(x)), manual) if s is INFERRED else s for x, s in zip(leaves, found, strict=True)
+            _typed_spec(typeof(content_of(x) if isinstance(x, RefCell) else as_array(x)), manual)
+            if s is INFERRED
+            else s
+            for x, s in zip(leaves, found, strict=True)
         ]
     if INFERRED in found:
         types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pickle
+import types
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -192,10 +193,11 @@ def test_arrays_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "dltensor" in str(x.__dlpack__(stream=stream, max_version=(1, 0)))
     assert given[1:] == [None, None, 1, 2, 1 << 40]
     monkeypatch.undo()
-    on_host = Theirs(x)
-    on_host.__class__ = type(
-        "Host", (), {"__dlpack_device__": lambda s: (1, 0), "__dlpack__": lambda s, **o: x.__dlpack__()}
-    )
+    assert x.unsafe_buffer_pointer() == x._buffer.unsafe_buffer_pointer()
+    assert not hasattr(device_put(x, HOST), "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="only defined for GPU buffers"):  # the runtime knows that it is none
+        x.__cuda_array_interface__  # noqa: B018
+    on_host = types.SimpleNamespace(__dlpack_device__=lambda: (1, 0), __dlpack__=lambda **options: x.__dlpack__())
     shared = np.from_dlpack(on_host)
     assert shared.__array_interface__["data"][0] == x._buffer.unsafe_buffer_pointer()
 

@@ -104,6 +104,15 @@ def test_operations_that_a_platform_lacks(f: Any, who: str, routine: str, platfo
             lowered(f, platform, SQUARE)
 
 
+@pytest.mark.parametrize(("shape", "by_rows"), [((4, 3), False), ((3, 4), True), ((3, 3), False)])
+def test_wide_matrices_are_read_as_transposed_ones(shape: tuple[int, int], by_rows: bool) -> None:
+    """The SVD by QR takes no matrices with fewer rows than columns."""
+    by_qr = partial(lax.linalg.svd, algorithm=lax.linalg.SvdAlgorithm.QR)
+    text = lowered(by_qr, "cuda", np.eye(*shape, dtype=np.float32))
+    assert f"transposed = {str(by_rows).lower()}" in text
+    assert f"operand_layouts = [dense<{[1, 0] if by_rows else [0, 1]}> : tensor<2xindex>]" in text
+
+
 def test_many_axes_have_names_in_sharding_rules() -> None:
     """Letters from i on, and numbers when these have run out."""
     text = lowered(jnp.linalg.cholesky, "cuda", np.broadcast_to(SQUARE, (*[1] * 20, 3, 3)))

@@ -33,6 +33,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.backends.hlo.emit import emit_module
 from pullback.backends.host import calls
 from pullback.core.trace import state
 from pullback.core.types import ShapedArray
@@ -768,8 +769,23 @@ def test_breakpoints_of_other_debuggers_are_refused() -> None:
 def test_platforms_that_cannot_call_python_say_so() -> None:
     from pullback.backends.host.calls import check_platform
 
-    with pytest.raises(errors.BackendError, match="compiled programs for 'cuda' cannot call Python functions"):
-        check_platform("cuda")
+    message = "compiled programs for 'tpu' cannot call Python functions .* only those for 'cpu', 'cuda', 'rocm'"
+    with pytest.raises(errors.BackendError, match=message):
+        check_platform("tpu")
+
+
+@pytest.mark.parametrize(("platform", "target"), [("cuda", "gpu"), ("rocm", "gpu"), ("cpu", "cpu"), ("tpu", "cpu")])
+def test_programs_for_gpus_call_python_by_another_name(platform: str, target: str) -> None:
+    def f(x: Any) -> Any:
+        debug.print("{}", x)
+        return pullback.pure_callback(np.sin, x, x)
+
+    from pullback.backends.host.calls import TARGETS, check_platform
+
+    if platform in TARGETS:
+        check_platform(platform)
+    module, _ = emit_module(make_jaxpr(f)(jnp.ones(3)), "f", platform)
+    assert set(re.findall(r"xla_ffi_python_\w+", module.text())) == {f"xla_ffi_python_{target}_callback"}
 
 
 def test_options_of_debug_functions(capsys: Any, caplog: Any) -> None:

@@ -41,6 +41,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     Raises:
       MissingRuleError: the primitive has no lowering rule.
     """
+    known = _known(primitive, args, params)
+    found = None if known is None else _programs.get(known)
+    if found is not None:
+        outs = found(_with_numbers(args, found), found.device.is_host)
+        return outs if primitive.multiple_results else outs[0]
     if primitive.lowering_rule is None:
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
@@ -60,12 +65,44 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         program = Lowered(
             ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
         ).compile()
-        with _keeping:
-            while len(_programs) >= MOST_PROGRAMS:
-                del _programs[next(iter(_programs))]
-            _programs[key] = program
-    outs = program(arrays, asked_for)
+        _keep(_programs, MOST_PROGRAMS, key, program)
+    if known is not None:
+        _keep(_programs, MOST_PROGRAMS, known, program)
+    outs = program(arrays, asked_for and device.is_host)
     return outs if primitive.multiple_results else outs[0]
+
+
+def _known(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return a key of a program, if all operands are committed, or Python's numbers: it is made in little time."""
+    kinds: list[Any] = []
+    committed = False
+    for x in args:
+        kind = type(x)
+        if kind is CommittedArray:
+            kinds += x._signature, x.weak_type
+            committed = True
+        elif kind in SCALARS:
+            kinds.append(kind)
+        else:
+            return None
+    return (primitive, current_mesh(), tuple(params.items()), *kinds) if committed else None
+
+
+def _with_numbers(args: Sequence[Any], program: Program) -> list[ArrayImpl]:
+    """Return the operands of a program that was found by :func:`_known`, with arrays instead of Python's numbers."""
+    device = program.device
+    arrays = []
+    for x, aval in zip(args, program.lowered.closed.in_avals):
+        if type(x) is not CommittedArray:
+            value = aval.dtype.type(x)
+            key = (device, aval.dtype, value.tobytes())
+            x = _constants.get(key)
+            if x is None:
+                x = ArrayImpl(value, True)
+                if isinstance(device, Device) and not device.is_host:
+                    x = _keep(_constants, MOST_CONSTANTS, key, _kept(x, device))
+        arrays.append(x)
+    return arrays
 
 
 _constants: dict[Any, ArrayImpl] = {}
@@ -88,12 +125,18 @@ def _kept(x: ArrayImpl, device: Device) -> ArrayImpl:
     key = (device, signature_of(x), held.tobytes())
     found = _constants.get(key)
     if found is None:
-        found = from_buffer(backend().put(held, x.aval, device), signature_of(x))
-        with _keeping:
-            while len(_constants) >= MOST_CONSTANTS:
-                del _constants[next(iter(_constants))]
-            _constants[key] = found
+        put = from_buffer(backend().put(held, x.aval, device), signature_of(x))
+        found = _keep(_constants, MOST_CONSTANTS, key, put)
     return found
+
+
+def _keep(kept: dict[Any, Any], most: int, key: Any, value: Any) -> Any:
+    """Keep a value in a dictionary of at most ``most``, instead of the oldest one if it is full; return the value."""
+    with _keeping:
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[key] = value
+    return value
 
 
 def following(x: ArrayImpl, models: Sequence[Any]) -> ArrayImpl:

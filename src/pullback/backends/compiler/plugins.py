@@ -39,7 +39,7 @@ PLUGINS = {
     "cuda": Plugin(
         ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12"),
         ("jax_cuda13_plugin", "jax_cuda12_plugin"),
-        ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg"),
+        systems.NVIDIA_FILES,
     ),
 }
 """Platforms that come as plug-ins whose packages are known here."""

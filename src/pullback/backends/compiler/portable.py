@@ -20,7 +20,7 @@ from pullback.backends.hlo.builder import Builder, Value
 from pullback.backends.hlo.emit import emit_jaxpr, inline
 from pullback.backends.hlo.module import Function, Module
 from pullback.backends.hlo.sizes import sizes_of_arguments
-from pullback.backends.host.calls import TARGET
+from pullback.backends.host.calls import TARGETS
 from pullback.core.dims import Variable, names_in
 from pullback.core.errors import ExportError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -154,7 +154,7 @@ def _host_calls(module: Module) -> list[str]:
     locations = {str(number): location for number, location in module.source_locations.values()}
     found: dict[str, None] = {}
     for line in itertools.chain.from_iterable(function.lines for function in module.functions):
-        call = re.search(rf'"{TARGET}".*index = (\d+) : ui64', line)
+        call = re.search(rf'"(?:{"|".join(TARGETS.values())})".*index = (\d+) : ui64', line)
         if call is not None:
             reference = re.search(r" loc\(#loc(\d+)\)$", line)
             where = "" if reference is None else f" at {describe(locations[reference[1]])}"

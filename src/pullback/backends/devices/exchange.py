@@ -109,13 +109,13 @@ def device_of(x: Any) -> tuple[int, int]:
     Raises:
       ExchangeError: the array is over several GPUs (a BufferError).
     """
-    device = _gpu_of(x)
+    device = gpu_of(x)
     if device is None:
         return HOST
     return next(kind for kind, name in PLATFORMS.items() if name == device.target), device.local_hardware_id
 
 
-def _gpu_of(x: Any) -> devices.Device | None:
+def gpu_of(x: Any) -> devices.Device | None:
     """Return the GPU that holds the elements of an array; None if they are in CPU memory."""
     if not is_on_device(x):
         return None
@@ -166,7 +166,7 @@ def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool |
       ExchangeError: ``stream`` is not None, or no stream of a GPU's; ``dl_device`` is another device; DLPack lacks the
         dtype; ``copy`` is False, but a copy is necessary.
     """
-    device = _gpu_of(x)
+    device = gpu_of(x)
     if device is not None:
         return _exported_on(device, x, stream, dl_device, copy)
     if stream is not None:

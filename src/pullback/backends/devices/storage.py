@@ -18,7 +18,7 @@ from pullback.core import dtypes
 DType = np.dtype[Any]
 _BYTE, _SIGNED_BYTE, _HALF = map(np.dtype, (np.uint8, np.int8, np.uint16))
 _BOOL = np.dtype(np.bool_)
-_KEYS = {1: np.dtype(np.uint32), 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}  # by the number of words
+_KEYS: dict[int, DType] = {1: np.dtype(np.uint32), 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
 
 
 @lru_cache(maxsize=256)

@@ -87,11 +87,11 @@ def _emit_main(
     hlo: Builder, closed: ClosedJaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any]
 ) -> list[Value]:
     """Lower a program to the body of ``main``; return its results."""
-    sums = [isinstance(p, NamedSharding) and bool(p.spec.unreduced) for p in (*in_placements, *out_placements)]
-    if not any(sums):
+    if not any(isinstance(p, NamedSharding) and p.spec.unreduced for p in (*in_placements, *out_placements)):
         return _emit_body(hlo, closed)
     args = []
-    for a, at, is_sum in zip(closed.in_avals, in_placements, sums, strict=False):
+    for a, at in itertools.zip_longest(closed.in_avals, in_placements):
+        is_sum = isinstance(at, NamedSharding) and at.spec.unreduced
         x = hlo.argument(a.shape, stored_dtype(a.dtype) if is_sum else a.dtype)
         args.append(_unreduced_as_stored(hlo, x, at, a.dtype))
     outs = emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
@@ -227,10 +227,11 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
 
 def _constrained(hlo: Builder, x: Value, sharding: NamedSharding) -> Value:
     """Constrain a value to the sharding of its type. Within a region of terms each device has its own."""
-    if sharding.spec.unreduced and hlo.module.manual_axes:
-        kept = sharding.spec.unreduced - hlo.module.manual_axes
+    manual = sharding.spec.unreduced & hlo.module.manual_axes
+    if manual:
+        kept = sharding.spec.unreduced - manual
         sharding = NamedSharding(sharding.mesh, sharding.spec.update(unreduced=kept))
-    return hlo.constrained(x, sharding, bool(sharding.mesh.auto_axes or hlo.module.manual_axes))
+    return hlo.constrained(x, sharding, bool(sharding.mesh.auto_axes or manual))
 
 
 def _terms_of(hlo: Builder, eqn: Eqn) -> NamedSharding | None:

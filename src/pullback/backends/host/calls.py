@@ -15,8 +15,10 @@ from typing import Any
 
 from pullback.core.errors import BackendError
 
-TARGET = "xla_ffi_python_cpu_callback"
-"""The name by which programs call Python, with the number of the function as the attribute ``index``."""
+_ON_GPU = "xla_ffi_python_gpu_callback"
+TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": _ON_GPU, "rocm": _ON_GPU}
+"""By the platform, the name by which programs call Python, with the number of the function as the attribute ``index``.
+On GPUs the runtime copies operands to the host and results back, and the stream waits meanwhile."""
 MOST_STORED = 64
 """The most exceptions that are stored; a program that fails for another reason leaves one behind."""
 
@@ -118,11 +120,16 @@ def original(error: BaseException) -> BaseException | None:
     return KeyboardInterrupt() if interrupted else None
 
 
+def target_on(platform: str) -> str:
+    """Return the name by which programs call Python; that of CPUs where :func:`check_platform` refuses it."""
+    return TARGETS.get(platform, TARGETS["cpu"])
+
+
 def check_platform(platform: str) -> None:
     """Raise BackendError (a RuntimeError) unless programs for a platform can call Python functions."""
-    if platform != "cpu":
+    if platform not in TARGETS:
         raise BackendError(
             f"compiled programs for {platform!r} cannot call Python functions (debug.print, debug.callback, "
-            "pure_callback, io_callback), only those for 'cpu'. Remove the calls, or run the function eagerly, "
-            "under disable_jit()."
+            f"pure_callback, io_callback), only those for {', '.join(map(repr, TARGETS))}. Remove the calls, or run "
+            "the function eagerly, under disable_jit()."
         )

@@ -17,9 +17,9 @@ from pullback.backends.host import blas
 from pullback.core import dtypes
 from pullback.core.arguments import quote
 from pullback.core.config import PRECISIONS, config
-from pullback.core.errors import ShapeError, ShardingTypeError
+from pullback.core.errors import ArgumentError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, RelayTrace, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -52,16 +52,76 @@ def pairs_of_axes(name: str, dimension_numbers: Any) -> tuple[tuple[Any, Any], t
     return (xc, yc), (xb, yb)
 
 
-def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
+def dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any = None) -> Any:
     """Return the sums over the contracted axes of products of ``x`` and ``y``, for each index of the batch axes.
 
     ``dimension_numbers`` is as in JAX: ``((x contracted, y contracted), (x batch, y batch))``. The result has the batch
-    axes, then the free axes of ``x``, then the free axes of ``y``.
+    axes, then the free axes of ``x``, then the free axes of ``y``. ``precision`` is a pair of names of precisions, one
+    for each operand, as in StableHLO; None for that of the switch ``default_matmul_precision``.
     """
     (xc, yc), (xb, yb) = dimension_numbers
-    return dot_general_p.bind(x, y, dimension_numbers=((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb))))
+    numbers = ((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb)))
+    if precision is None:
+        return dot_general_p.bind(x, y, dimension_numbers=numbers)
+    return dot_general_p.bind(x, y, dimension_numbers=numbers, precision=precision)
 
 
+def by_precision(precision: Any) -> Callable[..., Any]:
+    """Return ``dot_general_p.bind`` with a precision, which is no parameter of the operation if it is None."""
+    return dot_general_p.bind if precision is None else partial(dot_general_p.bind, precision=precision)
+
+
+def precisely(precision: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, whose contractions have a precision.
+
+    Args:
+      precision: a precision by its name or as an enum, or a pair of these; other objects, such as algorithms, have no
+        effect.
+      function: the function.
+      args: its arguments.
+
+    Raises:
+      ArgumentError: there is no precision of this name (a TypeError and a ValueError).
+    """
+    names = precision_names(precision)
+    if names is None:
+        return function(*args)
+    return RelayTrace(state.trace, partial(_with_precision, names)).run(function, *args)
+
+
+def _with_precision(
+    names: tuple[str, str], trace: RelayTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+) -> Any:
+    if primitive is dot_general_p:
+        params = {"precision": names, **params}
+    outer, state.trace = state.trace, trace.parent
+    try:
+        return trace.parent.process(primitive, args, params)
+    finally:
+        state.trace = outer
+
+
+def precision_names(precision: Any) -> tuple[str, str] | None:
+    """Convert a precision to a pair of StableHLO's names, for the two operands; None for what is no plain precision."""
+    pair = precision if isinstance(precision, (tuple, list)) and len(precision) == 2 else (precision, precision)
+    names = [_precision_name(one) for one in pair]
+    return (names[0], names[1]) if None not in names else None
+
+
+def _precision_name(precision: Any) -> Any:
+    if precision is None:
+        return "DEFAULT"
+    text = str(getattr(precision, "name", precision)).lower()
+    if text == "fastest":
+        return "DEFAULT"
+    if isinstance(precision, str) and text not in PRECISIONS and not text.startswith(("bf16", "f", "tf32", "any")):
+        raise ArgumentError(f"precision must be None or one of {', '.join(PRECISIONS)}, got {precision!r}")
+    return PRECISIONS.get(text)
+
+
+HIGHEST = ("HIGHEST", "HIGHEST")
+"""The precision of products within decompositions and their derivatives: GPUs by default round operands to TF32."""
+# A parameter ``precision`` is only in equations of which the user, or a rule, asked for one. CPUs know no difference.
 dot_general_p = Primitive("dot_general", cost=Cost.PRODUCT)
 dot_general_p.jvp_rule = jvp_bilinear(dot_general_p)
 
@@ -84,7 +144,7 @@ matrices of 256 x 256 take 14263 / 860 microseconds, of 64 x 64 131 / 139."""
 
 
 @dot_general_p.host
-def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
     (xc, yc), (xb, _) = dimension_numbers
     if not xb and len(xc) == 1 and x.dtype.char in _BLAS:
         rank = x.ndim
@@ -161,7 +221,9 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
 
 
 @dot_general_p.abstract_eval
-def _dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
+def _dot_abstract_eval(
+    x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, precision: Any = None
+) -> ShapedArray:
     dtype = same_dtype("dot_general", [x, y])
     return ShapedArray(_result_shape(x.shape, y.shape, dimension_numbers), dtype)
 
@@ -193,8 +255,8 @@ def _are_axes(rank: int, axes: Shape) -> bool:
 
 
 @partial(dot_general_p.transpose, linear_in="each")
-def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
-    return transpose_by(dot_general_p.bind, ct, x, y, dimension_numbers)
+def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
+    return transpose_by(by_precision(precision), ct, x, y, dimension_numbers)
 
 
 def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Dims) -> Any:
@@ -269,10 +331,10 @@ def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape
 
 
 @dot_general_p.batch
-def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
     x, y = args
     numbers, dim = batched_numbers(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
-    return dot_general_p.bind(x, y, dimension_numbers=numbers), dim
+    return by_precision(precision)(x, y, dimension_numbers=numbers), dim
 
 
 @lru_cache(maxsize=4096)
@@ -303,7 +365,9 @@ def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, di
 
 
 @axis_kept(dot_general_p)
-def _dot_keeps(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims) -> int | None:
+def _dot_keeps(
+    axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims, precision: Any = None
+) -> int | None:
     contracted, batch = (side[operand] for side in dimension_numbers)
     if axis in contracted:
         return None
@@ -315,12 +379,12 @@ def _dot_keeps(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers
 
 
 @axis_divided(dot_general_p)
-def _dot_divided(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims) -> int:
+def _dot_divided(axis: int, operand: int, x: Shape, y: Shape, *, dimension_numbers: Dims, precision: Any = None) -> int:
     return GONE  # a contracted axis
 
 
 @sharding_rule(dot_general_p)
-def _dot_sharding(operands: Any, results: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_sharding(operands: Any, results: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
     (contracted, batch), entries = dimension_numbers, list(map(entries_of, operands))
     for axes, what in (
         (batch, "dot_general requires lhs batch dimensions and rhs batch dimensions to have the same sharding"),
@@ -338,32 +402,32 @@ def _dot_sharding(operands: Any, results: Any, *, dimension_numbers: Dims) -> An
 
 @unsummed(dot_general_p)
 def _dot_unsummed(
-    axis: int, operand: int, *shapes: Shape, dimension_numbers: Dims
+    axis: int, operand: int, *shapes: Shape, dimension_numbers: Dims, **precision: Any
 ) -> tuple[dict[str, Any], int] | None:
     contracted, batch = dimension_numbers
     if axis not in contracted[operand]:
         return None
     k = contracted[operand].index(axis)
     (xc, yc), (xb, yb) = ((c[:k] + c[k + 1 :] for c in contracted), ((c[k], *b) for c, b in zip(contracted, batch)))
-    return {"dimension_numbers": ((xc, yc), (xb, yb))}, 0
+    return {"dimension_numbers": ((xc, yc), (xb, yb)), **precision}, 0
 
 
 masked_dot_general_p = masked_sum_of_products(dot_general_p)
 
 
 @partial(masked_dot_general_p.transpose, linear_in="each")
-def _masked_dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]) -> Any:
+def _masked_dot_transpose(
+    ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool], **params: Any
+) -> Any:
     flags = (True, zeros[1]) if type(x) is LinearVar else (zeros[0], True)
-    return transpose_by(partial(masked_dot_general_p.bind, zeros=flags), ct, x, y, dimension_numbers)
+    return transpose_by(partial(masked_dot_general_p.bind, zeros=flags, **params), ct, x, y, dimension_numbers)
 
 
 @masked_dot_general_p.batch
-def _masked_dot_batch(
-    axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, zeros: tuple[bool, bool]
-) -> Any:
+def _masked_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dims, **params: Any) -> Any:
     x, y = args
     numbers, dim = batched_numbers(len(x.shape), len(y.shape), dims[0], dims[1], dimension_numbers)
-    return masked_dot_general_p.bind(x, y, dimension_numbers=numbers, zeros=zeros), dim
+    return masked_dot_general_p.bind(x, y, dimension_numbers=numbers, **params), dim
 
 
 # Compilation -------------------------------------------------------------------------------------------------------
@@ -385,21 +449,21 @@ library routine."""
 
 
 @dot_general_p.lowering
-def _dot_lowering(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_lowering(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
     (xc, _), _ = dimension_numbers
     if len(x.shape) == len(y.shape) == 1 and _is_long_sum(hlo, x):
         return hlo.inline(lambda x, y: reduce_sum(ops.mul(x, y), (0,)), x, y)
     products = math.prod(hlo.result.shape) * math.prod(x.shape[i] for i in xc)
     if not dtypes.is_complex(x.dtype) or products < _MANY_PRODUCTS or hlo.module.platform != "cpu":
-        return _real_dot(hlo, x, y, dimension_numbers)
+        return _real_dot(hlo, x, y, dimension_numbers, precision)
     real = np.dtype(f"f{x.dtype.itemsize // 2}")
     (a, b), (c, d) = ([hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (x, y))
-    ac, bd, ad, bc = (_real_dot(hlo, v, w, dimension_numbers) for v, w in ((a, c), (b, d), (a, d), (b, c)))
+    ac, bd, ad, bc = (_real_dot(hlo, v, w, dimension_numbers, precision) for v, w in ((a, c), (b, d), (a, d), (b, c)))
     parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, hlo.result.shape, x.dtype)
 
 
-def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
+def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims, precision: Any) -> Any:
     (xc, yc), (xb, yb) = dims
     dtype = x.dtype
     x, y = hlo.at_least_one_byte(x), hlo.at_least_one_byte(y)
@@ -413,11 +477,21 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
         f"rhs_contracting_dimensions = {list(yc)}>"
     )
-    if config.default_matmul_precision is not None:
-        precision = f"#stablehlo<precision {PRECISIONS[config.default_matmul_precision]}>"
-        attributes += f", precision_config = [{precision}, {precision}]"
+    attributes += precision_attribute(hlo, precision)
     out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(dtype), attributes)
     return hlo.convert(out, dtype)
+
+
+def precision_attribute(hlo: Any, precision: Any) -> str:
+    """Return the text of the attribute of a product's precision, which begins with a comma; empty for the default.
+
+    ``precision`` is a pair of names as in StableHLO, or None for that of the switch ``default_matmul_precision``.
+    """
+    if precision is None and config.default_matmul_precision is not None:
+        precision = (PRECISIONS[config.default_matmul_precision],) * 2
+    elif precision is None or hlo.module.platform == "cpu":
+        return ""
+    return f", precision_config = [{', '.join(f'#stablehlo<precision {name}>' for name in precision)}]"
 
 
 def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: Shape) -> tuple[Any, Shape, Shape]:

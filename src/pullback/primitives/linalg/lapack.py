@@ -31,7 +31,7 @@ from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.linalg import device_routines
-from pullback.primitives.linalg.contraction import dot_general
+from pullback.primitives.linalg.contraction import HIGHEST, dot_general_p
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
 from pullback.primitives.power_series import convolution
@@ -61,8 +61,9 @@ def product(x: Any, y: Any, x_contracted: int = -1, y_contracted: int = -2) -> A
     Both positions count from the end: -1 or -2. All axes before the last two are batch axes.
     """
     rank = len(x.shape)
-    batch = range(rank - 2)
-    return dot_general(x, y, (((rank + x_contracted,), (rank + y_contracted,)), (batch, batch)))
+    batch = tuple(range(rank - 2))
+    numbers = (((rank + x_contracted,), (rank + y_contracted,)), (batch, batch))
+    return dot_general_p.bind(x, y, dimension_numbers=numbers, precision=HIGHEST)
 
 
 def rows_minus_columns(rows: int, columns: int, dtype: Any = np.int32) -> Any:

@@ -297,22 +297,22 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
 
     At run time the custom call finds the host function ``call`` by its index in the module's list of callbacks.
     """
-    from pullback.backends.host.calls import TARGET
+    from pullback.backends.host.calls import target_on
 
-    calls = hlo.module.callbacks
+    target, calls = target_on(hlo.module.platform), hlo.module.callbacks
     index = f"index = {len(calls)} : ui64"
     compiled = partial(_compiled_call, primitive, call, [x.dtype for x in operands])
     compiled.absent = partial(_absent, primitive, call)  # type: ignore[attr-defined]
     calls.append(compiled)
     results = [(a.shape, a.dtype) for a in call.avals]
     if not primitive.effect:
-        return hlo.custom_call(TARGET, operands, results, index, hlo.module.on_one_device(len(results)))
+        return hlo.custom_call(target, operands, results, index, hlo.module.on_one_device(len(results)))
     # A token, which each call takes from the call before, keeps calls in order. Unordered calls take it, too, which
     # costs no time: calls run one after the other anyway.
     order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
     types = [((), _BOOL), *results]
     alone = hlo.module.on_one_device(len(types))
-    hlo.order, *outs = hlo.custom_call(TARGET, (order, *operands), types, index, alone, side_effect=True)
+    hlo.order, *outs = hlo.custom_call(target, (order, *operands), types, index, alone, side_effect=True)
     return outs
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from pullback.backends.devices.meshes import AbstractMesh, current_mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import as_array
 from pullback.core.errors import OperandError, ShardingError
-from pullback.primitives.explicit_shardings import resharded
+from pullback.primitives.explicit_shardings import resharded, to_auto
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import constrained, explicit_sharding, placements_of
 
@@ -50,6 +52,9 @@ def _resharded(x: Any, sharding: Any) -> Any:
         raise ShardingError("reshard: expected a NamedSharding or a PartitionSpec, got None")
     typed = explicit_sharding(sharding, "reshard")
     if typed is None:
+        mesh = current_mesh()
+        if isinstance(sharding, PartitionSpec) and isinstance(mesh, AbstractMesh):
+            sharding, x = NamedSharding(mesh, sharding), to_auto(as_array(x))
         return constrained(x, sharding, "reshard")
     try:
         return resharded(as_array(x), typed)

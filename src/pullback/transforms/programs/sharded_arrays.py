@@ -10,15 +10,15 @@ import numpy as np
 from pullback.backends.devices import shards
 from pullback.backends.devices.buffers import buffer_of, from_buffer
 from pullback.backends.devices.devices import Device
-from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, as_sharding
-from pullback.core import dtypes
+from pullback.backends.devices.shardings import Index, NamedSharding, PartitionSpec, Sharding, as_sharding
+from pullback.core import dtypes, tree
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature
 from pullback.core.errors import ArgumentError, ShapeError, ShardingError
 from pullback.core.naming import quoted
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import committed, destination
-from pullback.transforms.programs.transfer import device_of, device_put
+from pullback.transforms.programs.transfer import device_of
 
 
 class Shard:
@@ -82,7 +82,7 @@ def _placement(sharding: Any, who: str) -> Any:
 
     ``who`` is the function, for error messages.
     """
-    if not isinstance(sharding, Sharding):
+    if not isinstance(sharding, (Sharding, PartitionSpec)):
         raise ShardingError(f"{who}: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(sharding)}")
     return destination(sharding, who)
 
@@ -159,7 +159,8 @@ def make_array_from_single_device_arrays(
     if isinstance(placement, Device):
         if len(values) != 1:
             raise ShardingError(f"{who}: a sharding of one device needs one array, got {len(values)}")
-        return committed(_shard(values[0], global_shape, None, who, placement), placement)
+        wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
+        return committed(_shard(values[0], global_shape, wanted, who, placement), placement)
     shard_shape = placement.shard_shape(global_shape)
     local = placement.assignment.local
     if len(values) != len(local):
@@ -242,15 +243,18 @@ def make_array_from_process_local_data(
     """Make an array over the devices of all processes from the data of each process.
 
     Args:
-      sharding: the sharding of the array.
-      local_data: the data of this process: the smallest block that contains its shards, or the full array.
+      sharding: the sharding of the array: a sharding, a ``PartitionSpec`` for the mesh that is set, or a device.
+      local_data: the data of this process: the smallest block that contains its shards, or the full array. It may be a
+        tree of these.
       global_shape: the shape of the full array; by default each axis is as long as the blocks of all processes
-        together. An axis of the data that has the global size is taken to be complete.
+        together. An axis of the data that has the global size is taken to be complete. Of a tree of data, one shape for
+        all, or a tree of shapes.
 
     Returns:
-      An array of the global shape, with this sharding.
+      An array of the global shape, with this sharding; a tree of arrays if the data are a tree.
 
     Raises:
+      ArgumentError: ``global_shape`` is another tree than the data (a TypeError and ValueError).
       ShardingError: the sharding does not fit the shape (a ValueError).
       ShapeError: the data are not the block of this process, and not the full array (a ValueError).
 
@@ -261,12 +265,34 @@ def make_array_from_process_local_data(
     [0 1]
     """
     who = "make_array_from_process_local_data"
-    placement = _placement(sharding, who)
+    leaves, treedef = tree.flatten(local_data)
+    if treedef.num_nodes == 1 or (isinstance(local_data, (list, tuple)) and all(np.ndim(x) == 0 for x in leaves)):
+        return _from_data(who, sharding, local_data, global_shape)
+    shapes = [global_shape] * len(leaves)
+    if global_shape is not None and not _is_shape(global_shape):
+        shapes, of_shapes = tree.flatten(global_shape, is_leaf=_is_shape)
+        if of_shapes != treedef:
+            raise ArgumentError(f"{who}: global_shape has the structure {of_shapes}, but the data have {treedef}")
+    arrays = [_from_data(who, sharding, x, shape) for x, shape in zip(leaves, shapes, strict=True)]
+    return tree.unflatten(treedef, arrays)
+
+
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) and all(isinstance(n, int) for n in x)
+
+
+def _from_data(who: str, sharding: Any, local_data: Any, global_shape: Any) -> ArrayImpl:
+    """Make an array over the devices of all processes from the data of this one; ``who`` is the public function."""
+    placement = sharding if isinstance(sharding, Device) else _placement(sharding, who)
     data = as_array(np.asarray(local_data) if isinstance(local_data, (list, tuple)) else local_data)
     if not isinstance(data, ArrayImpl):
         raise ArgumentError(f"{who}: data must be a concrete array, but it is traced: {data!r}")
     if isinstance(placement, Device):
-        return device_put(data, placement)
+        if global_shape is not None and _shape(global_shape, who) != data.shape:
+            raise ShapeError(
+                f"{who}: on one device the data of shape {data.shape} are all, but global_shape={global_shape}"
+            )
+        return committed(data, placement)
     if global_shape is None:
         scale = _global_per_local(placement, data.ndim)
         full_shape = tuple(n * a // b for n, (a, b) in zip(data.shape, scale, strict=True))

@@ -117,3 +117,16 @@ def test_operators_and_several_right_sides(solve: Any) -> None:
         x, _ = solve(a, b)
         np.testing.assert_allclose(x, b / 2, atol=1e-5)
     np.testing.assert_allclose(solve(2 * np.eye(4), b, M=Scaling())[0], b / 2, atol=1e-5)
+
+
+@pytest.mark.parametrize("solve", [sparse.cg, sparse.bicgstab, sparse.gmres])
+def test_a_solution_for_a_number_has_a_weak_type(solve: Any) -> None:
+    """As in JAX, if the product and the first guess have one as well."""
+    narrow = jnp.ones((), "float16")
+    for run in (solve, jit(solve, static_argnums=0)):
+        x = run(lambda x: 2 * x, 1.0)[0]
+        assert x.weak_type
+        assert (x * narrow).dtype == narrow.dtype
+        assert not run(lambda x: 2 * x, jnp.ones(()))[0].weak_type
+        assert not run(lambda x: jnp.float32(2) * x, 1.0)[0].weak_type
+    assert not solve(lambda x: 2 * x, 1.0, x0=jnp.zeros(()))[0].weak_type

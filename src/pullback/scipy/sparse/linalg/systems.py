@@ -17,6 +17,7 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.autodiff.grad import linear_transpose
 from pullback.transforms.autodiff.tracing import eval_shape
+from pullback.transforms.functions.arguments import as_weak
 
 Function = Callable[[Any], Any]
 
@@ -87,7 +88,7 @@ class System:
             raise ArgumentError(f"{name}: b must contain at least one array, got {b!r}")
         if matrix is not None:
             b = self._promoted(matrix, b)
-        b = self._of_products(b)
+        b, self._products = self._of_products(b)
         self.b = b
         self.x0 = None if x0 is None else self._start(x0)
         self.preconditioner = (lambda x: x) if m is None else self._approximate_inverse(m)
@@ -105,8 +106,11 @@ class System:
             )
         return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
 
-    def _of_products(self, b: Any) -> Any:
-        """Return ``b`` promoted to the dtypes of A b; raise unless A b has the tree and shapes of ``b``."""
+    def _of_products(self, b: Any) -> tuple[Any, Any]:
+        """Return ``b`` promoted to the dtypes of A b, and the types of A b.
+
+        Raise unless A b has the tree and shapes of ``b``.
+        """
         for _ in range(2):
             out = eval_shape(self.matvec, b)
             leaves, treedef = tree.flatten(b)
@@ -124,7 +128,7 @@ class System:
             )  # fmt: skip
         else:
             raise DtypeError(f"{self.name}: A widens the dtype of b with each application, to {_outline(out)}")
-        return b
+        return b, out
 
     def _start(self, x0: Any) -> Any:
         leaves, treedef = tree.flatten(tree.tree_map(lambda x: operand(self.name, x), x0))
@@ -176,8 +180,16 @@ class System:
             )
             return run(vecmat, b, None, turned)
 
-        out: tuple[Any, Any] = custom_linear_solve(self.matvec, self.b, solve, transpose_solve, has_aux=True)
-        return out
+        x, info = custom_linear_solve(self.matvec, self.b, solve, transpose_solve, has_aux=True)
+        return self._as_weak(x), info
+
+    def _as_weak(self, x: Any) -> Any:
+        """Return a solution with the weak types that A b, b and x0 have in common."""
+        found, treedef = tree.flatten(x)
+        given = map(tree.leaves, (self._products, self.b, self.b if self.x0 is None else self.x0))
+        weak = [all(y.weak_type for y in ys) for ys in zip(*given, strict=True)]
+        leaves = [x if x.weak_type == w else as_weak(x, w) for x, w in zip(found, weak, strict=True)]
+        return tree.unflatten(treedef, leaves)
 
 
 def begin(a: Function, b: Any, x0: Any) -> tuple[Any, Any]:
