@@ -91,7 +91,8 @@ def of_jax(lib: Any, program: Any) -> dict[str, Any]:
         "dots_with_no_batch_dims_saveable": policies.dots_with_no_batch_dims_saveable,
         "nothing_saveable": policies.nothing_saveable,
     }
-    steps, row = {}, {}
+    steps: dict[str, Any] = {}
+    row: dict[str, dict[str, float]] = {}
     for name, policy in ways.items():
         loss = program.loss if policy is None else lib.checkpoint(program.loss, policy=policy)
         steps[name], temporaries = compiled(lib, lib.value_and_grad(loss), program.args)

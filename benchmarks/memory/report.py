@@ -60,7 +60,7 @@ def page(results: dict[str, Any]) -> str:
         row = libraries.get("pullback")
         if row is None:
             continue
-        shares = list(row["shares"])
+        shares = sorted(row["shares"], key=float, reverse=True)
         worst = max((f["difference"] for f in row["shares"].values() if "difference" in f), default=0.0)
         cells = [_cell(row, share) for share in shares]
         predicted = f"{100 * row['predicted'] / row['usual']:.0f} %"

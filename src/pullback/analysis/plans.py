@@ -138,9 +138,15 @@ class MemoryPlan:
         """
         usual = self.measured() if isinstance(memory, float) or "%" in str(memory) else self.usual
         target = bytes_of("plan_memory", memory, usual)
-        budget, seen = target, 0
+        budget, seen, tried = target, 0, 0
         for _ in range(rounds):
-            choice = self.at(min(budget, self.usual))
+            try:
+                choice = self.at(min(budget, self.usual))
+            except MemoryBudgetError as error:  # the compiler may count less than is predicted
+                if error.least == tried:
+                    break
+                choice = self.at(error.least)
+            tried = choice.peak
             seen = self.measured(choice.budget)
             if seen <= target:
                 return choice

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import inlining, traits
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, holds_programs
+from pullback.core.jaxpr_text import literal_key
 from pullback.core.types import ShapedArray
 from pullback.transforms.traces.derived import cached_by_jaxpr
 
@@ -118,6 +119,44 @@ def reduces(eqn: Eqn) -> bool:
     return "axes" in eqn.params and traits.cost.of(eqn.primitive) is traits.Cost.SIMPLE and not is_fused(eqn)
 
 
+def without_duplicates(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return a program that computes each value once: compilers merge equal operations on equal operands."""
+    first: dict[Any, list[Var]] = {}
+    same: dict[Any, Any] = {}
+    eqns: list[Eqn] = []
+    jaxpr = closed.jaxpr
+    for eqn in jaxpr.eqns:
+        invars = [same.get(a, a) for a in eqn.invars]
+        key = _key(eqn, invars)
+        if key is not None and key in first:
+            same.update(zip(eqn.outvars, first[key], strict=True))
+            continue
+        if key is not None:
+            first[key] = eqn.outvars
+        eqns.append(eqn if invars == eqn.invars else eqn.like(invars, eqn.outvars))
+    if not same:
+        return closed
+    outvars = [same.get(a, a) for a in jaxpr.outvars]
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), closed.consts)
+
+
+def _key(eqn: Eqn, invars: Sequence[Any]) -> Any:
+    """Return a key that operations with equal results share; None if there is none, as for operations with effects."""
+    if (eqn.params and holds_programs(eqn.params)) or eqn.primitive.effect:
+        return None
+    operands = tuple([a if type(a) is Var else (literal_key(a), a.aval) for a in invars])
+    key = eqn.primitive, operands, tuple(sorted(eqn.params.items(), key=_name))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _name(item: tuple[str, Any]) -> str:
+    return item[0]
+
+
 class Materialised(NamedTuple):
     """Which values of a list of equations are in memory.
 
@@ -164,7 +203,7 @@ def materialised(eqns: Sequence[Eqn], results: Sequence[Any]) -> Materialised:
 
 def timeline(closed: ClosedJaxpr) -> Timeline:
     """Return the memory of a program at each operation, without its arguments and the values that it returns."""
-    flat = inlining.flattened(closed, inlining.inlined)
+    flat = without_duplicates(inlining.flattened(closed, inlining.inlined))
     jaxpr = flat.jaxpr
     eqns = jaxpr.eqns
     results = {a for a in jaxpr.outvars if type(a) is Var}
@@ -217,6 +256,3 @@ def inner_peak(eqn: Eqn) -> int:
 def program_peak(closed: ClosedJaxpr) -> int:
     """Return the largest number of bytes that a program needs, beside its arguments and results."""
     return timeline(closed).peak
-
-
-_ = subjaxprs

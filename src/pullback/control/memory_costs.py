@@ -18,7 +18,7 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.jaxprs import linearize_jaxpr
 
 _SECONDS = {
-    traits.Cost.LIGHT: 0.15e-9,
+    traits.Cost.LIGHT: 0.06e-9,
     traits.Cost.SIMPLE: 1e-9,
     traits.Cost.SPECIAL: 4e-9,
     traits.Cost.PRODUCT: 2e-9,
@@ -77,10 +77,11 @@ def _products(eqn: Eqn) -> float:
     numbers = eqn.params["dimension_numbers"]
     if traits.cost.of(eqn.primitive) is traits.Cost.PRODUCT:
         (contracted, _), (batch, _) = numbers
-        return float(x.size * y.size) / max(math.prod(x.shape[i] for i in (*contracted, *batch)), 1)
-    out = eqn.outvars[0].aval.size
+        shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))
+        return float(x.size * y.size) / max(shared, 1)
+    out = float(eqn.outvars[0].aval.size)
     features = getattr(numbers, "rhs_spec", None)
-    return out * y.size / max(y.shape[features[0]] if features else max(y.shape, default=1), 1)
+    return out * float(y.size) / max(y.shape[features[0]] if features else max(y.shape, default=1), 1)
 
 
 # Residuals -----------------------------------------------------------------------------------------------------------

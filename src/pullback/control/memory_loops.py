@@ -30,6 +30,15 @@ from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.jaxprs import linearize_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
+_TRAFFIC = 2e-10
+"""The time to write a byte to memory in the forward pass and to read it in the backward pass. A chunk that runs again
+writes to the cache: on the PDE of the benchmarks, chunks of five steps take the time of no recomputation."""
+_CACHE = 4_000_000
+"""The bytes that stay in the cache from the forward to the backward pass."""
+_AGAIN = 3.0
+"""How often a fused step computes a value again: compilers do so in each operation that reads it. On the PDE a step
+that keeps nothing but its state takes about three times what its operations predict."""
+
 
 class Piece(NamedTuple):
     """Consecutive steps of a loop.
@@ -108,16 +117,15 @@ def choices(costs: LoopCosts, levels: Sequence[float], body: Body) -> list[Choic
     found: list[Choice] = []
     for kept, stored, time in modes:
         work = costs.plain + costs.work if kept is not None else costs.work
-        found.append(Choice((Piece(n, 0, kept),), n * stored, n * stored + work, n * time))
+        again = _AGAIN * n * time
+        found.append(Choice((Piece(n, 0, kept),), n * stored, n * stored + work, again))
         for chunk in _chunks(n, costs.carry, stored):
             whole = n // chunk * chunk
             rest = n - whole
             pieces = (Piece(whole, chunk, kept), *([Piece(rest, 0, kept)] if rest else []))
             kept_bytes = whole // chunk * costs.carry + rest * stored
             extra = (n * costs.rows if rest else 0) + work
-            found.append(
-                Choice(pieces, kept_bytes, kept_bytes + chunk * stored + extra, n * time + whole * costs.forward)
-            )
+            found.append(Choice(pieces, kept_bytes, kept_bytes + chunk * stored + extra, again + whole * costs.forward))
     first = found[0]
     for other in found[1:]:
         found += _mixed(costs, first, other)
@@ -126,6 +134,8 @@ def choices(costs: LoopCosts, levels: Sequence[float], body: Body) -> list[Choic
             time = n * costs.forward * max(repetitions(n, slots - 1), 1) * 1.2
             kept_bytes = (slots + 1) * costs.carry
             found.append(Choice((Piece(n, 0, None, slots),), kept_bytes, kept_bytes + costs.plain + costs.work, time))
+    usual = max(found[0].stored, _CACHE)
+    found = [c._replace(time=c.time + _TRAFFIC * (max(c.stored, _CACHE) - usual)) for c in found]
     best: list[Choice] = []
     for c in sorted(found, key=lambda c: (c.time, c.transient)):
         if all(c.stored < b.stored or c.transient < b.transient for b in best):

@@ -107,7 +107,7 @@ class Planner:
         if key not in self._plans:
             result = rewritten(self.program, segments)
             peak = timeline(step_program(result, self.active)).peak
-            extra = sum(s.time for s in segments) / max(self.time, 1e-12)
+            extra = max(sum(s.time for s in segments) / max(self.time, 1e-12), 0.0)
             self._plans[key] = Plan(self.program, self.active, tuple(segments), result, peak, extra)
         return self._plans[key]
 
@@ -162,7 +162,11 @@ class Planner:
     def least(self) -> Plan:
         """Return the plan with the least peak that was found."""
         floor = least_memory(self.cuts, self.options)
-        found = [self.of(s) for scale in (1.01, 1.1, 1.3) if (s := choose(self.cuts, self.options, scale * floor))]
+        found = [
+            self.of(s)
+            for scale in (1.01, 1.05, 1.1, 1.2, 1.3, 1.5)
+            if (s := choose(self.cuts, self.options, scale * floor))
+        ]
         return min([*found, *self._plans.values(), self.unchanged()], key=lambda p: p.peak)
 
 
