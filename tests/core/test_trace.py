@@ -13,7 +13,7 @@ import pullback.numpy as jnp
 from pullback import grad, jit, jvp, vmap
 from pullback.core.trace import RelayTrace, state
 
-MOST = 16
+MOST = 17
 """How many classes of traces there are at most: a mode is data of a trace, and no class (decision 018)."""
 
 

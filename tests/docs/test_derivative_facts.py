@@ -120,7 +120,6 @@ def test_parameters_without_effect_are_found() -> None:
     [
         ("pullback.numpy.array", "order", "F", lambda **o: jnp.array([[1.0, 2.0]], **o)),
         ("pullback.numpy.nan_to_num", "copy", False, lambda **o: jnp.nan_to_num(jnp.array([jnp.nan, 1.0]), **o)),
-        ("pullback.numpy.convolve", "precision", "highest", lambda **o: jnp.convolve(jnp.ones(3), jnp.ones(2), **o)),
         ("pullback.numpy.linalg.slogdet", "method", "qr", lambda **o: jnp.linalg.slogdet(2 * jnp.eye(3), **o)),
         ("pullback.scipy.linalg.cho_factor", "overwrite_a", True, lambda **o: scipy.linalg.cho_factor(jnp.eye(3), **o)),
         (

@@ -39,6 +39,11 @@ class MixedPlan:
       wide: the other lines that compute with floats.
       error: the relative error of the results that was measured, in the norm of each array.
       loss_scale: the factor by which derivatives are multiplied on the way back, so that they do not underflow.
+
+    >>> from pullback import analysis
+    >>> print(analysis.MixedPlan("bfloat16", frozenset({"model.py:31"}), frozenset({"model.py:32"}), 3e-3))
+    bfloat16 in 1 of 2 lines, with a relative error of 3.0e-03
+      model.py:32 stays as it is
     """
 
     dtype: str

@@ -42,6 +42,12 @@ class Work(NamedTuple):
       transcendentals: evaluations of functions such as a sine or a square root.
       read, written: the bytes of its operands and of its results. A compiled program that fuses operations moves fewer.
       times: how often it runs; None in a loop of unknown length, whose body counts once.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback import analysis
+    >>> work = analysis.cost(lambda x: x @ x)(jnp.ones((10, 10))).lines.work[0]
+    >>> work.operation, work.flops
+    ('dot_general', 2000.0)
     """
 
     line: str
