@@ -65,7 +65,9 @@ def test_shadows_of_doubles_agree_with_them(spec: Any) -> None:
         np.testing.assert_allclose(np.asarray(x), y, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("how", [lambda f: f, pullback.jit, pullback.vmap, pullback.checkpoint], ids=str)
+@pytest.mark.parametrize(
+    "how", [lambda f: f, pullback.jit, pullback.vmap, pullback.checkpoint], ids=["eager", "jit", "vmap", "checkpoint"]
+)
 def test_a_cancellation_is_found_eagerly_and_in_programs(how: Any) -> None:
     x = single(1e-5, 2e-5)
     found = analysis.precision(how(cancels))(x)
