@@ -197,7 +197,7 @@ def _item(x: Two) -> Two:
 
 
 @two_doubles(dot_general_p)
-def _dot_general(x: Two, y: Two, *, dimension_numbers: Any) -> Two:
+def _dot_general(x: Two, y: Two, *, dimension_numbers: Any, precision: Any = None) -> Two:
     (xc, yc), (xb, yb) = dimension_numbers
     if is_complex(x) or is_complex(y):
         (a, b), (c, d) = dd.parts(x), dd.parts(y)

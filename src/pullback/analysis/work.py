@@ -174,7 +174,7 @@ for _primitive in (reductions.reduce_sum_p, reductions.reduce_max_p, reductions.
 
 
 @flops(dot_general_p)
-def _dot(operands: Any, results: Any, *, dimension_numbers: Any) -> float:
+def _dot(operands: Any, results: Any, *, dimension_numbers: Any, precision: Any = None) -> float:
     contracted = dimension_numbers[0][0]
     return 2.0 * size(results[0]) * math.prod(operands[0].shape[i] for i in contracted)
 
