@@ -1280,6 +1280,13 @@ MUTANTS = (
         ["tests/analysis/test_costs.py::test_donated_memory_counts_once"],
     ),
     Mutant(
+        "the cotangent of a moved value stays in its memory",
+        "transforms/programs/placement.py",
+        "other = Space.Device if placement is Space.Host else Space.Host",
+        "other = placement",
+        ["tests/backends/devices/test_memories.py::test_cotangents_move_to_the_other_memory"],
+    ),
+    Mutant(
         "contracted axes are merged although they are divided",
         "backends/hlo/module.py",
         "        whole = self.size == 1\n",

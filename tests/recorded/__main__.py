@@ -84,6 +84,18 @@ def record_calls() -> None:
     calls.FILE.write_text(calls.written(jax.__version__, found))
 
 
+def record_memories() -> None:
+    """Where programs of JAX for GPUs and TPUs move values between memories; it is the same on all of them."""
+    from tests.recorded import memories
+    from tests.recorded.calls import PLATFORMS
+
+    found = {}
+    for name in memories.NAMES:
+        found[name], *others = [memories.memories(memories.exported(jax, name, p)) for p in PLATFORMS]
+        assert all(other == found[name] for other in others), name
+    memories.FILE.write_text(json.dumps({"jax": jax.__version__, "programs": found}, indent=1) + "\n")
+
+
 def record_targets() -> None:
     """The functions that the plug-in for CUDA registers. It has to be installed; a GPU is not needed."""
     from jaxlib import gpu_linalg, gpu_prng, gpu_rnn, gpu_solver, gpu_sparse, version
@@ -98,8 +110,8 @@ def record_targets() -> None:
     TARGETS_FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 
-for name in sys.argv[1:] or [*FAMILIES, "degenerate", "calls"]:
-    if name in ("calls", "targets"):
-        {"calls": record_calls, "targets": record_targets}[name]()
+for name in sys.argv[1:] or [*FAMILIES, "degenerate", "calls", "memories"]:
+    if name in ("calls", "memories", "targets"):
+        {"calls": record_calls, "memories": record_memories, "targets": record_targets}[name]()
     else:
         record_degenerate() if name == "degenerate" else record(name)

@@ -263,7 +263,7 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
     operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.residuals]]
     counts = {"num_consts": sum(steps.inputs[:num_consts]), "num_carry": sum(steps.results[:num_carry])}
     again = eqn.like(operands, select(outs, steps.results), jaxpr=steps.again, **counts)
-    return RematSplit([first], if_needed(again), [bound[i] for i in steps.saved])
+    return RematSplit([first], if_needed(again), [bound[i] for i in steps.saved], steps.offloads_of(bound))
 
 
 # Transposition -------------------------------------------------------------------------------------------------------

@@ -421,9 +421,11 @@ def exported_of(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabl
     keep = options.keep_unused or symbolic
     smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=keep)
     used_leaves = tuple(i for i, u in enumerate(used) if u)
+    inputs, results = traced.argument_placements(), out_placements(traced.call, traced)
     program = portable.portable(
-        smaller, f"jit_{traced.fun_name}", platforms, [in_shardings[i] for i in used_leaves], out_shardings
-    )
+        smaller, f"jit_{traced.fun_name}", platforms, [in_shardings[i] for i in used_leaves], out_shardings,
+        ([inputs[i] for i in used_leaves], results),
+    )  # fmt: skip
     check_calls(portable.foreign_calls(program.text), checks, traced.fun_name)
     return Exported(
         fun_name=traced.fun_name,

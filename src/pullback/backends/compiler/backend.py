@@ -163,6 +163,9 @@ class Backend(Protocol):
     def device_kind(self, device: Device) -> str:
         """The vendor's name of a device's model."""
 
+    def memory_kinds(self, device: Device) -> tuple[str, ...]:
+        """The kinds of memory that a device can address; the first is its own."""
+
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         """The use of a device's memory in bytes, or None where the platform does not count it."""
 

@@ -150,6 +150,8 @@ def _several_class(base: Any) -> Any:
         def __init__(self, sharding: NamedSharding, on: BoundAssignment) -> None:
             base.__init__(self)
             self.sharding = sharding
+            if sharding.memory_kind != "device" and sharding.platform != "cpu":  # the memories of a CPU are one
+                self.memory_kind = sharding.memory_kind
             self.raw = on.raw
             self.device_list = on.device_list
 
@@ -269,6 +271,12 @@ _by_raw: dict[Any, Device] = {}
 def device_kind(device: Device) -> str:
     """The vendor's name of a device's model."""
     return str(bound(device).raw.device_kind)
+
+
+def memory_kinds(device: Device) -> tuple[str, ...]:
+    """The kinds of memory that a device can address; the first is its own."""
+    raw = bound(device).raw
+    return tuple(dict.fromkeys(str(memory.kind) for memory in (raw.default_memory(), *raw.addressable_memories())))
 
 
 def memory_stats(device: Device) -> dict[str, int] | None:

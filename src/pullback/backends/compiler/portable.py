@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends.compiler import foreign_programs
 from pullback.backends.compiler.backend import backend
+from pullback.backends.devices.memories import DEVICE, MemoryKinds, annotated_as_requested, kinds_of_program
 from pullback.backends.devices.meshes import AbstractMesh
 from pullback.backends.devices.shardings import NamedSharding
 from pullback.backends.hlo import foreign
@@ -51,6 +52,7 @@ def portable(
     platforms: Sequence[str],
     in_shardings: Sequence[NamedSharding | None] = (),
     out_shardings: Sequence[NamedSharding | None] = (),
+    placements: tuple[Sequence[Any], Sequence[Any]] = ((), ()),
 ) -> Portable:
     """Lower a program to self-contained text, with a function for each platform.
 
@@ -65,19 +67,25 @@ def portable(
       in_shardings: the sharding that the functions impose on each input, over the devices on which the program will
         run; None for an input without one. An empty sequence imposes none.
       out_shardings: the sharding of each result, in the same form.
+      placements: a pair: the placement of each input, and of each result, or None, which say in which memories they
+        are; empty sequences if all are in the devices' own.
 
     Raises:
       UnsupportedExportError: the program calls Python functions (a ValueError and NotImplementedError).
     """
     shardings = (in_shardings or [None] * len(closed.in_avals), out_shardings or [None] * len(closed.out_avals))
-    separate = [_written(Module(name, platform, inline), closed, [platform], shardings) for platform in platforms]
+    kinds = kinds_of_program(closed.jaxpr, *placements, next((p for p in platforms if p != "cpu"), "cpu"))
+    memories = kinds, placements[1]
+    separate = [
+        _written(Module(name, platform, inline), closed, [platform], shardings, memories) for platform in platforms
+    ]
     texts = [module.text() for module, _ in separate]
     if len(set(texts)) == 1:
         module, (function,) = separate[0]
         functions = [function] * len(platforms)
     else:
         module = Module(name, platforms[0], inline)
-        module, functions = _written(module, closed, platforms, shardings)
+        module, functions = _written(module, closed, platforms, shardings, memories)
     _check(module, name)
     hlo = Builder(module)
     index = [hlo.argument((), _INDEX)] if len(platforms) > 1 else []
@@ -88,15 +96,18 @@ def portable(
         branches = [hlo.region([], lambda f=f: hlo.call(f, args)) for f in functions]
         outs = hlo.multi_result("stablehlo.case", index, functions[0].results, regions=branches)
     several = module.size > 1
+    if kinds is not None and {*platforms} != {"cpu"}:
+        module.memories = [DEVICE] * len(index) + kinds[0], kinds[1]
     hlo.finish_main(outs, {}, [*[None] * len(index), *shardings[0]] if several else (), shardings[1] if several else ())
     return Portable(module.text(), [function.name for function in functions], module.size)
 
 
 _Shardings = tuple[Sequence[NamedSharding | None], Sequence[NamedSharding | None]]
+_Memories = tuple[MemoryKinds | None, Sequence[Any]]
 
 
 def _written(
-    module: Module, closed: ClosedJaxpr, platforms: Sequence[str], shardings: _Shardings
+    module: Module, closed: ClosedJaxpr, platforms: Sequence[str], shardings: _Shardings, memories: _Memories
 ) -> tuple[Module, list[Function]]:
     """Write a function for each platform into ``module``; return the module and the functions.
 
@@ -105,11 +116,13 @@ def _written(
       closed: the program.
       platforms: the platforms.
       shardings: a pair: the sharding of each input, and of each result; None for one without.
+      memories: the kinds of memory of inputs and results, and the requested placements of results.
     """
     module.portable = True
     functions = []
     for platform in platforms:
         module.platform = platform
+        module.memories = None if platform == "cpu" else memories[0]
         module.shared.clear()
         hlo = Builder(module)
         args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
@@ -124,7 +137,8 @@ def _written(
                 f"export of {module.name}: the sizes {names} cannot be computed from the shapes of the arguments: "
                 f"each name must occur in a size that is linear in it, such as 2*b + 1"
             )
-        functions.append(hlo.finish(module.unique("program"), _constrained(hlo, outs, shardings[1])))
+        outs = annotated_as_requested(hlo, _constrained(hlo, outs, shardings[1]), memories[1])
+        functions.append(hlo.finish(module.unique("program"), outs))
     module.choose_devices()
     return module, functions
 

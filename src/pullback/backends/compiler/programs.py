@@ -96,11 +96,16 @@ class Lowered:
         self.aliases = aliases
         self.in_shardings = _shardings(in_placements)
         self.out_shardings = _shardings(of_types(closed.out_avals, in_placements, out_placements))
-        self.memories = _memories(closed.jaxpr, in_placements, out_placements)
+        self.memories = memories.kinds_of_program(closed.jaxpr, in_placements, out_placements, device.target)
+        if self.memories is not None and device.target != "cpu":  # a result reuses memory of its own kind
+            inputs, results = self.memories
+            self.aliases = aliases = {i: out for i, out in aliases.items() if inputs[i] == results[out]}
         required = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
-            module, main = emit_module(closed, name, device.target, aliases, required, *shardings, mesh)
+            module, main = emit_module(
+                closed, name, device.target, aliases, required, *shardings, mesh, memories=self.memories
+            )
         self.device: Any = module.devices or device
         self.asked_for = module.devices is not None
         self.module: Module = module
@@ -134,17 +139,6 @@ class Lowered:
     def _executable(self, overrides: Sequence[tuple[str, Any]]) -> Executable:
         with monitoring.timed(monitoring.COMPILE, fun_name=_called(self.name)):
             return _executable(self, overrides)
-
-
-def _memories(
-    jaxpr: Jaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any]
-) -> tuple[list[str], list[str]] | None:
-    """Return the kind of memory of each input and of each result; None if all are in the devices' own."""
-    moved = (eqn.params.get("placement") for eqn in jaxpr.eqns)
-    if all(memories.kind_of(p) == memories.DEVICE for p in (*in_placements, *out_placements, *moved)):
-        return None
-    inputs = in_placements or [None] * len(jaxpr.invars)
-    return list(map(memories.kind_of, inputs)), memories.kinds_of_results(jaxpr, inputs, out_placements)
 
 
 def _called(name: str) -> str:
@@ -207,6 +201,9 @@ class Program:
         self.out_signatures = [signature(a.shape, a.dtype, bool(a.weak_type)) for a in avals]
         if lowered.asked_for and (several or not self.device.is_host):
             self.out_signatures = self.signatures()
+        elif not several and lowered.memories is not None and self.device.platform != "cpu":
+            pairs = zip(self.out_signatures, self.signatures(), lowered.memories[1], strict=True)
+            self.out_signatures = [sig if kind == memories.DEVICE else placed for sig, placed, kind in pairs]
 
     def buffers(self, args: Sequence[ArrayImpl]) -> list[Any]:
         """The buffers of the arguments and of the captured arrays, on the program's device."""
@@ -228,7 +225,12 @@ class Program:
     def signatures(self) -> list[Signature]:
         """The signatures of the program's results, as arrays that are committed to the program's device."""
         avals = [k.aval for k in self.out_signatures]
-        placements = [self.device] * len(avals) if self.in_shardings is None else self.out_shardings
+        placements: Sequence[Any] = self.out_shardings
+        if self.in_shardings is None:
+            kinds = None if self.device.platform == "cpu" else self.lowered.memories
+            placements = [self.device] * len(avals)
+            if kinds is not None:
+                placements = [memories.on_device(self.device, kind) for kind in kinds[1]]
         return [signature(a.shape, a.dtype, a.weak_type, p) for a, p in zip(avals, placements, strict=True)]
 
 

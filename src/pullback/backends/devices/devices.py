@@ -114,11 +114,11 @@ class Device:
         >>> [memory.kind for memory in devices()[0].addressable_memories()]
         ['device', 'pinned_host', 'unpinned_host']
         """
-        return [Memory(kind, self) for kind in memory_kinds(self.platform)]
+        return [Memory(kind, self) for kind in memory_kinds(self.platform, self)]
 
     def default_memory(self) -> Memory:
         """The memory in which arrays on this device are by default."""
-        return Memory(memory_kinds(self.platform)[0], self)
+        return Memory(memory_kinds(self.platform, self)[0], self)
 
     def memory(self, kind: str) -> Memory:
         """The memory of the device that is of the given kind.
@@ -126,7 +126,7 @@ class Device:
         Raises:
           BackendError: the device has no memory of that kind (a RuntimeError).
         """
-        known = memory_kinds(self.platform)
+        known = memory_kinds(self.platform, self)
         if kind not in known:
             raise BackendError(f"{self} has the memories {', '.join(map(repr, known))}, got {kind!r}")
         return Memory(kind, self)
@@ -144,13 +144,20 @@ class Device:
         return device, (self.target, self.id)
 
 
-def memory_kinds(platform: str) -> tuple[str, ...]:
-    """The kinds of memory of devices of a platform; the first is the one where arrays are by default."""
-    return ("device", "pinned_host", "unpinned_host") if platform == "cpu" else ("device",)
+def memory_kinds(platform: str, device: Device | None = None) -> tuple[str, ...]:
+    """The kinds of memory of devices of a platform; the first is the one where arrays are by default.
+
+    Args:
+      platform: the platform.
+      device: one of its devices, or None. If the device is in use, its client names the memories.
+    """
+    if platform == "cpu":
+        return ("device", "pinned_host", "unpinned_host")
+    return ("device", "pinned_host") if device is None or device.bound is None else compiler().memory_kinds(device)
 
 
 class Space(enum.Enum):
-    """A kind of memory. Eager, ``device_put`` takes one as the destination; in compiled functions it has no effect.
+    """A kind of memory, to which ``device_put`` moves arrays. Programs for CPUs, with one memory, move nothing.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import device_put, memory

@@ -1,6 +1,7 @@
-"""Kinds of memory in programs: in which memory each result is, by that of the inputs.
+"""MemoryKinds of memory in programs: in which memory each result is, by that of the inputs.
 
-The memories of a CPU are one. A program treats them alike, and its results remember the memory in which they are.
+The memories of a CPU are one. A program treats them alike, and its results remember the memory in which they are. A
+program for another platform moves values between memories, and its text says in which memory inputs and results are.
 """
 
 from __future__ import annotations
@@ -8,15 +9,85 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends.devices.shardings import NamedSharding
-from pullback.core.jaxpr import Jaxpr
+from pullback.backends.devices.devices import Device, Space
+from pullback.backends.devices.shardings import NamedSharding, SingleDeviceSharding
+from pullback.core.jaxpr import Eqn, Jaxpr, subjaxprs
 
 DEVICE = "device"
+KINDS = {Space.Device: DEVICE, Space.Host: "pinned_host"}
+"""The kind of memory that a ``Space`` stands for."""
+MemoryKinds = tuple[list[str], list[str]]
+"""The kind of memory of each input of a program, and of each result."""
 
 
 def kind_of(placement: Any) -> str:
     """The kind of memory of a placement; that of devices for None."""
-    return placement.memory_kind if isinstance(placement, NamedSharding) else DEVICE
+    if isinstance(placement, NamedSharding):
+        return placement.memory_kind
+    return KINDS.get(placement, DEVICE) if isinstance(placement, Space) else DEVICE
+
+
+def on_device(device: Device, kind: str) -> Any:
+    """Return the placement of arrays in a kind of memory of a device."""
+    return SingleDeviceSharding(device, memory_kind=kind).placement
+
+
+def kinds_of_program(
+    jaxpr: Jaxpr, in_placements: Sequence[Any], out_placements: Sequence[Any], platform: str
+) -> MemoryKinds | None:
+    """Return the kind of memory of each input and of each result; None if all values are in the devices' own.
+
+    Args:
+      jaxpr: the program.
+      in_placements: the placement of each input, or None; an empty list if all are None.
+      out_placements: the requested placement of each result, in the same form.
+      platform: the platform of the program. In programs for CPUs, moves within loops and inner programs do not count.
+    """
+    if all(kind_of(p) == DEVICE for p in (*in_placements, *out_placements)) and not _moves(jaxpr, platform != "cpu"):
+        return None
+    inputs = in_placements or [None] * len(jaxpr.invars)
+    return list(map(kind_of, inputs)), kinds_of_results(jaxpr, inputs, out_placements)
+
+
+def _moves(jaxpr: Jaxpr, deep: bool) -> bool:
+    """Whether an operation moves a value out of the devices' own memory; ``deep`` is to look in inner programs too."""
+    for eqn in jaxpr.eqns:
+        if kind_of(eqn.params.get("placement")) != DEVICE:
+            return True
+        if deep and any(_moves(inner, True) for inner in subjaxprs(eqn)):
+            return True
+    return False
+
+
+def annotated(hlo: Any, x: Any, kind: str) -> Any:
+    """Write that a value moves to a kind of memory, and return the moved value.
+
+    The value itself is returned on CPUs, whose memories are one, and in programs that use the devices' own memory only.
+
+    Args:
+      hlo: the builder of the program.
+      x: the value.
+      kind: the kind of memory.
+    """
+    if hlo.module.memories is None:
+        return x
+    attributes = (
+        f'call_target_name = "annotate_device_placement", has_side_effect = true, '
+        f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}'
+    )
+    return hlo.op("stablehlo.custom_call", [x], x.shape, x.dtype, attributes)
+
+
+def annotated_as_requested(hlo: Any, outs: list[Any], requested: Sequence[Any]) -> list[Any]:
+    """Write that results move to the memories that are requested, and return the moved results.
+
+    Args:
+      hlo: the builder of the program.
+      outs: the results.
+      requested: the requested sharding of each result, or None; an empty list if there are no requests.
+    """
+    asked = requested or [None] * len(outs)
+    return [x if s is None else annotated(hlo, x, kind_of(s)) for x, s in zip(outs, asked, strict=True)]
 
 
 def in_memory(sharding: NamedSharding, kind: str) -> NamedSharding:
@@ -43,23 +114,39 @@ def kinds_of_results(jaxpr: Jaxpr, inputs: Sequence[Any], results: Sequence[Any]
 
     An operation that moves its operand, such as ``device_put``, says where its result is. The results of others are in
     the memory of their operands, if all of these are in the same, and else in the devices' own. Constants, and inputs
-    that are not committed, are anywhere.
+    that are not committed, are anywhere. An operation that holds one program, with the same inputs and results as the
+    operation, is looked into.
 
     Args:
       jaxpr: the program.
       inputs: the placement of each input, or None.
       results: the requested placement of each result, or None; an empty list if there are no requests.
     """
-    kinds: dict[Any, str] = {var: kind_of(at) for var, at in zip(jaxpr.invars, inputs, strict=True) if at is not None}
-    for eqn in jaxpr.eqns:
-        if "placement" in eqn.params:
-            found = {kind_of(eqn.params["placement"])}
-        else:
-            found = {kinds[a] for a in eqn.invars if a in kinds}
-        if found:
-            kinds.update(dict.fromkeys(eqn.outvars, found.pop() if len(found) == 1 else DEVICE))
-    requested = results or [None] * len(jaxpr.outvars)
+    kinds = _kinds(jaxpr, [None if at is None else kind_of(at) for at in inputs])
+    requested = results or [None] * len(kinds)
     return [
-        kinds.get(var, DEVICE) if placement is None else kind_of(placement)
-        for var, placement in zip(jaxpr.outvars, requested, strict=True)
+        kind or DEVICE if placement is None else kind_of(placement)
+        for kind, placement in zip(kinds, requested, strict=True)
     ]
+
+
+def _kinds(jaxpr: Jaxpr, inputs: Sequence[str | None]) -> list[str | None]:
+    """Return the kind of memory of each result of a program, by that of its inputs; None for anywhere."""
+    kinds: dict[Any, str | None] = dict(zip(jaxpr.invars, inputs, strict=True))
+    for eqn in jaxpr.eqns:
+        inner = list(subjaxprs(eqn))
+        if "placement" in eqn.params:
+            kinds[eqn.outvars[0]] = kind_of(eqn.params["placement"])
+        elif len(inner) == 1 and _is_like(inner[0], eqn):
+            within = _kinds(inner[0], [kinds.get(a) for a in eqn.invars])
+            kinds.update(zip(eqn.outvars, within, strict=True))
+        else:
+            found = {kinds.get(a) for a in eqn.invars} - {None}
+            if found:
+                kinds.update(dict.fromkeys(eqn.outvars, found.pop() if len(found) == 1 else DEVICE))
+    return [kinds.get(var) for var in jaxpr.outvars]
+
+
+def _is_like(inner: Jaxpr, eqn: Eqn) -> bool:
+    """Whether the inputs and results of a program are those of the operation that holds it."""
+    return len(inner.invars) == len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)

@@ -191,12 +191,12 @@ class Sharding:
         self.shard_shape(aval_shape)
 
 
-def _checked_memory(kind: Any, platform: str, who: str) -> str:
+def _checked_memory(kind: Any, platform: str, who: str, device: Device | None = None) -> str:
     """Return the kind of memory, which is ``"device"`` for None; raise if devices of the platform have no such memory.
 
-    ``who`` is the class, for error messages.
+    ``who`` is the class, for error messages; ``device`` is one of the devices, if they are known.
     """
-    known = memory_kinds(platform)
+    known = memory_kinds(platform, device)
     if kind is None:
         return known[0]
     if kind not in known:
@@ -230,7 +230,7 @@ class SingleDeviceSharding(Sharding):
         if not isinstance(device, Device):
             raise ShardingError(f"SingleDeviceSharding: expected one of devices(), got {quoted(device)}")
         self._device = device
-        self.memory_kind = _checked_memory(memory_kind, device.platform, "SingleDeviceSharding")
+        self.memory_kind = _checked_memory(memory_kind, device.platform, "SingleDeviceSharding", device)
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         return SingleDeviceSharding(self._device, memory_kind=kind)
@@ -362,7 +362,9 @@ class NamedSharding(Sharding):
             self.memory_kind = "device"
         else:
             device = mesh.abstract_mesh.abstract_device
-            self.memory_kind = _checked_memory(memory_kind, device.platform if device else "cpu", "NamedSharding")
+            member = mesh.devices.flat[0] if isinstance(mesh, Mesh) and mesh.size else None
+            platform = device.platform if device else "cpu"
+            self.memory_kind = _checked_memory(memory_kind, platform, "NamedSharding", member)
         self.bound: Any = None  # the backend's object for it, made at first use
 
     def with_memory_kind(self, kind: str) -> NamedSharding:

@@ -720,7 +720,7 @@ class Builder:
         binders, loads = [], []
         for i, (v, sharding) in enumerate(itertools.zip_longest(self.arguments(), in_shardings)):
             stored = stored_dtype(v.dtype)
-            attributes = [] if sharding is None else [module.sharding_attribute(sharding, v.ndim)]
+            attributes = module.attributes_of_input(i, sharding, v.ndim)
             if i in aliases and module.meshes:  # the compiler finds a result of the same sharding
                 attributes.append("jax.buffer_donor = true")
             elif i in aliases:
@@ -734,8 +734,8 @@ class Builder:
             loads.append(f'{v.name} = "{_to_stored(v.dtype)}"({v.name}_stored) : ({kind}) -> {v.type}')
         stored_outs = list(map(self._stored, outs))
         shown = [
-            v.type if sharding is None else f"{v.type} {{{module.sharding_attribute(sharding, v.ndim)}}}"
-            for v, sharding in itertools.zip_longest(stored_outs, out_shardings)
+            v.type + module.attributes_of_result(i, sharding, v.ndim)
+            for i, (v, sharding) in enumerate(itertools.zip_longest(stored_outs, out_shardings))
         ]
         return self._finished("public", "main", binders, stored_outs, loads, ", ".join(shown))
 

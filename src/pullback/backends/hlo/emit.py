@@ -9,6 +9,7 @@ from typing import Any
 from pullback.backends.compiler import equal_parts, made
 from pullback.backends.compiler.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.backends.devices.devices import DeviceAssignment, Devices
+from pullback.backends.devices.memories import MemoryKinds, annotated_as_requested
 from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.backends.devices.storage import stored_dtype
@@ -31,6 +32,7 @@ def emit_module(
     out_placements: Sequence[Any] = (),
     mesh: Mesh | None = None,
     outline: bool = True,
+    memories: MemoryKinds | None = None,
 ) -> tuple[Module, Function]:
     """Lower a program to a module with the function ``main``.
 
@@ -44,6 +46,7 @@ def emit_module(
       out_placements: the sharding of each result, in the same form.
       mesh: the mesh that expresses shardings chosen by the compiler; by default the first mesh that the program names.
       outline: whether equal regions may become functions.
+      memories: the kind of memory of each input and result; None if all are the devices' own. CPUs ignore it.
 
     Returns:
       The module and its main function, whose arguments are the inputs and then the captured arrays. The attribute
@@ -52,22 +55,20 @@ def emit_module(
     Raises:
       IncompatibleDevicesError: different devices are required (a RuntimeError and ValueError).
     """
-    module = Module(name, platform, inline)
-    module.devices = devices
+    module = _module_for(name, platform, devices, memories)
     module.equal_parts = outline and platform == "cpu" and config.equal_parts
     if module.equal_parts:
         closed = equal_parts.with_inlined_calls(closed)
     if platform == "cpu" and devices is None and not in_placements:
         closed = made.read(closed)
-    for found in (mesh, *[p.mesh for p in (*in_placements, *out_placements) if isinstance(p, NamedSharding)]):
-        if found is not None:
-            module.mesh(found)
+    _add_meshes(module, mesh, (*in_placements, *out_placements))
     hlo = Builder(module)
-    outs = _emit_main(hlo, closed, in_placements, out_placements)
+    outs = annotated_as_requested(hlo, _emit_main(hlo, closed, in_placements, out_placements), out_placements)
     module.choose_devices()
     if module.assumed_one_device and module.size > 1:  # an operation or a captured array names a mesh
         found = mesh or next(iter(module.meshes), None)
-        return emit_module(closed, name, platform, aliases, module.devices, in_placements, out_placements, found)
+        placements = module.devices, in_placements, out_placements
+        return emit_module(closed, name, platform, aliases, *placements, found, memories=memories)
     several = isinstance(module.devices, DeviceAssignment)
     if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # before a mesh was named
         return emit_module(closed, name, platform, aliases, devices, in_placements, out_placements, mesh, False)
@@ -81,6 +82,21 @@ def emit_module(
         return module, hlo.finish_main(outs, aliases)
     inputs = in_placements or [None] * len(closed.in_avals)
     return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_placements)
+
+
+def _module_for(name: str, platform: str, devices: Devices | None, memories: MemoryKinds | None) -> Module:
+    """Make an empty module; the arguments are those of :func:`emit_module`."""
+    module = Module(name, platform, inline)
+    module.devices = devices
+    module.memories = None if platform == "cpu" else memories
+    return module
+
+
+def _add_meshes(module: Module, mesh: Mesh | None, placements: Sequence[Any]) -> None:
+    """Add a mesh, and those of shardings among ``placements``, to a module."""
+    for found in (mesh, *[p.mesh for p in placements if isinstance(p, NamedSharding)]):
+        if found is not None:
+            module.mesh(found)
 
 
 def _emit_main(

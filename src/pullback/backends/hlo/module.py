@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
+from pullback.backends.devices.memories import DEVICE, MemoryKinds
 from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.backends.host import own
@@ -87,6 +88,8 @@ class Module:
       kinds: the table that numbers equations, to find equal regions.
       portable: whether the module is for other processes, so that captured arrays of any size are written into it.
       devices: the devices on which the program must run; None if none are required.
+      memories: the kind of memory of each input and of each result of ``main``; None if all values are in the devices'
+        own, and in programs for CPUs.
       meshes: the name in the program of each mesh with devices.
       logical_meshes: the name of each abstract mesh, which runs on the program's devices; in a portable program, of
         all meshes.
@@ -104,8 +107,8 @@ class Module:
 
     __slots__ = (
         "asks", "assumed_one_device", "callbacks", "channels", "devices", "equal_parts", "exported", "functions",
-        "inline", "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "may_not_end", "meshes", "name",
-        "names", "partitions", "platform", "portable", "shared", "source_locations",
+        "inline", "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "may_not_end", "memories",
+        "meshes", "name", "names", "partitions", "platform", "portable", "shared", "source_locations",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -115,6 +118,7 @@ class Module:
         self.callbacks: list[Callable[..., Any]] = []
         self.platform = platform
         self.devices: Devices | None = None
+        self.memories: MemoryKinds | None = None
         self.meshes: dict[Mesh, str] = {}
         self.logical_meshes: dict[AbstractMesh, str] = {}
         self.exported: list[tuple[str, int]] = []
@@ -261,6 +265,18 @@ class Module:
     def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
         """The text of a sharding as an attribute of an argument or a result of rank ``ndim``."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
+
+    def attributes_of_input(self, i: int, sharding: NamedSharding | None, ndim: int) -> list[str]:
+        """The attributes of the input ``i`` of ``main``, of rank ``ndim``: its memory, if another, and sharding."""
+        kinds = [] if self.memories is None else self.memories[0][i : i + 1]  # captured arrays, the last, have none
+        found = [f'mhlo.memory_kind = "{kind}"' for kind in kinds if kind != DEVICE]
+        return found if sharding is None else [*found, self.sharding_attribute(sharding, ndim)]
+
+    def attributes_of_result(self, i: int, sharding: NamedSharding | None, ndim: int) -> str:
+        """The text of the attributes of the result ``i`` of ``main``, of rank ``ndim``: its memory and its sharding."""
+        found = [] if self.memories is None else [f'mhlo.memory_kind = "{self.memories[1][i]}"']
+        found += [] if sharding is None else [self.sharding_attribute(sharding, ndim)]
+        return f" {{{', '.join(found)}}}" if found else ""
 
     def _head(self) -> list[str]:
         """The first lines of the module's text, before its functions: the name of the module, and its meshes."""

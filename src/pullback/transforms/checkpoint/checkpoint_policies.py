@@ -1,30 +1,33 @@
 """Policies of ``checkpoint``, which select the values to save for the backward pass; and names of values for them.
 
 A policy is a function ``policy(primitive, *avals, **params) -> bool`` of an operation, the types of its operands and
-its parameters: whether the results may be saved. The backward pass recomputes the values that it needs and that were
+its parameters: whether the results may be saved. It may also answer with an ``Offloadable``, to save them in another
+memory. The backward pass recomputes the values that it needs and that were
 not saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from pullback.backends.devices.devices import Space
 from pullback.core import tree
 from pullback.core.arguments import is_listed
 from pullback.core.array import Array, as_array
 from pullback.core.errors import ArgumentError, OperandError
+from pullback.core.jaxpr import Eqn, Var
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost, cost
 from pullback.core.types import ShapedArray
 from pullback.primitives.linalg.contraction import dot_general_p  # noqa: F401  # the examples ask about it
 from pullback.primitives.rules import axis_divided, stays
 from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.programs.placement import device_put_p
 
 T = TypeVar("T")
 
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]
 
 # Names ---------------------------------------------------------------------------------------------------------------
 
@@ -76,6 +79,30 @@ def _array(x: Any, name: str) -> Array:
 
 
 # Policies ------------------------------------------------------------------------------------------------------------
+
+
+class Offloadable(NamedTuple):
+    """The answer of a policy that saves values in another memory.
+
+    Attributes:
+      src: the memory of the values, such as ``"device"``; the backward pass moves them there.
+      dst: the memory to save them in, such as ``"pinned_host"``.
+    """
+
+    src: str
+    dst: str
+
+    def moves(self, value: Var, stored: Var) -> tuple[Eqn, Eqn]:
+        """Return the equation that moves ``value`` to ``stored``, in the memory ``dst``, and the equation back."""
+        src, dst = _space(self.src), _space(self.dst)
+        return (
+            Eqn(device_put_p, [value], {"placement": dst, "source": src}, [stored]),
+            Eqn(device_put_p, [stored], {"placement": src, "source": dst}, [value]),
+        )
+
+
+def _space(kind: str) -> Space:
+    return Space.Device if kind == "device" else Space.Host
 
 
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
@@ -180,17 +207,17 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
         check_policy(policy, "save_from_both_policies")
     return _described(
         f"save_from_both_policies({_name(policy_1)}, {_name(policy_2)})",
-        lambda primitive, *avals, **params: bool(
+        lambda primitive, *avals, **params: (
             policy_1(primitive, *avals, **params) or policy_2(primitive, *avals, **params)
         ),
     )
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Make a policy that saves the same values as :func:`dots_with_no_batch_dims_saveable`.
+    """Make a policy that saves the same values as :func:`dots_with_no_batch_dims_saveable`, in another memory.
 
-    The arguments, which in JAX move saved values to another memory, are checked. On a CPU, which has a single memory,
-    the values stay where they are.
+    The forward pass moves them there, and the backward pass back. On a CPU, which has a single memory, they stay where
+    they are. Values of a loop within the checkpointed function are moved together, after the loop.
 
     Args:
       offload_src: the name of the memory of the values, such as ``"device"``.
@@ -202,21 +229,26 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     >>> from pullback import checkpoint_policies, lax
     >>> policy = checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     >>> policy(lax.dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
-    True
+    Offloadable(src='device', dst='pinned_host')
     """
     who = "offload_dot_with_no_batch_dims"
     _check_memories(who, offload_src, offload_dst)
-    return _described(f"{who}({offload_src!r}, {offload_dst!r})", partial(dots_with_no_batch_dims_saveable))
+    offload = Offloadable(offload_src, offload_dst)
+
+    def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> Any:
+        return offload if dots_with_no_batch_dims_saveable(primitive, *avals, **params) else False
+
+    return _described(f"{who}({offload_src!r}, {offload_dst!r})", policy)
 
 
 def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Policy:  # fmt: skip
-    """Make a policy that saves the values whose names are in one of two lists.
+    """Make a policy that saves the values whose names are in one of two lists, those of the second in another memory.
 
-    The second list and the memories, which in JAX move saved values to another memory, are checked. On a CPU, which has
-    a single memory, the values stay where they are.
+    The forward pass moves these there, and the backward pass back. On a CPU, which has a single memory, they stay where
+    they are. Values of a loop within the checkpointed function are moved together, after the loop.
 
     Args:
       names_which_can_be_saved: the names of values to save; :func:`checkpoint_name` sets names.
@@ -234,14 +266,22 @@ def save_and_offload_only_these_names(
     ...     names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
     ...     offload_src="device", offload_dst="pinned_host")
     >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(name_p, name="c")
-    (True, True, False)
+    (True, Offloadable(src='device', dst='pinned_host'), False)
     """
     who = "save_and_offload_only_these_names"
     _check_memories(who, offload_src, offload_dst)
     both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
     if both:
         raise ArgumentError(f"{who}: {sorted(both)} are in both lists of names; leave them in one")
-    return _by_names(who, (*names_which_can_be_saved, *names_which_can_be_offloaded), saved=True, unnamed=False)
+    every = (*names_which_can_be_saved, *names_which_can_be_offloaded)
+    saved, offloaded = _by_names(who, every, saved=True, unnamed=False), frozenset(names_which_can_be_offloaded)
+    offload = Offloadable(offload_src, offload_dst)
+
+    def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> Any:
+        found = saved(primitive, *avals, **params)
+        return offload if found and params["name"] in offloaded else found
+
+    return _described(f"{who}{every}", policy)
 
 
 def _check_memories(who: str, *memories: str) -> None:

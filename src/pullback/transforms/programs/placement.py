@@ -2,7 +2,8 @@
 
 Both move an array to a placement: a device, or a sharding over several devices. They are linear: tangents move with
 their values, and cotangents move back. In a compiled program a sharding is a constraint for the compiler, and a device
-has no effect: the program runs on one device, or on the devices of a mesh.
+has no effect: the program runs on one device, or on the devices of a mesh. A memory, as a ``Space`` or in a sharding,
+moves the value there in programs for GPUs and TPUs.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, TypeVar
 
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_at, from_buffer
-from pullback.backends.devices.devices import Device, Space
+from pullback.backends.devices.devices import Device, Space, default_device
 from pullback.backends.devices.layouts import Format, without_layout
+from pullback.backends.devices.memories import KINDS, annotated, kind_of
 from pullback.backends.devices.meshes import AxisType, Mesh, current_mesh, needed_mesh
 from pullback.backends.devices.shardings import (
     UNCONSTRAINED,
@@ -23,6 +25,7 @@ from pullback.backends.devices.shardings import (
     Sharding,
     SingleDeviceSharding,
     UnreducedKind,
+    as_sharding,
     between,
     names_in,
 )
@@ -93,6 +96,9 @@ def put(primitive: Primitive, x: Any, placement: Any) -> Any:
     """
     known = x.concrete() if isinstance(x, Tracer) else x
     source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
+    if isinstance(placement, Space):
+        here = None if source is None else kind_of(source)
+        source = next((space for space, kind in KINDS.items() if kind == here), None)
     way = between(typeof(x).explicit, placement) if isinstance(placement, NamedSharding) else None
     if way is not None:
         x = primitive.bind(x, placement=way, source=source)
@@ -100,8 +106,15 @@ def put(primitive: Primitive, x: Any, placement: Any) -> Any:
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The impl rule: commit an array to the parameter ``placement``. The compiler chooses unconstrained axes."""
+    """The impl rule: commit an array to the parameter ``placement``. The compiler chooses unconstrained axes.
+
+    Arrays on CPUs stay where they are instead of moving to a memory: a CPU has one.
+    """
     placement = params["placement"]
+    if isinstance(placement, Space):
+        x = concrete(args[0])
+        at = signature_of(x).placement or default_device()
+        return x if at.platform == "cpu" else committed(x, in_space(at, placement))
     if isinstance(placement, NamedSharding) and UNCONSTRAINED in placement.spec.partitions:
         from pullback.backends.compiler.one_operation import evaluate
 
@@ -117,6 +130,8 @@ def _abstract(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
 
 
 def _abstract_put(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
+    if isinstance(placement, Space):
+        return x
     return _abstract(x, placement=placement, source=source).update(
         sharding=placement if isinstance(placement, NamedSharding) else None
     )
@@ -128,7 +143,13 @@ def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> An
 
 
 def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
-    """The transposition rule: move the cotangent to ``source``, the placement of the operand, if it is known."""
+    """The transposition rule: move the cotangent to ``source``, the placement of the operand, if it is known.
+
+    Without it, the cotangent of a value that moved to a ``Space`` moves to the other one.
+    """
+    if isinstance(placement, Space):
+        other = Space.Device if placement is Space.Host else Space.Host
+        return (device_put_p.bind(ct, placement=other if source is None else source, source=None),)
     if isinstance(placement, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
         back = placement if source is None else source
         return (sharding_constraint_p.bind(ct, placement=back, source=None),)
@@ -155,9 +176,11 @@ def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
 
 
 def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
-    if not isinstance(placement, NamedSharding):
+    if isinstance(placement, NamedSharding):
+        x = hlo.constrained(x, placement)
+    elif not isinstance(placement, Space):
         return x
-    return hlo.constrained(x, placement)
+    return annotated(hlo, x, kind_of(placement))
 
 
 for _primitive in (sharding_constraint_p, device_put_p):
@@ -169,6 +192,11 @@ for _primitive in (sharding_constraint_p, device_put_p):
     _primitive.lowering(_lowering)
 sharding_constraint_p.abstract_eval(_abstract)
 device_put_p.abstract_eval(_abstract_put)
+
+
+def in_space(placement: Any, space: Space) -> Any:
+    """Return a placement, a device or a sharding, in the memory ``space`` of its devices."""
+    return destination(as_sharding(placement).with_memory_kind(KINDS[space]), "device_put")
 
 
 # Public functions -----------------------------------------------------------------------------------------------------

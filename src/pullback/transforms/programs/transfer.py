@@ -11,7 +11,8 @@ from pullback.backends.compiler.backend import backend
 from pullback.backends.devices import transfers
 from pullback.backends.devices.buffers import buffer_of
 from pullback.backends.devices.devices import Device, Space, default_device, device
-from pullback.backends.devices.shardings import NamedSharding, as_sharding
+from pullback.backends.devices.memories import KINDS, kind_of
+from pullback.backends.devices.shardings import NamedSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, is_on_host, signature_of
@@ -24,6 +25,7 @@ from pullback.transforms.programs.placement import (
     committed,
     destination,
     device_put_p,
+    in_space,
     is_placement,
     put,
 )
@@ -42,20 +44,19 @@ def device_of(x: Any) -> Any:
     return default_device()
 
 
-_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
-
-
 def _destination(placement: Any, x: Any) -> Any:
     """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform.
 
-    A memory is one of the devices of ``x``, the array or other leaf that is moved.
+    A memory is one of the devices of ``x``, the array or other leaf that is moved. That of a traced value stays as it
+    is: the platform of the program decides.
     """
     if isinstance(placement, Space):
-        kind = _KINDS.get(placement)
-        if kind is None or isinstance(x, Tracer):
+        if placement is Space.Any:
             return None
-        sharding = as_sharding(device_of(x))
-        return None if sharding.memory_kind == kind else destination(sharding.with_memory_kind(kind), "device_put")
+        if isinstance(x, Tracer):
+            return placement
+        at = device_of(x)
+        return None if kind_of(at) == KINDS[placement] else in_space(at, placement)
     if isinstance(placement, str):
         return device("cuda" if placement == "gpu" else placement, 0)
     return destination(placement, "device_put")

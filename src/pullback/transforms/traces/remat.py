@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.lists import appended, fixpoint, positions, select, split_list
@@ -12,8 +12,15 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
 
 Flags = Sequence[bool]
-Policy = Callable[..., bool]
-"""``policy(primitive, *avals, **params)``: whether the results of an operation may be saved."""
+Policy = Callable[..., Any]
+"""``policy(primitive, *avals, **params)``: whether the results of an operation may be saved; or an ``Offload``."""
+
+
+class Offload(Protocol):
+    """The answer of a policy that saves values in another memory."""
+
+    def moves(self, value: Var, stored: Var) -> tuple[Eqn, Eqn]:
+        """Return the equation that moves ``value`` to ``stored``, in the other memory, and the equation back."""
 
 
 class RematSplit(NamedTuple):
@@ -23,11 +30,13 @@ class RematSplit(NamedTuple):
       first: all equations, for the forward pass; some have further results, which are saved.
       again: the equations to run again, in order; a loop or an inner program may be smaller than in ``first``.
       saved: the variables that ``first`` computes and that are saved, so that ``again`` may read them.
+      offloads: how to save those of them that are saved in another memory.
     """
 
     first: list[Eqn]
     again: list[Eqn]
     saved: list[Var]
+    offloads: dict[Var, Offload] = {}  # noqa: RUF012  (never changed)
 
 
 def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | None, effects: bool) -> RematSplit:
@@ -45,6 +54,7 @@ def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | No
     first: list[Eqn] = []
     again: list[Eqn] = []
     saved: list[Var] = []
+    offloads: dict[Var, Offload] = {}
     for eqn in reversed(eqns):  # readers first: an equation runs again only if ``again`` reads an unsaved result of it
         flags = tuple([v in needed for v in eqn.outvars])
         if not any(flags) and not (effects and eqn.effect):
@@ -56,16 +66,18 @@ def remat_split(eqns: Sequence[Eqn], wanted: Iterable[Atom], policy: Policy | No
             halves = RematSplit([eqn], [], select(eqn.outvars, flags))
         elif eqn.primitive.remat_rule is not None:
             halves = eqn.primitive.remat_rule(eqn, flags, policy, effects)
-        elif policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
-            halves = RematSplit([eqn], [], select(eqn.outvars, flags))
+        elif verdict := policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
+            kept = select(eqn.outvars, flags)
+            halves = RematSplit([eqn], [], kept, {v: verdict for v in kept if hasattr(verdict, "moves")})
         else:
             halves = RematSplit([eqn], [eqn], [])
         first += halves.first
         again += halves.again
         saved += halves.saved
+        offloads.update(halves.offloads)
         for eqn_again in halves.again:
             needed.update(a for a in eqn_again.invars if type(a) is Var)
-    return RematSplit(first[::-1], again[::-1], saved[::-1])
+    return RematSplit(first[::-1], again[::-1], saved[::-1], offloads)
 
 
 class RematSteps(NamedTuple):
@@ -82,6 +94,8 @@ class RematSteps(NamedTuple):
       residuals: the saved values that ``again`` takes, as indices into the results of ``first``; in the example ``[]``.
       saved: all saved values, as indices into the results of ``first``; in the example ``[2]``.
       results: for each result, whether ``again`` returns it; in the example ``[False, True]``.
+      offloads: how to save the saved values that are saved in another memory, by their indices into the results of
+        ``first``.
     """
 
     first: ClosedJaxpr
@@ -90,6 +104,11 @@ class RematSteps(NamedTuple):
     residuals: list[int]
     saved: list[int]
     results: list[bool]
+    offloads: dict[int, Offload]
+
+    def offloads_of(self, bound: Sequence[Var]) -> dict[Var, Offload]:
+        """Return how to save values in another memory, by the variables ``bound`` to the results of ``first``."""
+        return {bound[i]: offload for i, offload in self.offloads.items()}
 
 
 @cached_by_jaxpr
@@ -128,13 +147,15 @@ def remat_steps(
     own = [v in last and w for v, w in zip(carry_out, wanted_carry, strict=True)]
     own += [v in read_again or (v in saved and wanted_others[i]) for i, v in enumerate(columns)]
     second = [*select(jaxpr.invars, inputs), *residuals]
+    outs = [*carry_out, *columns]
     return RematSteps(
-        close(Jaxpr(jaxpr.constvars, jaxpr.invars, halves.first, [*carry_out, *columns]), values),
+        close(Jaxpr(jaxpr.constvars, jaxpr.invars, halves.first, outs), values),
         close(Jaxpr([v for v in values if v in read], second, again, select(jaxpr.outvars, results)), values),
         inputs,
         [num_carry + index[v] for v in residuals],
         [i for i, o in enumerate(own) if o],
         results,
+        {i: halves.offloads[v] for i, (v, o) in enumerate(zip(outs, own, strict=True)) if o and v in halves.offloads},
     )
 
 
@@ -152,7 +173,8 @@ def remat_program(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> Rem
     first = eqn.like(eqn.invars, bound, jaxpr=steps.first)
     operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.residuals]]
     again = eqn.like(operands, select(eqn.outvars, steps.results), jaxpr=steps.again)
-    return RematSplit([first], [again] if again.outvars or again.effect else [], [bound[i] for i in steps.saved])
+    rest = [again] if again.outvars or again.effect else []
+    return RematSplit([first], rest, [bound[i] for i in steps.saved], steps.offloads_of(bound))
 
 
 @cached_by_jaxpr
@@ -167,7 +189,8 @@ def remat_partial_eval(
       closed: the program.
       unknown_inputs: for each input, whether it is unknown.
       instantiate: which results the unknown program returns even if they are known: a flag for all, or for each.
-      policy: which values may be residuals; None for none, except inputs.
+      policy: which values may be residuals; None for none, except inputs. Residuals that it saves in another memory are
+        moved there at the end of the known program, and back at the beginning of the unknown one.
 
     >>> from pullback import lax, make_jaxpr
     >>> from pullback.transforms.traces.remat import remat_partial_eval
@@ -191,8 +214,13 @@ def remat_partial_eval(
     unknown_eqns, read = live_equations([*halves.again, *rest.eqns], rest.outvars)
     saved = [v for v in halves.saved if v in read]
     inputs_again = [v for v in known.invars if v in read]
+    stored = [Var(v.aval) if v in halves.offloads else v for v in saved]
+    pairs = [(v, to) for v, to in zip(saved, stored, strict=True) if v is not to]
+    moves = [halves.offloads[v].moves(v, to) for v, to in pairs]
+    unknown_eqns = [*[back for _, back in moves], *unknown_eqns]
+    saved = stored
     outs = appended(results, saved)
-    known_eqns, needed = live_equations(halves.first, outs)
+    known_eqns, needed = live_equations([*halves.first, *[away for away, _ in moves]], outs)
     values = dict(zip(known.constvars, split.known.consts, strict=True))
     values.update(zip(rest.constvars, split.unknown.consts, strict=True))
     first = Jaxpr([v for v in values if v in needed], known.invars, known_eqns, outs)
