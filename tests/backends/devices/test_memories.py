@@ -128,6 +128,21 @@ def test_cotangents_move_to_the_other_memory() -> None:
     assert moves(traced(lambda x: device_put(x, memory.Space.Any))) == []
 
 
+def test_branches_and_loops_say_where_their_results_are() -> None:
+    there = lambda x: device_put(x + 1, memory.Space.Host)
+    back = lambda x: device_put(x, memory.Space.Device)
+    programs_and_kinds = [
+        (lambda x: lax.cond(x[0] > 0, there, there, x), "pinned_host"),
+        (lambda x: lax.cond(x[0] > 0, there, back, x), "device"),
+        (lambda x: lax.while_loop(lambda x: x[0] < 9, there, x), "pinned_host"),
+        (lambda x: lax.scan(lambda c, y: (c, there(y)), 0.0, x)[1], "pinned_host"),
+        (lambda x: back(jit(there)(x)) * 2, "device"),
+    ]
+    for f, expected in programs_and_kinds:
+        text = programs.Lowered(traced(f), "f", GPU).module.text()
+        assert re.findall(r'@main.*memory_kind = "(\w+)"', text) == [expected]
+
+
 def test_programs_over_gpus_say_where_inputs_and_results_are(mesh_of_gpus: Mesh) -> None:
     on_gpus = NamedSharding(mesh_of_gpus, P("i"))
     host = on_gpus.with_memory_kind("pinned_host")

@@ -114,8 +114,7 @@ def kinds_of_results(jaxpr: Jaxpr, inputs: Sequence[Any], results: Sequence[Any]
 
     An operation that moves its operand, such as ``device_put``, says where its result is. The results of others are in
     the memory of their operands, if all of these are in the same, and else in the devices' own. Constants, and inputs
-    that are not committed, are anywhere. An operation that holds one program, with the same inputs and results as the
-    operation, is looked into.
+    that are not committed, are anywhere. Branches, steps of loops and other inner programs say where their results are.
 
     Args:
       jaxpr: the program.
@@ -134,19 +133,23 @@ def _kinds(jaxpr: Jaxpr, inputs: Sequence[str | None]) -> list[str | None]:
     """Return the kind of memory of each result of a program, by that of its inputs; None for anywhere."""
     kinds: dict[Any, str | None] = dict(zip(jaxpr.invars, inputs, strict=True))
     for eqn in jaxpr.eqns:
-        inner = list(subjaxprs(eqn))
+        operands = [kinds.get(a) for a in eqn.invars]
         if "placement" in eqn.params:
             kinds[eqn.outvars[0]] = kind_of(eqn.params["placement"])
-        elif len(inner) == 1 and _is_like(inner[0], eqn):
-            within = _kinds(inner[0], [kinds.get(a) for a in eqn.invars])
-            kinds.update(zip(eqn.outvars, within, strict=True))
+        elif inner := [j for j in subjaxprs(eqn) if _computes_results(j, eqn)]:
+            of_each = [_kinds(j, operands[len(operands) - len(j.invars) :]) for j in inner]
+            kinds.update(zip(eqn.outvars, map(_common, zip(*of_each, strict=True)), strict=True))
         else:
-            found = {kinds.get(a) for a in eqn.invars} - {None}
-            if found:
-                kinds.update(dict.fromkeys(eqn.outvars, found.pop() if len(found) == 1 else DEVICE))
+            kinds.update(dict.fromkeys(eqn.outvars, _common(operands)))
     return [kinds.get(var) for var in jaxpr.outvars]
 
 
-def _is_like(inner: Jaxpr, eqn: Eqn) -> bool:
-    """Whether the inputs and results of a program are those of the operation that holds it."""
-    return len(inner.invars) == len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)
+def _common(kinds: Sequence[str | None]) -> str | None:
+    """The kind of memory that values have, of which None are anywhere; that of devices if they are in several."""
+    found = {*kinds} - {None}
+    return found.pop() if len(found) == 1 else DEVICE if found else None
+
+
+def _computes_results(inner: Jaxpr, eqn: Eqn) -> bool:
+    """Whether a program, such as a branch or a step of a loop, takes the last operands to results of the operation."""
+    return len(inner.invars) <= len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)
