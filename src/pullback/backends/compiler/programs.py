@@ -203,7 +203,7 @@ class Program:
             self.out_signatures = self.signatures()
         elif not several and lowered.memories is not None and self.device.platform != "cpu":
             pairs = zip(self.out_signatures, self.signatures(), lowered.memories[1], strict=True)
-            self.out_signatures = [sig if kind == memories.DEVICE else placed for sig, placed, kind in pairs]
+            self.out_signatures = [sig if kind == memories.DEVICE else there for sig, there, kind in pairs]
 
     def buffers(self, args: Sequence[ArrayImpl]) -> list[Any]:
         """The buffers of the arguments and of the captured arrays, on the program's device."""
