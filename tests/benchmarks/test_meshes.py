@@ -43,7 +43,8 @@ def result(library: str, devices: int, moved: float) -> dict[str, Any]:
     """The result of a program that sums once."""
     return {
         "library": library, "way": "data", "devices": devices, "trace": 1.0, "lower": devices / 8,
-        "partition": 0.5, "compile": 2.0, "peak": 3_000_000, "temporaries": 1, "collectives": [["all-reduce", "data", 10, 1, moved]],
+        "partition": 0.5, "compile": 2.0, "peak": 3_000_000, "temporaries": 1,
+        "collectives": [["all-reduce", "data", 10, 1, moved]],
     }  # fmt: skip
 
 
