@@ -42,8 +42,9 @@ def test_lowering_for_many_devices() -> None:
 def result(library: str, devices: int, moved: float) -> dict[str, Any]:
     """The result of a program that sums once."""
     return {
-        "library": library, "way": "data", "devices": devices, "trace": 1.0, "lower": devices / 8, "compile": 2.0,
-        "peak": 3_000_000, "temporaries": 1, "collectives": [["all-reduce", "data", 10, 1, moved]],
+        "library": library, "way": "data", "devices": devices, "trace": 1.0, "lower": devices / 8,
+        "partition": 0.5, "compile": 2.0, "peak": 3_000_000, "temporaries": 1,
+        "collectives": [["all-reduce", "data", 10, 1, moved]],
     }  # fmt: skip
 
 
@@ -51,13 +52,13 @@ def test_the_page_and_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     results = [result("pullback", 8, 4e6), result("jax", 8, 2e6), result("pullback", 64, 2e6), result("jax", 64, 2e6)]
     assert page.summary(results).splitlines() == [
         "data over 8 devices moves more than JAX's: 4000000.0, 2000000.0 bytes",
-        "data: 64 devices take 4.50 of the time of 8 to trace and lower",
+        "data: 64 devices take 8.00 of the time of 8 to lower",
     ]
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     page.write(results)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "| data | 8 | 1 all-reduce | 4.00 | 2.00 | 88.11 | 3.0 | 3.0 |" in text
-    assert "| data | 64 | 1.00 | 1.00 | 1.00 | 4.50 | 4.50 |" in text
+    assert "| data | 64 | 1000 / 1000 | 8000 / 8000 | 500 / 500 | 2000 / 2000 | 8.00 / 8.00 |" in text
 
 
 def test_lines() -> None:

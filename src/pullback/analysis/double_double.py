@@ -109,7 +109,8 @@ def div(x: Two, y: Two) -> Two:
     if _is_complex(y):
         a, b = parts(y)
         size = add(square(a), square(b))
-        return div(mul(x, joined(a, neg(b))), size)
+        numerator = mul(x, joined(a, neg(b)))
+        return div(numerator, size)
     if _is_complex(x):
         a, b = parts(x)
         return joined(div(a, y), div(b, y))
@@ -427,7 +428,8 @@ def acos(x: Two) -> Two:
 def sinh(x: Two) -> Two:
     """Return the hyperbolic sines of real numbers."""
     e = expm1(absolute(x))
-    y = scaled(add(e, div(e, add(e, two(np.ones_like(x.hi))))), 0.5)
+    share = div(e, add(e, two(np.ones_like(x.hi))))
+    y = scaled(add(e, share), 0.5)
     return _guarded(np.sinh(x.hi), where(x.hi < 0, neg(y), y))
 
 
@@ -447,14 +449,18 @@ def asinh(x: Two) -> Two:
     """Return the inverse hyperbolic sines of real numbers."""
     a = absolute(x)
     one = two(np.ones_like(x.hi))
-    y = log1p(add(a, div(square(a), add(one, sqrt(add(one, square(a)))))))
+    root = sqrt(add(one, square(a)))
+    share = div(square(a), add(one, root))
+    y = log1p(add(a, share))
     return _guarded(np.arcsinh(x.hi), where(x.hi < 0, neg(y), y))
 
 
 def acosh(x: Two) -> Two:
     """Return the inverse hyperbolic cosines of real numbers."""
-    t = sub(x, two(np.ones_like(x.hi)))
-    return _guarded_log(np.arccosh(x.hi), log1p(add(t, sqrt(mul(t, add(x, two(np.ones_like(x.hi))))))))
+    one = two(np.ones_like(x.hi))
+    t = sub(x, one)
+    root = sqrt(mul(t, add(x, one)))
+    return _guarded_log(np.arccosh(x.hi), log1p(add(t, root)))
 
 
 def atanh(x: Two) -> Two:
@@ -466,8 +472,9 @@ def atanh(x: Two) -> Two:
 def cbrt(x: Two) -> Two:
     """Return the cube roots of real numbers: those in doubles, corrected by Newton's method."""
     q = two(np.cbrt(x.hi))
-    more = div(sub(x, mul(square(q), q)), mul(square(q), two(np.full_like(x.hi, 3.0))))
-    return _guarded(q.hi, add(q, more))
+    slope = mul(square(q), two(np.full_like(x.hi, 3.0)))
+    missing = sub(x, mul(square(q), q))
+    return _guarded(q.hi, add(q, div(missing, slope)))
 
 
 def logistic(x: Two) -> Two:

@@ -35,6 +35,7 @@ class _Inlined:
     """Programs that run once, except checkpointed functions, whose users chose what to keep."""
 
     def of(self, primitive: Any) -> Any:
+        # The transformation's own operation: it runs once, as all that the trait names.
         return None if primitive is checkpoint_p else inlining.runs_once.of(primitive)
 
 

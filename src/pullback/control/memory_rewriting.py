@@ -25,7 +25,7 @@ class KeepsNamed:
 
     def keeps_operand(self, eqn: Eqn) -> bool:
         """Whether the operand of an equation, which equals its result, counts as saved, too."""
-        return eqn.primitive is name_p and eqn.params["name"] == _KEPT
+        return self(eqn.primitive, **eqn.params)
 
     def __repr__(self) -> str:
         return "the plan's policy"

@@ -92,7 +92,7 @@ def precisely(precision: Any, function: Callable[..., Any], *args: Any) -> Any:
 def _with_precision(
     names: tuple[str, str], trace: RelayTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
 ) -> Any:
-    if primitive is dot_general_p:
+    if primitive is dot_general_p:  # the one operation that has a precision
         params = {"precision": names, **params}
     outer, state.trace = state.trace, trace.parent
     try:
