@@ -630,15 +630,23 @@ def vjp(
 
 @overload
 def linearize(
-    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, in_nzs: PyTree = None, memory: Any = None
+    fun: Callable[..., R],
+    *primals: PyTree,
+    has_aux: Literal[False] = False,
+    in_nzs: PyTree = None,
+    memory: Budget = None,
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], in_nzs: PyTree = None, memory: Any = None
+    fun: Callable[..., tuple[R, S]],
+    *primals: PyTree,
+    has_aux: Literal[True],
+    in_nzs: PyTree = None,
+    memory: Budget = None,
 ) -> tuple[R, Callable[..., R], S]: ...
 @overload
 def linearize(
-    fun: Callable[..., Any], *primals: PyTree, has_aux: bool, in_nzs: PyTree = None, memory: Any = None
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool, in_nzs: PyTree = None, memory: Budget = None
 ) -> Any: ...
 @api_boundary
 def linearize(
