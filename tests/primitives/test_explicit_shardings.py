@@ -39,6 +39,12 @@ def test_the_sharding_of_a_type_is_over_the_mesh_that_is_set() -> None:
         assert pullback.typeof(jnp.ones((3, 2))).sharding == NamedSharding(MESH, P(None, None))
 
 
+def test_words_of_keys_are_sharded_as_the_keys() -> None:
+    words = lambda x: pullback.random.key_data(pullback.random.wrap_key_data(x))
+    found = eval_shape(words, ShapeDtypeStruct((8, 2), "uint32", sharding=NamedSharding(MESH, P("x"))))
+    assert found.sharding.spec.partitions == ("x", None)
+
+
 @pytest.mark.parametrize(
     ("f", "operands", "expected"),
     [

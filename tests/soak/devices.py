@@ -12,6 +12,7 @@ import numpy as np
 import pullback
 import pullback.numpy as jnp
 from pullback import NamedSharding, P, grad, lax, pmap, shard_map, tree
+from pullback.sharding import AxisType
 from tests.soak import load as common
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ SHAPES = ((8, 8), (16, 8), (8, 24), (32, 16))
 
 @cache
 def grid() -> Any:
-    return pullback.make_mesh((4, 2), ("x", "y"))
+    return pullback.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 
 
 @cache
 def line() -> Any:
-    return pullback.make_mesh((8,), ("x",))
+    return pullback.make_mesh((8,), ("x",), (AxisType.Auto,))
 
 
 def put(x: Any, spec: P) -> Any:

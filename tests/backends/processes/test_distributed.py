@@ -117,7 +117,7 @@ def test_exported_functions_and_partitions(tmp_path):
         """
         from pullback import P, export, jit, lax
         from pullback.experimental.custom_partitioning import custom_partitioning
-        from pullback.sharding import AbstractMesh, NamedSharding
+        from pullback.sharding import AbstractMesh, AxisType, NamedSharding
 
         started()
         x = np.arange(24, dtype="float32").reshape(8, 3) + 1
@@ -133,7 +133,7 @@ def test_exported_functions_and_partitions(tmp_path):
             return mesh, lambda x: x / lax.psum(x.sum(0), "j"), part, (part,)
 
         shares.def_partition(partition, sharding_rule="i j -> i j")
-        y = pullback.device_put(x, NamedSharding(pullback.make_mesh((4,), ("j",)), P("j")))
+        y = pullback.device_put(x, NamedSharding(pullback.make_mesh((4,), ("j",), (AxisType.Auto,)), P("j")))
         for out, expected in ((exported.call(y), x * x.sum()), (jit(shares)(y), x / x.sum(0))):
             assert out.sharding == y.sharding
             for shard in out.addressable_shards:

@@ -38,7 +38,7 @@ from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.large import compiled_from
 from pullback.primitives.random.generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.primitives.random.philox import written_once
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import axis_kept, jvp_zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +262,7 @@ random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False, cost=Cost.SIMPLE)
 random_unwrap_p.host_rule = lambda x: x[dtypes.key_field(x.dtype)]
 random_unwrap_p.jvp_rule = jvp_zero(random_unwrap_p)
+axis_kept(random_unwrap_p)(lambda axis, operand, keys: axis)
 _HALF_KEY = np.dtype(np.float64)
 
 
