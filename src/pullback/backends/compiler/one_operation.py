@@ -27,7 +27,9 @@ from pullback.core.locks import lock
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
-MOST_PROGRAMS = 4096
+_elsewhere: dict[Any, Program] = {}
+"""Programs for other devices than the host, where all eager operations are compiled; also by operands' signatures."""
+MOST_PROGRAMS, MOST_ELSEWHERE = 512, 4096
 """How many programs are cached; a new one displaces the oldest."""
 _keeping = lock(globals(), "_keeping")
 
@@ -42,7 +44,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
       MissingRuleError: the primitive has no lowering rule.
     """
     known = _known(primitive, args, params)
-    found = None if known is None else _programs.get(known)
+    found = None if known is None else _elsewhere.get(known)
     if found is not None:
         outs = found(_with_numbers(args, found), found.device.is_host)
         return outs if primitive.multiple_results else outs[0]
@@ -56,7 +58,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, placements)
     if isinstance(device, Device) and not device.is_host:
         arrays = [_kept(x, device) for x in arrays]
-    program = _programs.get(key)
+    kept, most = (_programs, MOST_PROGRAMS) if device.is_host else (_elsewhere, MOST_ELSEWHERE)
+    program = kept.get(key)
     if program is None:
         invars = [Var(a) for a in avals]
         out = infer(primitive, avals, params)
@@ -65,9 +68,9 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         program = Lowered(
             ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
         ).compile()
-        _keep(_programs, MOST_PROGRAMS, key, program)
+        _keep(kept, most, key, program)
     if known is not None:
-        _keep(_programs, MOST_PROGRAMS, known, program)
+        _keep(_elsewhere, MOST_ELSEWHERE, known, program)
     outs = program(arrays, asked_for and device.is_host)
     return outs if primitive.multiple_results else outs[0]
 
