@@ -86,9 +86,11 @@ def check(
     there = device_put(args, OTHER)
     with transfers_of() as found:
         outs = pullback.tree.leaves(f(*there))
-    for out in outs:  # a gradient that is zero whatever the operands are is no result of theirs, as in JAX
+    # A number of Python's may be sent once more, if others have displaced it.
+    moved = [x for x in found if x.shape or x.direction != "host_to_device"]
+    for out in outs:  # a gradient or batch that is zero whatever the operands are is no result of theirs, as in JAX
         assert (out.devices() == {OTHER} and out.committed) or (may_be_zero and not np.asarray(out).any()), what
-    assert reads or not found, f"{what}: {found}"
+    assert reads or not moved, f"{what}: {moved}"
     if not by_choice:
         assert_close(outs, expected, what)
 
@@ -121,7 +123,9 @@ def test_gradients_and_batches_stay_there(spec: Spec) -> None:
         check(grad(total, tuple(moving)), args, f"grad of {spec}", reads, may_be_zero=True)
     if spec.operation in OF_THE_TYPE:
         return
-    check(vmap(spec.function), [np.stack([np.asarray(x)] * 2) for x in args], f"vmap of {spec}", reads)
+    check(
+        vmap(spec.function), [np.stack([np.asarray(x)] * 2) for x in args], f"vmap of {spec}", reads, may_be_zero=True
+    )
 
 
 # Ways to use an array ------------------------------------------------------------------------------------------------
