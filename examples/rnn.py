@@ -46,7 +46,10 @@ def loss(parameters: dict[str, Array], key: Any) -> Array:
 
 @jit
 def train(parameters: dict[str, Array], key: Any) -> tuple[dict[str, Array], Array]:
-    """All training steps in one program: Adam, with a gradient of norm 1 at most; and the loss at each step."""
+    """All training steps in one program: Adam, with a rate that falls to zero; and the loss at each step.
+
+    The norm of a gradient is at most 1.
+    """
 
     def step(carry: Any, inputs: Any) -> tuple[Any, Array]:
         parameters, first, second = carry
@@ -58,7 +61,7 @@ def train(parameters: dict[str, Array], key: Any) -> tuple[dict[str, Array], Arr
         second = tree.map(lambda v, g: 0.99 * v + 0.01 * g**2, second, gradient)
 
         def moved(p: Array, m: Array, v: Array) -> Array:
-            return p - 0.01 * (m / (1 - 0.9**i)) / (jnp.sqrt(v / (1 - 0.99**i)) + 1e-8)
+            return p - 0.01 * (1 - i / (STEPS + 1)) * (m / (1 - 0.9**i)) / (jnp.sqrt(v / (1 - 0.99**i)) + 1e-8)
 
         return (tree.map(moved, parameters, first, second), first, second), value
 
