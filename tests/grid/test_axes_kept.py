@@ -87,7 +87,7 @@ MORE += [
     row(put_chosen_p, None, R(2, 3), CHOSEN, params={**WINDOWS, "shape": (2, 4)}),
 ]
 ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
-ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor", "random_wrap", "lu_pivots_to_permutation"}
+ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor", "random_wrap", "random_unwrap", "lu_pivots_to_permutation"}
 """Operations on bits and integers, which have no derivatives."""
 
 

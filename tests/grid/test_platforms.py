@@ -62,5 +62,5 @@ def test_the_plug_in_registers_what_the_table_names() -> None:
 
 def test_programs_of_the_page_run() -> None:
     programs = re.findall(r"```python\n(.*?)```", platforms.PAGE.read_text(), re.DOTALL)
-    assert len(programs) == 3
+    assert len(programs) == 4
     exec(compile("\n".join(programs), "gpus.md", "exec"), {})

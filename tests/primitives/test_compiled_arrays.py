@@ -105,7 +105,7 @@ def _elsewhere(monkeypatch: Any) -> None:
     """Programs are written as they are for GPUs."""
     real = programs.emit_module
     monkeypatch.setattr(
-        programs, "emit_module", lambda closed, name, platform, *rest: real(closed, name, "cuda", *rest)
+        programs, "emit_module", lambda closed, name, platform, *rest, **more: real(closed, name, "cuda", *rest, **more)
     )
 
 
