@@ -14,6 +14,7 @@ from pullback.analysis.expressions import Made, root
 from pullback.analysis.rewritings import advise
 from pullback.core import dtypes, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
+from pullback.core.errors import PullbackError
 from pullback.core.trace import Primitive
 
 CANCELLATION = "cancellation"
@@ -214,7 +215,7 @@ class Observations:
         """Whether the operation that made a value has finite results for other operands."""
         try:
             out = trace.parent.process(made.primitive, tuple(operands), made.params)
-        except Exception:
+        except (PullbackError, ArithmeticError, TypeError, ValueError):  # it refuses these operands
             return False
         outs = out if made.primitive.multiple_results else [out]
         return all(np.isfinite(host_value(x)).all() for x in outs if dtypes.is_inexact(x.dtype))
@@ -234,7 +235,7 @@ class Observations:
             exact = [trace.arithmetic.rounded(trace.arithmetic.minus(operands[0].wide, operands[1].wide)), 0.0]
         try:
             found = rule(*exact, **params)
-        except Exception:
+        except (PullbackError, ArithmeticError, TypeError, ValueError):  # it refuses the wider operands
             return
         for x, y in zip(outs, found if primitive.multiple_results else [found], strict=True):
             count = int(np.count_nonzero(host_value(x) != y))

@@ -8,14 +8,12 @@ from typing import Any
 
 from pullback.control.memory_plans import Plan, planner
 from pullback.core import dtypes
-from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.trace import Tracer
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.preaccumulation.primitive import run_freeing
+from pullback.transforms.preaccumulation.primitive import run_freeing, stage_arrays
 from pullback.transforms.traces.equal_programs import deduplicated
-from pullback.transforms.traces.stage import stage_flat
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z%]*)\s*")
@@ -62,23 +60,11 @@ def within_memory(fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence
       what: the name of the transformation, for error messages.
       memory: the budget; see :func:`bytes_of`.
     """
-    avals = [typeof(x) for x in primals]
-    others: dict[int, Any] = {}  # auxiliary results that are no arrays, by index
-
-    def arrays_of(*args: Any) -> list[Any]:
-        outs = run(*args)
-        others.update((i, x) for i, x in enumerate(outs) if not isinstance(x, Array))
-        return [x for x in outs if isinstance(x, Array)]
-
-    def as_returned(arrays: Sequence[Any]) -> list[Any]:
-        rest = iter(arrays)
-        return [others[i] if i in others else next(rest) for i in range(len(arrays) + len(others))]
-
-    closed = stage_flat(fun, arrays_of, avals, f"{what} with memory={memory!r}")
+    closed, as_returned = stage_arrays(fun, run, primals, f"{what} with memory={memory!r}")
     program, consts = inputs_only(closed)
     active = [
         *[isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts],
-        *[dtypes.is_inexact(a.dtype) for a in avals],
+        *[dtypes.is_inexact(a.dtype) for a in closed.in_avals],
     ]
     plan = planned(program, tuple(active), f"{what} of {name_of(fun)}", memory)
     return lambda *args: as_returned(run_freeing(plan.result, [*consts, *args]))

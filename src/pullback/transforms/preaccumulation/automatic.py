@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pullback.core import dtypes
-from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
 from pullback.core.lists import scatter_where, select
@@ -21,7 +20,7 @@ from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.local_jacobians import REFUSALS, NotElementwise, Recorder, useful_variables
-from pullback.transforms.preaccumulation.primitive import Region, preaccumulate_p, run_freeing
+from pullback.transforms.preaccumulation.primitive import Region, preaccumulate_p, run_freeing, stage_arrays
 from pullback.transforms.traces.dce import close
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.equal_programs import deduplicated
@@ -50,23 +49,11 @@ def preaccumulated(
       primals: the point, as arrays.
       transformation: the name of the transformation, for error messages.
     """
-    avals = [typeof(x) for x in primals]
-    others: dict[int, Any] = {}  # auxiliary results that are no arrays, by index
-
-    def arrays_of(*args: Any) -> list[Any]:
-        outs = run(*args)
-        others.update((i, x) for i, x in enumerate(outs) if not isinstance(x, Array))
-        return [x for x in outs if isinstance(x, Array)]
-
-    def as_returned(arrays: Sequence[Any]) -> list[Any]:
-        rest = iter(arrays)
-        return [others[i] if i in others else next(rest) for i in range(len(arrays) + len(others))]
-
-    closed = stage_flat(function, arrays_of, avals, f'{transformation} with preaccumulate="auto"')
+    closed, as_returned = stage_arrays(function, run, primals, f'{transformation} with preaccumulate="auto"')
     jaxpr, consts = closed.jaxpr, closed.consts
     # Constants become inputs, so that the programs of different calls are equal and share derivatives.
     program = deduplicated(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
-    active = [*[False] * len(consts), *[dtypes.is_inexact(a.dtype) for a in avals]]
+    active = [*[False] * len(consts), *[dtypes.is_inexact(a.dtype) for a in closed.in_avals]]
     result = automatic(program, tuple(active), name_of(function))
     return lambda *args: as_returned(run_freeing(result, [*consts, *args]))
 

@@ -7,11 +7,11 @@ multiplies tangents by the Jacobian. So reverse mode stores the Jacobian, and no
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback.core.array import SCALARS, as_array
+from pullback.core.array import SCALARS, Array, as_array, typeof
 from pullback.core.config import config
 from pullback.core.elsewhere import is_here
 from pullback.core.errors import PreaccumulationError
@@ -238,3 +238,31 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     if [a.shape for a in region.mapped.out_avals] != [v.aval.shape for v in outvars]:
         return eqn  # the smaller program does not map a result that the original maps
     return eqn.like(select(eqn.invars, used_inputs), outvars, jaxpr=region.mapped, region=region)
+
+
+def stage_arrays(
+    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
+) -> tuple[ClosedJaxpr, Callable[[Sequence[Any]], list[Any]]]:
+    """Trace ``run``, whose results may be any objects, to a jaxpr of those that are arrays.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes a flat sequence of arrays and returns a flat sequence.
+      primals: the point, as arrays.
+      transformation: the transformation that traces, for error messages.
+
+    Returns:
+      The program, and a function that puts the other results between the arrays that the program returns.
+    """
+    others: dict[int, Any] = {}  # the results that are no arrays, by index
+
+    def arrays_of(*args: Any) -> list[Any]:
+        outs = run(*args)
+        others.update((i, x) for i, x in enumerate(outs) if not isinstance(x, Array))
+        return [x for x in outs if isinstance(x, Array)]
+
+    def as_returned(arrays: Sequence[Any]) -> list[Any]:
+        rest = iter(arrays)
+        return [others[i] if i in others else next(rest) for i in range(len(arrays) + len(others))]
+
+    return stage_flat(function, arrays_of, [typeof(x) for x in primals], transformation), as_returned
