@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
-from pullback.core import dtypes, source, tree
+from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, ArrayImpl, CommittedArray, scalar_array, typeof
@@ -23,10 +23,18 @@ from pullback.primitives.arrays.shapes import full
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.explicit_shardings import like
-from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
-from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
+from pullback.transforms.autodiff.kept_arguments import (
+    Origins,
+    check_saveable,
+    kept_arguments,
+    origins_of,
+    references_to,
+    with_arguments,
+    without_arguments,
+)
 from pullback.transforms.autodiff.saving import Budget, Saving, saving_of, storing_less, with_saving
+from pullback.transforms.autodiff.some_arguments import of_some_arguments
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -322,16 +330,17 @@ class VJPFunction(LinearFunction):
       wants: for each leaf of the arguments, the destination of its cotangent; None to return all cotangents.
       arguments: weak references to the leaves of the arguments; empty where they are not known.
       origins: which residuals are leaves of the arguments; None if ``arguments`` are to say.
+      kept: the list ``args_res``, once it has been looked at. The program is then without these residuals.
     """
 
-    __slots__ = ("arguments", "origins", "wants")
+    __slots__ = ("arguments", "kept", "origins", "wants")
 
     def __init__(
         self, *fields: Any, wants: Sequence[Any] | None = None, arguments: Sequence[Any] = (),
-        origins: Origins | None = None,
+        origins: Origins | None = None, kept: list[Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(*fields)
-        self.arguments, self.origins = arguments, origins
+        self.arguments, self.origins, self.kept = arguments, origins, kept
         if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
             wants = [GradValue()] * len(self.in_avals)
         self.wants = None if wants is None else tuple(wants)
@@ -364,11 +373,31 @@ class VJPFunction(LinearFunction):
         >>> print(total[...])
         3.0
         """
-        return VJPFunction(
-            *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
-            wants=destinations(wants, self.in_tree, self.in_avals, self.name),
-            arguments=self.arguments, origins=self.origins,
-        )  # fmt: skip
+        return self._like(self.kept, destinations(wants, self.in_tree, self.in_avals, self.name))
+
+    def replace(self, *, args_res: Sequence[Any]) -> VJPFunction:
+        """Return the same function with other values in place of the arguments that the backward pass needs.
+
+        Args:
+          args_res: an entry for each argument, as in the attribute :attr:`args_res`.
+
+        Returns:
+          A function of the same cotangents.
+
+        >>> from pullback import vjp
+        >>> out, pull = vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> print(*pull.replace(args_res=[5.0, 7.0])(1.0))
+        7.0 5.0
+        """
+        other = self._like(self.kept, self.wants)
+        other.args_res = args_res
+        return other
+
+    def _like(self, kept: list[Any] | None, wants: Sequence[Any] | None) -> VJPFunction:
+        """Return the function with another list of arguments, and other destinations."""
+        fields = (self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes)
+        kept = None if kept is None else list(kept)
+        return VJPFunction(*fields, wants=wants, arguments=self.arguments, origins=self.origins, kept=kept)
 
     def _residuals(self) -> tuple[list[Any], Origins]:
         """Return the residuals, and which of them are leaves of the arguments."""
@@ -379,12 +408,38 @@ class VJPFunction(LinearFunction):
     def args_res(self) -> list[Any]:
         """The arguments that the backward pass needs unchanged; ``NotNeeded()`` stands for the others.
 
+        ``NotSaveable()`` stands for those that ``saveable_args`` leaves out. The list and its entries may be assigned:
+        the function then uses these values. Entries are trees like the arguments; None stands for a missing one.
+
         >>> from pullback import vjp
         >>> out, pull = vjp(lambda x, y: x + 2 * y * y, 1.0, 3.0)
         >>> pull.args_res
         [NotNeeded(), Array(3., dtype=float32, weak_type=True)]
         """
-        return kept_arguments(self.in_tree, *self._residuals())
+        if self.kept is None:
+            self.leave_out(True)
+        return self.kept  # type: ignore[return-value]
+
+    @args_res.setter
+    def args_res(self, kept: Sequence[Any]) -> None:
+        if self.kept is None:
+            self.leave_out(True)
+        self.kept = list(kept)
+
+    def leave_out(self, saveable: Any) -> None:
+        """Take the residuals that are arguments out of the program, into the list ``kept``.
+
+        ``saveable`` is the argument ``saveable_args`` of :func:`vjp`.
+        """
+        residuals, self.origins = self._residuals()
+        self.kept = kept_arguments(self.in_tree, residuals, self.origins, saveable)
+        self.program = without_arguments(self.program, self.origins)
+
+    def _whole(self) -> LinearProgram:
+        """Return the program with all residuals."""
+        if self.kept is None or self.origins is None:
+            return self.program
+        return with_arguments(self.program, self.origins, self.kept, self.in_tree, self.in_avals, self.name)
 
     @property
     def opaque_residuals(self) -> list[Any]:
@@ -406,7 +461,7 @@ class VJPFunction(LinearFunction):
         cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
         if self.wants is not None:
             return tree.unflatten(self.in_tree, self._delivered(cts, self.wants))
-        outs = transposed(self.program, cts, self.out_avals, self.reduce_axes)
+        outs = transposed(self._whole(), cts, self.out_avals, self.reduce_axes)
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
@@ -419,7 +474,7 @@ class VJPFunction(LinearFunction):
         Returns:
           For each leaf of the arguments: its cotangent, ``GradRef()`` if a reference received it, or ``DidntWant()``.
         """
-        program = self.program
+        program = self._whole()
         if any(isinstance(w, DontWant) for w in wants):
             program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
         outs = transposed(program, cts, self.out_avals, self.reduce_axes)
@@ -488,13 +543,19 @@ def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
     if not isinstance(f, VJPFunction):
         return residuals, (structure, fields, None)
     origins = origins_of(residuals, f.arguments) if f.origins is None else f.origins
-    return residuals, (structure, fields, (("wants", f.wants), ("origins", origins)))
+    children = residuals if f.kept is None else [*residuals, f.kept]
+    return children, (structure, fields, (("wants", f.wants), ("origins", origins)))
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
     """Rebuild a derivative of the class ``kind`` from its ``residuals`` and ``aux``, its data without arrays."""
     structure, fields, options = aux
-    return kind(join(structure, residuals), *fields, **({} if options is None else dict(options)))
+    if options is None:
+        return kind(join(structure, residuals), *fields)
+    named = dict(options)
+    count = len(named["origins"])
+    kept = list(residuals[count]) if len(residuals) > count else None
+    return VJPFunction(join(structure, residuals[:count]), *fields, **named, kept=kept)
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -601,7 +662,9 @@ def vjp(
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
         over it; along other axes each index has its own cotangent.
-      saveable_args: without effect: arguments that the derivative needs are kept.
+      saveable_args: which arguments the derivative may keep, where it needs them unchanged: a boolean for all, or a
+        tuple with an entry for each argument, a boolean or a tuple for the children of a container. The others have to
+        be assigned to ``vjp_fun.args_res`` before ``vjp_fun`` is called.
       in_nzs: which arguments are differentiated: booleans, as a prefix of the tree of arguments; None for all. The
         others count as constants, and have zero cotangents.
       preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
@@ -616,6 +679,8 @@ def vjp(
     Raises:
       TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
         ValueError).
+      ArgumentError: ``saveable_args`` does not fit the arguments; or ``vjp_fun`` was called without one that it needs
+        (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import vjp
@@ -623,9 +688,14 @@ def vjp(
     >>> print(pull(jnp.ones(()))[0])
     1.0
     """
-    fun = _of_some_arguments(fun, primals, in_nzs, "vjp")
+    if saveable_args is not True:
+        check_saveable(saveable_args, tree.structure(primals))
+    fun = of_some_arguments(fun, primals, in_nzs, "vjp")
     saving = saving_of("vjp", preaccumulate, memory)
-    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, saving)
+    results = _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, saving)
+    if saveable_args is not True:
+        results[1].leave_out(saveable_args)
+    return results
 
 
 @overload
@@ -675,39 +745,8 @@ def linearize(
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
-    fun = _of_some_arguments(fun, primals, in_nzs, "linearize")
+    fun = of_some_arguments(fun, primals, in_nzs, "linearize")
     return _linearize(fun, primals, has_aux, "linearize", LinearFunction, (), saving_of("linearize", None, memory))
-
-
-def _of_some_arguments(fun: Any, primals: tuple[Any, ...], in_nzs: Any, transformation: str) -> Any:
-    """Return a function like ``fun`` that is constant in some arguments.
-
-    Args:
-      fun: the function.
-      primals: the arguments.
-      in_nzs: a prefix of the arguments' tree, with False for the constant ones; None returns ``fun`` itself.
-      transformation: the name of the public function that was called, for error messages.
-
-    Raises:
-      ArgumentError: ``in_nzs`` is no such prefix (a TypeError and ValueError).
-    """
-    if in_nzs is None:
-        return fun
-    require_function(transformation, "fun", fun)
-    try:
-        wanted = [flag(transformation, "in_nzs", x) for x in tree.broadcast_prefix(in_nzs, primals)]
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"{transformation}: in_nzs must be booleans in the tree of the arguments, or a prefix of it: {error}"
-        ) from None
-
-    @source.named_as(fun)
-    def of_some(*args: Any) -> Any:
-        leaves, treedef = tree.flatten(args)
-        kept = [x if is_wanted else stop_gradient(x) for x, is_wanted in zip(leaves, wanted, strict=True)]
-        return fun(*tree.unflatten(treedef, kept))
-
-    return of_some
 
 
 @api_boundary
