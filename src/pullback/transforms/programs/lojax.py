@@ -142,4 +142,4 @@ def apply_lowered(primitive: Primitive, args: Sequence[Any], params: dict[str, A
 
 
 for _kind in (Jaxpr, ClosedJaxpr):  # an attribute of JAX's programs
-    _kind.is_high = property(lambda self: _any_high(getattr(self, "jaxpr", self)))  # type: ignore[attr-defined]
+    _kind.is_high = property(lambda self: _any_high(getattr(self, "jaxpr", self)))  # type: ignore[union-attr]
