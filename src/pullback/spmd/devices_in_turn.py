@@ -16,14 +16,14 @@ import numpy as np
 
 from pullback.backends.devices.shardings import PartitionSpec, names_in
 from pullback.core.array import as_array, typeof
-from pullback.core.errors import ShardMapError
+from pullback.core.errors import ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
-from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape
+from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape, sums_of
 from pullback.transforms.traces.batch import batch_flat
 
 
@@ -200,6 +200,7 @@ def emulate_spmd(
       mesh, manual: the devices, and the axes of the mesh that are in scope in ``run``.
       check_vma: whether types record the axes along which a value varies.
     """
+    _check_specs(in_specs)
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
@@ -244,7 +245,17 @@ def emulate_spmd(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
+    _check_specs(specs)
     return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
+
+
+def _check_specs(specs: Sequence[PartitionSpec]) -> None:
+    """Raise if a specification is unreduced or reduced, which the shards of devices that run in turn do not record."""
+    for spec in specs:
+        if sums_of(spec):
+            raise UnsupportedArgumentError(
+                f"shard_map under disable_jit: {spec} has unreduced or reduced axes, which compiled programs have only"
+            )
 
 
 def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:

@@ -20,10 +20,10 @@ from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, AbstractValue, ShapedArray
 from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.explicit_shardings import like
 from pullback.primitives.operands import stop_gradient
+from pullback.primitives.varying import vary
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
 from pullback.transforms.autodiff.saving import Budget, Saving, saving_of, storing_less, with_saving
