@@ -17,7 +17,6 @@ from pullback.core.array import recorders as recorders
 from pullback.core.errors import MissingRuleError, UnexpectedTracerError
 from pullback.core.host_operands import host_operands
 from pullback.core.looking import LookedAt
-from pullback.core.manual_axes import ManualAxisType
 from pullback.core.rule_errors import explain as explain
 from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
@@ -398,11 +397,6 @@ class Tracer(LookedAt):
     def aval(self) -> ShapedArray:
         """The abstract value."""
         return self._aval
-
-    @property
-    def mat(self) -> ManualAxisType:
-        """The axes of ``shard_map`` along which the value varies, or over which it is unreduced or reduced."""
-        return self.aval.mat
 
     @property
     def shape(self) -> tuple[int, ...]:

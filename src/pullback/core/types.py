@@ -18,7 +18,6 @@ from pullback.core.dtypes import (
     tangent_dtype,
 )
 from pullback.core.manual_axes import AbstractValue as AbstractValue
-from pullback.core.manual_axes import ManualAxisType
 from pullback.core.runtime import runtime
 from pullback.core.value_protocol import ArrayProtocol
 
@@ -126,17 +125,6 @@ class ShapedArray(ArrayProtocol):
             marks = [f"V:{','.join(sorted(map(str, self.varying)))}", *marks]
         sizes = [f"{n}{entry}" for n, entry in zip(self.shape, entries, strict=True)]
         return f"[{','.join(sizes)}]" + (f"{{{', '.join(marks)}}}" if marks else "")
-
-    @property
-    def mat(self) -> ManualAxisType:
-        """The named axes along which the value varies, and those of ``shard_map`` with its other states."""
-        explicit = self.explicit
-        if explicit is None or not explicit.has_reductions:
-            return ManualAxisType(self.varying)
-        manual, spec = frozenset(explicit.mesh.manual_axes), explicit.spec
-        return ManualAxisType(self.varying, spec.unreduced & manual, spec.reduced & manual)
-
-    manual_axis_type = mat
 
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of tangents of such arrays: for integers and booleans its dtype is ``float0``."""
