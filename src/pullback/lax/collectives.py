@@ -706,10 +706,13 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     >>> from pullback import P, lax, make_mesh, shard_map, typeof
     >>> mesh = make_mesh((1,), ("i",))
     >>> def product(x, y):
-    ...     return lax.pcast(x @ y, "i", to="unreduced")
-    >>> specs = {"in_specs": (P(None, "i"), P("i")), "out_specs": P(unreduced={"i"})}
-    >>> typeof(shard_map(product, mesh=mesh, **specs)(jnp.ones((2, 4)), jnp.ones(4)))
-    ShapedArray(float32[2]{U:i})
+    ...     terms = lax.pcast(x @ y, "i", to="unreduced")
+    ...     print(typeof(terms))
+    ...     return lax.psum(terms, "i")
+    >>> mapped = shard_map(product, mesh=mesh, in_specs=(P(None, "i"), P("i")), out_specs=P())
+    >>> print(mapped(jnp.ones((2, 4)), jnp.ones(4)))
+    f32[2]{U:i}
+    [4. 4.]
     """
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")
