@@ -278,20 +278,18 @@ def all_gather(
         raise UnsupportedArgumentError(
             "lax.all_gather: axis_index_groups need to='varying': the result differs between the groups"
         )
-    if to == "reduced":
-        to = "reduced" if _checked_axes(names, "lax.all_gather", to) else "varying"
+    if to == "reduced" and not _checked_axes(names, "lax.all_gather", to):
+        to = "varying"
     primitive = {"varying": ops.all_gather_p, "invarying": ops.all_gather_invariant_p}.get(to, all_gather_reduced_p)
     groups = _groups("all_gather", names, axis_index_groups, True)
+    of_groups = {} if to == "reduced" else {"groups": groups}
 
     def gathered(leaf: Any) -> Any:
         leaf = array_operand("all_gather", leaf)
         position = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
-        if to == "reduced":
-            leaf = vary(leaf, ops.keys_of(names))
+        leaf = vary(leaf, ops.keys_of(names)) if to == "reduced" else leaf
         for some in [names] if groups else [(name,) for name in reversed(names)]:
-            params = {"axes": some, "axis_size": _size(some, groups), "groups": groups}
-            if to == "reduced":
-                del params["groups"]
+            params = {"axes": some, "axis_size": _size(some, groups), **of_groups}
             leaf = primitive.bind(leaf, dimension=position, tiled=tiled or some[-1] is not names[-1], **params)
         return leaf
 
@@ -704,15 +702,13 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     >>> import pullback.numpy as jnp
     >>> from pullback import P, lax, make_mesh, shard_map, typeof
-    >>> mesh = make_mesh((1,), ("i",))
-    >>> def product(x, y):
-    ...     terms = lax.pcast(x @ y, "i", to="unreduced")
+    >>> def total(x):
+    ...     terms = lax.pcast(x, "i", to="unreduced")
     ...     print(typeof(terms))
     ...     return lax.psum(terms, "i")
-    >>> mapped = shard_map(product, mesh=mesh, in_specs=(P(None, "i"), P("i")), out_specs=P())
-    >>> print(mapped(jnp.ones((2, 4)), jnp.ones(4)))
+    >>> print(shard_map(total, mesh=make_mesh((1,), ("i",)), in_specs=P("i"), out_specs=P())(jnp.ones(2)))
     f32[2]{U:i}
-    [4. 4.]
+    [1. 1.]
     """
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")

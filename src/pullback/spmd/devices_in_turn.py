@@ -200,7 +200,6 @@ def emulate_spmd(
       mesh, manual: the devices, and the axes of the mesh that are in scope in ``run``.
       check_vma: whether types record the axes along which a value varies.
     """
-    _check_specs(in_specs)
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
@@ -245,17 +244,15 @@ def emulate_spmd(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
-    _check_specs(specs)
     return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
-def _check_specs(specs: Sequence[PartitionSpec]) -> None:
+def _check_spec(spec: PartitionSpec) -> None:
     """Raise if a specification is unreduced or reduced, which the shards of devices that run in turn do not record."""
-    for spec in specs:
-        if sums_of(spec):
-            raise UnsupportedArgumentError(
-                f"shard_map under disable_jit: {spec} has unreduced or reduced axes, which compiled programs have only"
-            )
+    if sums_of(spec):
+        raise UnsupportedArgumentError(
+            f"shard_map under disable_jit: {spec} has unreduced or reduced axes, which compiled programs have only"
+        )
 
 
 def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
@@ -263,6 +260,7 @@ def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, in
 
     ``coordinates`` maps each mesh axis to an index along it.
     """
+    _check_spec(spec)
     shape = shard_shape(x.shape, mesh, spec)
     starts = [0] * len(shape)
     for i, entry in enumerate(spec.partitions):
@@ -281,6 +279,7 @@ def _assembled(
     ``spec`` is the partition specification of the result. ``indices`` holds for each device its indices along the mesh
     axes ``turns.names``, over which the function is mapped.
     """
+    _check_spec(spec)
     grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 
     def along(i: int, fixed: dict[Any, int]) -> Any:

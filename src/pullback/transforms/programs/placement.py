@@ -381,7 +381,9 @@ def _explicit(x: Any, sharding: NamedSharding, who: str) -> Any:
     typed, have = sharding.in_types(x.shape), typeof(x).explicit
     if have is not None and have == typed:
         return x
-    if who != "with_sharding_constraint":
+    # An array whose type says nothing of a mesh is not divided.
+    undivided = have is None and typed is not None and typed.is_fully_replicated and not typed.has_reductions
+    if who != "with_sharding_constraint" or undivided:
         return resharded(x, sharding)
     raise ShardingTypeError(
         f"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`: the array of type "
