@@ -115,5 +115,5 @@ def test_structures_are_put_together_of_their_parts(given: Any) -> None:
 
 @pytest.mark.parametrize("data", [(int, None), (type(None), None), (object, "data")])
 def test_structures_of_what_is_no_node(data: Any) -> None:
-    with pytest.raises(ArgumentError, match="with 1 children is no node of trees"):
+    with pytest.raises(ArgumentError, match="with 1 children is not a node of trees"):
         PyTreeDef.from_node_data_and_children(None, data, [tree.structure(1)])

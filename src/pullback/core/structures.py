@@ -219,9 +219,9 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
         elif kind is deque:
             made = deque(specs, data)
         elif isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            made = kind(*specs)
+            made = kind(*specs)  # type: ignore[arg-type]
         else:
-            raise ArgumentError(f"{kind!r} with {len(specs)} children is no node of trees: register the class first")
+            raise ArgumentError(f"{kind!r} with {len(specs)} children is not a node of trees: register the class first")
         return cls.of(optree().treespec_from_collection(made, namespace=NAMESPACE))
 
     def children(self) -> list[PyTreeDef]:
