@@ -74,8 +74,8 @@ def committed_like(x: Any, model: Any) -> Any:
 
     Args:
       x: the new array.
-      model: an array, or a type with a sharding. If the model has another shape or is not committed, ``x`` is returned
-        unchanged.
+      model: an array, or a type with a sharding. If the model is not committed, or has another shape and is on several
+        devices, ``x`` is returned unchanged.
     """
     if isinstance(model, Tracer):
         explicit = model.aval.explicit
@@ -84,7 +84,9 @@ def committed_like(x: Any, model: Any) -> Any:
         placement = signature_of(model).placement
     else:
         placement = None if isinstance(model, Array) else getattr(model, "sharding", None)
-    if placement is None or not isinstance(x, ArrayImpl) or x.shape != tuple(model.shape):
+    if placement is None or not isinstance(x, ArrayImpl):
+        return x
+    if x.shape != tuple(model.shape) and not isinstance(placement, (Device, SingleDeviceSharding)):
         return x
     return constrained(x, placement, "the sharding of the model")
 
