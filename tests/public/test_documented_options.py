@@ -115,7 +115,7 @@ def test_derivatives_by_some_arguments(in_nzs: Any, expected: Any, transform: An
     point = ({"a": 0.0, "b": 2.0}, 3.0)
 
     def pulled(x: Any, y: Any) -> Any:
-        return pullback.vjp(product, x, y, in_nzs=in_nzs, saveable_args=(False, True))[1](1.0)
+        return pullback.vjp(product, x, y, in_nzs=in_nzs)[1](1.0)
 
     assert pullback.tree.map(float, transform(pulled)(*point)) == expected
     _, pushed = pullback.linearize(product, *point, in_nzs=in_nzs)
@@ -134,7 +134,7 @@ def test_custom_gradient_as_a_decorator_with_options() -> None:
         return x**2, lambda ct: (ct * x,)
 
     assert pullback.grad(f)(3.0) == 3
-    for option in ({"with_logs": True}, {"remat": True}, {"with_accums": (1,)}):
+    for option in ({"remat": True}, {"with_accums": (1,)}):
         with pytest.raises(NotImplementedError, match=f"custom_gradient: {next(iter(option))}="):
             pullback.custom_gradient(f, **option)  # type: ignore[call-overload]
 

@@ -37,6 +37,7 @@ from pullback.primitives.elementwise import add_any
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
+from pullback.transforms.traces.backward_logs import logs_within, of_one_program
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.known_linear import record_split
@@ -323,6 +324,8 @@ def _transpose(
     of_consts = scatter_where(const_flags, totals[: len(sums)], None)
     return scatter_where(used, [*of_consts, *of_init, *scatter_where(x_flags, ct_xs, None)], None)
 
+
+logs_within(scan_p)(lambda eqn: of_one_program(eqn, lambda a: _stacked(a, eqn.params["length"])))
 
 # Compilation ---------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from pullback.primitives.explicit_shardings import entry_of_batch
 from pullback.transforms.checks.report import first_along_axes
 from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
+from pullback.transforms.traces.backward_logs import Logs, logs_within, with_logs_as_results
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -186,6 +187,29 @@ def _transpose(
         *operands, jaxpr=back, in_specs=(*fixed, *select(out_specs, nonzero)), out_specs=tuple(moving), **params
     )
     return scatter_where(linear, results, None)
+
+
+@logs_within(shard_map_p)
+def _logs_within(eqn: Eqn) -> tuple[Eqn, list[Any], Logs]:
+    """Let each device return what it logs: logs of the devices are joined along their first axis."""
+    jaxpr, mesh, manual = (eqn.params[name] for name in ("jaxpr", "mesh", "manual"))
+    inner, logs = with_logs_as_results(jaxpr)
+    count = len(eqn.outvars)
+    names = tuple([name for name in mesh.axis_names if name in manual])
+
+    def run(*operands: Any) -> list[Any]:
+        outs = jaxpr_as_fun(inner)(*operands)
+        everywhere = frozenset(state.axes[name].key for name in names) if eqn.params["check_vma"] else frozenset()
+        rows = [x if x.shape else shapes.reshape(x, (1,)) for x in outs[count:]]
+        return [*outs[:count], *[vary(x, everywhere) for x in rows]]
+
+    with _scope(eqn.params):
+        logging = stage_flat(jaxpr, run, jaxpr.in_avals)
+    devices = math.prod(mesh.shape[name] for name in names)
+    avals = logging.out_avals[count:]
+    results = [Var(ShapedArray((devices * a.shape[0], *a.shape[1:]), a.dtype)) for a in avals]
+    specs = (*eqn.params["out_specs"], *[PartitionSpec(names)] * len(results))
+    return eqn.like(eqn.invars, [*eqn.outvars, *results], jaxpr=logging, out_specs=specs), results, logs
 
 
 @cached_by_jaxpr
