@@ -61,6 +61,11 @@ MOST_ELEMENTS = 1 << 32
 """Larger results are computed at once: they may not fit into memory, which the operation says, not its reader."""
 MOST_STEPS = 32
 """The most operations of an expression."""
+MOST_PASSED = 3
+"""The most operations, none of them slow, whose elements a reduction does not keep.
+
+To compute them once more, if anybody reads them, takes no longer than to write them now. A second reduction keeps
+them."""
 MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
 
@@ -113,17 +118,18 @@ class Pending:
       members: the identities of the pending elements that the elements depend on, and their own.
       kept: the bytes of each array in memory that they depend on, by its identity.
       known: the elements, or None.
+      passed: whether a reduction has computed the elements and not kept them.
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
-    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "shape")
+    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "passed", "shape")
 
     operation: Operation
     params: dict[str, Any]
     holder: weakref.ref[Absent]
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
-        self.shape, self.dtype, self.known = shape, dtype, known
+        self.shape, self.dtype, self.known, self.passed = shape, dtype, known, False
         self.operands: tuple[Any, ...] = ()
         self.members: set[int] = set()
         self.kept: dict[int, int] = {}
@@ -242,7 +248,7 @@ def _computed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any
 
 
 def are_spread(args: Sequence[Any]) -> bool:
-    """Whether operands are two arrays in NumPy's memory that are not large, and broadcast to one that is."""
+    """Whether operands are two arrays in NumPy's memory that broadcast to a large one."""
     if native.loops is None or len(args) != 2 or any(type(x) is not ArrayImpl for x in args):
         return False
     x, y = [x._host_value for x in args]
@@ -491,18 +497,27 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
     if native.loops is None:
         return False, None
     uses = _uses(steps)
-    kept = _kept(steps, uses)
+    passes = axes is not None and _are_passed(steps)
+    kept = [] if passes else _kept(steps, uses)
     operands, structure, strides = _structure(steps)
     root = steps[-1][0]
     plan = _plan(structure, strides, tuple(kept), axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
-    outs.append(_released(kept, operands, plan.free, steps, uses))
+    if not passes:
+        outs.append(_released(kept, operands, plan.free, steps, uses))
     pieces = plan.run(operands, outs)
+    for node, _ in steps:
+        node.passed = passes
     for k, out in zip(kept, outs, strict=True):
         steps[k][0].learn(out)
     return True, pieces
+
+
+def _are_passed(steps: list[Step]) -> bool:
+    """Whether a reduction of the last of some pending elements keeps none of them: they stay pending."""
+    return len(steps) <= MOST_PASSED and not any(node.operation.is_slow or node.passed for node, _ in steps)
 
 
 Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
