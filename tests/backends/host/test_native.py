@@ -124,7 +124,7 @@ MASKS: list[Any] = []
     [
         (nn.relu, 1), (nn.leaky_relu, 2), (lambda x: jnp.where(x * x > x, x, -1.0), 3),
         (lambda x: (x > 1).astype(x.dtype), 2),
-        (lambda x: (MASKS.append(x > 1), jnp.where(MASKS[-1], x, -1.0))[1], 2),
+        (lambda x: (MASKS.append(x > 1), jnp.where(MASKS[-1], x, -1.0))[1], 1),
     ],
     ids=["relu", "leaky_relu", "two arrays", "no choice", "a mask that stays"],
 )  # fmt: skip

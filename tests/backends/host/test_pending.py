@@ -262,13 +262,22 @@ def test_copies_share_the_elements() -> None:
         z + 1
 
 
-def test_results_that_arrays_have_are_computed_in_the_same_pass() -> None:
+@pytest.mark.parametrize(
+    ("function", "light"),
+    [(jnp.exp, False), (lambda x: x * 2 + 1 - x * x, False), (lambda x: x * 2, True)],
+    ids=["slow", "long", "light"],
+)
+def test_results_that_arrays_have_are_computed_in_the_same_pass(function: Function, light: bool) -> None:
+    """Light ones are computed again with the next result that needs them, and stay then."""
     x = numbers(20)
-    y = x * 2
-    z = (y + 1) * 3
-    z.block_until_ready()
+    y = function(x)
+    (y * 3).block_until_ready()
+    if light:
+        assert is_pending(y)
+        (y * 5).block_until_ready()
     assert not is_pending(y)
-    np.testing.assert_array_equal(y, np.asarray(x) * np.float32(2))
+    with override("eager_fusion", False):
+        assert_same_bits(y, function(ArrayImpl(x._value)))
 
 
 @pytest.mark.parametrize(

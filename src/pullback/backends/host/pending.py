@@ -62,10 +62,8 @@ MOST_ELEMENTS = 1 << 32
 MOST_STEPS = 32
 """The most operations of an expression."""
 MOST_PASSED = 3
-"""The most operations, none of them slow, whose elements a reduction does not keep.
-
-To compute them once more, if anybody reads them, takes no longer than to write them now. A second reduction keeps
-them."""
+"""The most operations, none of them slow, whose elements are not kept when they are first computed as a part of another
+expression, or for a reduction. To compute them once more, if anybody reads them, takes no longer than to write them."""
 MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
 
@@ -118,7 +116,7 @@ class Pending:
       members: the identities of the pending elements that the elements depend on, and their own.
       kept: the bytes of each array in memory that they depend on, by its identity.
       known: the elements, or None.
-      passed: whether a reduction has computed the elements and not kept them.
+      passed: whether the elements were computed and not kept.
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
@@ -508,8 +506,8 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
     if not passes:
         outs.append(_released(kept, operands, plan.free, steps, uses))
     pieces = plan.run(operands, outs)
-    for node, _ in steps:
-        node.passed = passes
+    for node, _ in steps if passes else ():
+        node.passed = node.is_needed()
     for k, out in zip(kept, outs, strict=True):
         steps[k][0].learn(out)
     return True, pieces
@@ -589,16 +587,23 @@ def _uses(steps: list[Step]) -> Mapping[int, int]:
 def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
     """Return the indices of the pending elements of an expression that stay once they are computed.
 
-    They are those that an array has, those of slow operations that another expression needs, and the last.
+    They are the last; those of slow operations that another expression needs; and those that an array has, except light
+    ones at the first time: what a tape refers to is mostly read once more, as part of another expression, or never.
 
     Args:
       steps: the expression.
       uses: its ``_uses``.
     """
-    kept = []
-    for k, (node, _) in enumerate(steps):
-        if k == len(steps) - 1 or node.is_needed() or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
+    kept: list[int] = []
+    costs: dict[int, int] = {}
+    for k, (node, operands) in enumerate(steps):
+        cost = MOST_PASSED + 1 if node.operation.is_slow else 1
+        cost += sum([costs.get(id(x), 0) for x in operands])
+        stays = node.is_needed() and (cost > MOST_PASSED or node.passed)
+        if k == len(steps) - 1 or stays or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
             kept.append(k)
+        else:
+            costs[id(node)], node.passed = cost, node.is_needed()
     return kept
 
 
@@ -661,7 +666,7 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
 
 def _evaluate_whole(steps: list[Step]) -> None:
     """Compute each of a few pending elements on whole arrays."""
-    kept = set(_kept(steps, _uses(steps)))
+    kept = set(_kept(steps, _uses(steps))) | {k for k, (node, _) in enumerate(steps) if node.is_needed()}
     found: dict[int, Any] = {}
     for k, (node, operands) in enumerate(steps):
         values = [found[id(x)] if id(x) in found else x.known if type(x) is Pending else x for x in operands]
