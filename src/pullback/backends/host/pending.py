@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.host import aligned, native, reductions
+from pullback.backends.host.blocks import Index, block_of, blocks_along, collapsed, flattened
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import (
@@ -79,8 +79,6 @@ else:
 
 
 _new = object.__new__
-Index = tuple[int | slice, ...]
-"""The index of a block: integers for the first axes, and a slice of the next."""
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -684,15 +682,15 @@ def _evaluate_by_blocks(steps: list[Step]) -> None:
     index = {id(x): i for i, x in enumerate([*leaves, *[node for node, _ in steps]])}
     outs = [np.empty(node.shape, node.dtype) if k in kept else None for k, (node, _) in enumerate(steps)]
     program, scratch = _program(steps, index, [out is None for out in outs])
-    arrays = [_collapsed(x.known if type(x) is Pending else x) for x in leaves]
-    shape, arrays, views = _flattened(root.shape, arrays, outs)
+    arrays = [collapsed(x.known if type(x) is Pending else x) for x in leaves]
+    shape, arrays, views = flattened(root.shape, arrays, outs)
     axis, most = _divided(shape, root.dtype.itemsize)
-    blocks, rest = list(_blocks(shape, axis, most)), shape[axis + 1 :]
+    blocks, rest = list(blocks_along(shape, axis, most)), shape[axis + 1 :]
 
     def compute(blocks: Sequence[Index]) -> None:
         buffers = [np.empty((most, *rest), dtype) for dtype in scratch]
         for block in blocks:
-            values = [_block_of(x, block, len(shape)) for x in arrays] + [None] * len(steps)
+            values = [block_of(x, block, len(shape)) for x in arrays] + [None] * len(steps)
             rows = min(most, shape[axis] - block[axis].start)  # type: ignore[union-attr]
             for (function, params, operands, result, buffer), view in zip(program, views, strict=True):
                 given = [values[i] for i in operands]
@@ -762,48 +760,9 @@ def _ufunc_of(rule: Any, dtype: np.dtype[Any]) -> np.ufunc | None:
     return UFUNCS.get(rule) or (FLOAT_UFUNCS.get(rule) if dtype.kind == "f" else None)
 
 
-def _collapsed(x: Any) -> Any:
-    """Return an array that repeats one element of memory, by broadcasting, as that element; others unchanged."""
-    return x[(0,) * x.ndim] if type(x) is np.ndarray and x.size and not any(x.strides) else x
-
-
-def _flattened(shape: tuple[int, ...], arrays: list[Any], outs: list[Any]) -> tuple[tuple[int, ...], list[Any], Any]:
-    """Give all arrays one axis, if those that are not scalars have the shape and are contiguous; return the new shape.
-
-    Args:
-      shape: that of the results.
-      arrays: the operands, which broadcast to ``shape``.
-      outs: the arrays for the results, or None.
-    """
-    if not all(not np.ndim(x) or (x.shape == shape and x.flags.c_contiguous) for x in arrays):
-        return shape, arrays, outs
-    flat = [x.reshape(-1) if np.ndim(x) else x for x in arrays]
-    return (math.prod(shape),), flat, [None if x is None else x.reshape(-1) for x in outs]
-
-
 def _divided(shape: tuple[int, ...], itemsize: int) -> tuple[int, int]:
     """Return the axis along which arrays are divided into blocks of about ``BLOCK`` bytes, and the rows of a block."""
     axis, items = len(shape) - 1, BLOCK // itemsize
     while axis and math.prod(shape[axis:]) < items:
         axis -= 1
     return axis, max(1, min(shape[axis], items // math.prod(shape[axis + 1 :])))
-
-
-def _blocks(shape: tuple[int, ...], axis: int, rows: int) -> Iterator[Index]:
-    """The indices of the blocks of an array: a position on each axis before ``axis``, and ``rows`` positions on it."""
-    for outer in product(*map(range, shape[:axis])):
-        for start in range(0, shape[axis], rows):
-            yield (*outer, slice(start, start + rows))
-
-
-def _block_of(x: Any, block: Index, ndim: int) -> Any:
-    """Return the elements of a block of ``x``, a number or an array that broadcasts to ``ndim`` axes."""
-    missing = ndim - np.ndim(x)
-    if missing == ndim:
-        return x
-    index = [
-        part if x.shape[axis - missing] > 1 else slice(None) if type(part) is slice else 0
-        for axis, part in enumerate(block)
-        if axis >= missing
-    ]
-    return x[tuple(index)]
