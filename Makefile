@@ -29,6 +29,10 @@ PIP = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python
 PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
+# Programs leave their byte code for those that start after them, whatever the environment says: runs of tests start some
+# hundred processes, each of which would compile the source again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
     fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \

@@ -33,8 +33,11 @@ def main() -> None:
     for program in programs(lib):
         if options.only and program.name not in options.only:
             continue
-        measure = measuring.of_pullback if options.library == "pullback" else measuring.of_jax
-        row = measure(lib, program)
+        row = (
+            measuring.of_pullback(lib, program)
+            if options.library == "pullback"
+            else measuring.of_jax(lib, program.name)
+        )
         known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         known.setdefault(program.name, {})[options.library] = row
         RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,21 +83,27 @@ def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
     return row
 
 
-def of_jax(lib: Any, program: Any) -> dict[str, Any]:
-    """Measure a program under each of JAX's policies, applied to all of it."""
-    policies = lib.checkpoint_policies
-    ways = {
-        "everything": None,
-        "dots_saveable": policies.dots_saveable,
-        "dots_with_no_batch_dims_saveable": policies.dots_with_no_batch_dims_saveable,
-        "nothing_saveable": policies.nothing_saveable,
-    }
+POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable", "nothing_saveable")
+
+
+def of_jax(lib: Any, name: str) -> dict[str, Any]:
+    """Measure a program under each of JAX's policies, applied to all of it, and to each layer, block or step."""
+    from benchmarks.memory.programs import programs
+
+    def made(part: Any) -> Any:
+        return next(p for p in programs(lib, part) if p.name == name)
+
+    whole = made(lambda fun: fun)
+    losses = {"everything": whole.loss}
+    for policy in POLICIES:
+        recomputed = partial(lib.checkpoint, policy=getattr(lib.checkpoint_policies, policy))
+        losses[policy] = recomputed(whole.loss)
+        losses[f"{policy} by part"] = made(recomputed).loss
     steps: dict[str, Any] = {}
     row: dict[str, dict[str, float]] = {}
-    for name, policy in ways.items():
-        loss = program.loss if policy is None else lib.checkpoint(program.loss, policy=policy)
-        steps[name], temporaries = compiled(lib, lib.value_and_grad(loss), program.args)
-        row[name] = {"temporaries": temporaries}
-    for name, seconds in cpu_seconds(lib, steps, program.args).items():
-        row[name]["seconds"] = seconds
+    for way, loss in losses.items():
+        steps[way], temporaries = compiled(lib, lib.value_and_grad(loss), whole.args)
+        row[way] = {"temporaries": temporaries}
+    for way, seconds in cpu_seconds(lib, steps, whole.args).items():
+        row[way]["seconds"] = seconds
     return row

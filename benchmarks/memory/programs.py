@@ -7,9 +7,13 @@ between 5 and 200 MB.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+
+Part = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What is applied to the function of each layer, block or step."""
 
 
 class Program(NamedTuple):
@@ -24,13 +28,15 @@ def _normal(seed: int, *shape: int, scale: float = 1.0) -> Any:
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
 
 
-def _mlp(lib: Any) -> Program:
+def _mlp(lib: Any, part: Part) -> Program:
     width, depth, batch = 128, 16, 1024
     weights = [(_normal(i, width, width, scale=0.12), np.zeros(width, np.float32)) for i in range(depth)]
 
+    layer = part(lambda w, b, x: lib.nn.gelu(x @ w + b))
+
     def loss(weights: Any, x: Any) -> Any:
         for w, b in weights:
-            x = lib.nn.gelu(x @ w + b)
+            x = layer(w, b, x)
         return lib.numpy.mean(x**2)
 
     return Program("mlp", loss, (weights, _normal(99, batch, width)))
@@ -50,7 +56,7 @@ def _kernel(seed: int, size: int, cin: int, cout: int) -> Any:
     return _normal(seed, size, size, cin, cout, scale=(size * size * cin) ** -0.5)
 
 
-def _resnet(lib: Any) -> Program:
+def _resnet(lib: Any, part: Part) -> Program:
     base, stages, batch, pixels = 8, (3, 4, 6, 3), 4, 32
     params: list[Any] = [_kernel(0, 3, 3, base)]
     cin, seed = base, 1
@@ -64,16 +70,20 @@ def _resnet(lib: Any) -> Program:
             cin, seed = 4 * mid, seed + 4
     head = _normal(1000, cin, 10, scale=0.1)
 
+    def block(ws: Any, x: Any, stride: int) -> Any:
+        y = lib.nn.relu(_normed(lib, _conv(lib, x, ws[0]), (1, 2)))
+        y = lib.nn.relu(_normed(lib, _conv(lib, y, ws[1], stride), (1, 2)))
+        y = _normed(lib, _conv(lib, y, ws[2]), (1, 2))
+        return lib.nn.relu(y + (_conv(lib, x, ws[3], stride) if len(ws) > 3 else x))
+
+    blocks = {stride: part(partial(block, stride=stride)) for stride in (1, 2)}
+
     def loss(params: Any, head: Any, x: Any) -> Any:
         x = lib.nn.relu(_normed(lib, _conv(lib, x, params[0]), (1, 2)))
         k = 1
         for s, count in enumerate(stages):
             for i in range(count):
-                ws, stride = params[k], 2 if i == 0 and s > 0 else 1
-                y = lib.nn.relu(_normed(lib, _conv(lib, x, ws[0]), (1, 2)))
-                y = lib.nn.relu(_normed(lib, _conv(lib, y, ws[1], stride), (1, 2)))
-                y = _normed(lib, _conv(lib, y, ws[2]), (1, 2))
-                x = lib.nn.relu(y + (_conv(lib, x, ws[3], stride) if len(ws) > 3 else x))
+                x = blocks[2 if i == 0 and s > 0 else 1](params[k], x)
                 k += 1
         return -lib.numpy.mean(lib.nn.log_softmax(lib.numpy.mean(x, (1, 2)) @ head)[:, 0])
 
@@ -97,20 +107,24 @@ def _layer(seed: int, width: int, factor: int = 4) -> Any:
     return layer
 
 
-def _transformer(lib: Any, depth: int) -> Program:
+def _transformer(lib: Any, part: Part, depth: int) -> Program:
     width, heads, batch, length = 64, 4, 4, 64
     layers = [_layer(10 * i, width) for i in range(depth)]
 
+    @part
+    def block(layer: Any, x: Any) -> Any:
+        x = x + _attention(lib, _normed(lib, x, (-1,)), layer, heads)
+        return x + lib.nn.gelu(_normed(lib, x, (-1,)) @ layer["up"]) @ layer["down"]
+
     def loss(layers: Any, x: Any) -> Any:
         for layer in layers:
-            x = x + _attention(lib, _normed(lib, x, (-1,)), layer, heads)
-            x = x + lib.nn.gelu(_normed(lib, x, (-1,)) @ layer["up"]) @ layer["down"]
+            x = block(layer, x)
         return lib.numpy.mean(x**2)
 
     return Program(f"transformer{depth}", loss, (layers, _normal(5, batch, length, width)))
 
 
-def _unet(lib: Any) -> Program:
+def _unet(lib: Any, part: Part) -> Program:
     base, depth, batch, pixels = 8, 3, 2, 64
     down = [
         [
@@ -125,25 +139,29 @@ def _unet(lib: Any) -> Program:
     ]
     last = _kernel(99, 1, base, 1)
 
+    @part
+    def layers(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = lib.nn.relu(_normed(lib, _conv(lib, x, w), (1, 2)))
+        return x
+
     def loss(down: Any, up: Any, last: Any, x: Any) -> Any:
         jnp, skips = lib.numpy, []
         for i, ws in enumerate(down):
-            for w in ws:
-                x = lib.nn.relu(_normed(lib, _conv(lib, x, w), (1, 2)))
+            x = layers(ws, x)
             if i < depth:
                 skips.append(x)
                 b, h, w_, c = x.shape
                 x = jnp.max(x.reshape(b, h // 2, 2, w_ // 2, 2, c), (2, 4))
         for i in reversed(range(depth)):
             x = jnp.concatenate([jnp.repeat(jnp.repeat(x, 2, 1), 2, 2), skips[i]], -1)
-            for w in up[i]:
-                x = lib.nn.relu(_normed(lib, _conv(lib, x, w), (1, 2)))
+            x = layers(up[i], x)
         return jnp.mean(_conv(lib, x, last) ** 2)
 
     return Program("unet", loss, (down, up, last, _normal(7, batch, pixels, pixels, 3)))
 
 
-def _rnn(lib: Any) -> Program:
+def _rnn(lib: Any, part: Part) -> Program:
     width, batch, steps = 32, 16, 1000
     names = ("z", "r", "h")
     params = {
@@ -160,13 +178,13 @@ def _rnn(lib: Any) -> Program:
             h = (1 - z) * h + z * new
             return h, jnp.mean(h**2)
 
-        _, each = lib.lax.scan(step, jnp.zeros((batch, width), np.float32), xs)
+        _, each = lib.lax.scan(part(step), jnp.zeros((batch, width), np.float32), xs)
         return jnp.mean(each)
 
     return Program("rnn", loss, (params, _normal(77, steps, batch, width)))
 
 
-def _ode(lib: Any) -> Program:
+def _ode(lib: Any, part: Part) -> Program:
     width, hidden, batch, steps = 16, 64, 128, 60
     params = (
         _normal(0, width, hidden, scale=0.3),
@@ -187,13 +205,13 @@ def _ode(lib: Any) -> Program:
             k4 = field(y + dt * k3)
             return y + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
 
-        y, _ = lib.lax.scan(step, y, None, length=steps)
+        y, _ = lib.lax.scan(part(step), y, None, length=steps)
         return jnp.mean(y**2)
 
     return Program("ode", loss, (params, _normal(3, batch, width)))
 
 
-def _hmc(lib: Any) -> Program:
+def _hmc(lib: Any, part: Part) -> Program:
     rows, columns, chains, steps = 400, 16, 16, 30
 
     def loss(scale: Any, x: Any, labels: Any, w: Any, p: Any) -> Any:
@@ -211,7 +229,7 @@ def _hmc(lib: Any) -> Program:
             w = w + 0.01 * p
             return (w, p - 0.005 * force(w)), None
 
-        (w, p), _ = lib.lax.scan(leap, (w, p), None, length=steps)
+        (w, p), _ = lib.lax.scan(part(leap), (w, p), None, length=steps)
         return (energy(w) + 0.5 * jnp.sum(p**2)) / chains
 
     x = _normal(0, rows, columns)
@@ -221,15 +239,20 @@ def _hmc(lib: Any) -> Program:
     )
 
 
-def _gp(lib: Any) -> Program:
+def _gp(lib: Any, part: Part) -> Program:
     count, parts = 300, 6
+
+    @part
+    def term(length: Any, height: Any, period: Any, x: Any) -> Any:
+        jnp = lib.numpy
+        gap = jnp.sum((x[:, None, :] - x[None, :, :]) ** 2, -1)
+        return height**2 * jnp.exp(-0.5 * gap / length**2) * (1 + jnp.cos(jnp.sqrt(gap + 1e-3) / period))
 
     def loss(params: Any, x: Any, y: Any) -> Any:
         jnp = lib.numpy
         kernel = 0.1 * jnp.eye(count, dtype=np.float32)
-        for length, height, period in params:
-            gap = jnp.sum((x[:, None, :] - x[None, :, :]) ** 2, -1)
-            kernel = kernel + height**2 * jnp.exp(-0.5 * gap / length**2) * (1 + jnp.cos(jnp.sqrt(gap + 1e-3) / period))
+        for each in params:
+            kernel = kernel + term(*each, x)
         root = jnp.linalg.cholesky(kernel)
         half = lib.scipy.linalg.solve_triangular(root, y, lower=True)
         return 0.5 * jnp.sum(half**2) + jnp.sum(jnp.log(jnp.diagonal(root)))
@@ -238,7 +261,7 @@ def _gp(lib: Any) -> Program:
     return Program("gp", loss, (params, _normal(0, count, 3), _normal(1, count)))
 
 
-def _pde(lib: Any) -> Program:
+def _pde(lib: Any, part: Part) -> Program:
     cells, steps = 64, 150
 
     def loss(log_nu: Any, u: Any) -> Any:
@@ -251,13 +274,13 @@ def _pde(lib: Any) -> Program:
             flux = u * gx + jnp.sin(u) * gy
             return u + 1e-4 * (jnp.exp(log_nu) * laplacian * cells**2 - flux), None
 
-        u, _ = lib.lax.scan(step, u, None, length=steps)
+        u, _ = lib.lax.scan(part(step), u, None, length=steps)
         return jnp.mean(u**2)
 
     return Program("pde", loss, (_normal(0, cells, cells, scale=0.1) - 3.0, _normal(1, cells, cells)))
 
 
-def _graph(lib: Any) -> Program:
+def _graph(lib: Any, part: Part) -> Program:
     nodes, edges, width, rounds = 400, 1600, 32, 6
     params = [
         (_normal(i, 2 * width, width, scale=0.12), _normal(50 + i, 2 * width, width, scale=0.12)) for i in range(rounds)
@@ -265,18 +288,22 @@ def _graph(lib: Any) -> Program:
     rng = np.random.default_rng(5)
     ends = rng.integers(0, nodes, (2, edges)).astype(np.int32)
 
-    def loss(params: Any, x: Any, senders: Any, receivers: Any) -> Any:
+    @part
+    def layer(edge: Any, node: Any, x: Any, senders: Any, receivers: Any) -> Any:
         jnp = lib.numpy
+        message = lib.nn.silu(jnp.concatenate([x[senders], x[receivers]], -1) @ edge)
+        total = jnp.zeros((nodes, width), np.float32).at[receivers].add(message)
+        return x + lib.nn.silu(jnp.concatenate([x, total], -1) @ node)
+
+    def loss(params: Any, x: Any, senders: Any, receivers: Any) -> Any:
         for edge, node in params:
-            message = lib.nn.silu(jnp.concatenate([x[senders], x[receivers]], -1) @ edge)
-            total = jnp.zeros((nodes, width), np.float32).at[receivers].add(message)
-            x = x + lib.nn.silu(jnp.concatenate([x, total], -1) @ node)
-        return jnp.mean(x**2)
+            x = layer(edge, node, x, senders, receivers)
+        return lib.numpy.mean(x**2)
 
     return Program("graph", loss, (params, _normal(3, nodes, width), ends[0], ends[1]))
 
 
-def _moe(lib: Any) -> Program:
+def _moe(lib: Any, part: Part) -> Program:
     width, experts, tokens, depth, capacity = 64, 4, 256, 6, 96
     layers = [
         (
@@ -287,24 +314,50 @@ def _moe(lib: Any) -> Program:
         for i in range(depth)
     ]
 
-    def loss(layers: Any, x: Any) -> Any:
+    @part
+    def layer(gate: Any, up: Any, down: Any, x: Any) -> Any:
         jnp = lib.numpy
+        h = _normed(lib, x, (-1,))
+        probabilities = lib.nn.softmax(h @ gate)
+        chosen = lib.nn.one_hot(jnp.argmax(probabilities, -1), experts, dtype=np.float32)
+        rank = (jnp.cumsum(chosen, 0) * chosen).astype(np.int32) - 1
+        dispatch = lib.nn.one_hot(rank, capacity, dtype=np.float32) * chosen[..., None]
+        inside = jnp.einsum("tec,td->ecd", dispatch, h)
+        outside = jnp.einsum("ech,ehd->ecd", lib.nn.gelu(jnp.einsum("ecd,edh->ech", inside, up)), down)
+        weight = jnp.sum(probabilities * chosen, -1, keepdims=True)
+        return x + weight * jnp.einsum("tec,ecd->td", dispatch, outside)
+
+    def loss(layers: Any, x: Any) -> Any:
         for gate, up, down in layers:
-            h = _normed(lib, x, (-1,))
-            probabilities = lib.nn.softmax(h @ gate)
-            chosen = lib.nn.one_hot(jnp.argmax(probabilities, -1), experts, dtype=np.float32)
-            rank = (jnp.cumsum(chosen, 0) * chosen).astype(np.int32) - 1
-            dispatch = lib.nn.one_hot(rank, capacity, dtype=np.float32) * chosen[..., None]
-            inside = jnp.einsum("tec,td->ecd", dispatch, h)
-            outside = jnp.einsum("ech,ehd->ecd", lib.nn.gelu(jnp.einsum("ecd,edh->ech", inside, up)), down)
-            weight = jnp.sum(probabilities * chosen, -1, keepdims=True)
-            x = x + weight * jnp.einsum("tec,ecd->td", dispatch, outside)
-        return jnp.mean(x**2)
+            x = layer(gate, up, down, x)
+        return lib.numpy.mean(x**2)
 
     return Program("moe", loss, (layers, _normal(3, tokens, width)))
 
 
-def programs(lib: Any) -> list[Program]:
-    """Return the twelve programs, for the library ``lib``, which is ``jax`` or ``pullback``."""
-    small = [_mlp, _resnet, lambda lib: _transformer(lib, 6), lambda lib: _transformer(lib, 24), _unet, _rnn]
-    return [make(lib) for make in (*small, _ode, _hmc, _gp, _pde, _graph, _moe)]
+def _whole(fun: Any) -> Any:
+    return fun
+
+
+def programs(lib: Any, part: Part = _whole) -> list[Program]:
+    """Return the twelve programs.
+
+    Args:
+      lib: the library, which is ``jax`` or ``pullback``.
+      part: is applied to the function of each layer, block or step, as users apply ``jax.checkpoint``.
+    """
+    transformers = [partial(_transformer, depth=depth) for depth in (6, 24)]
+    makers: list[Callable[..., Program]] = [
+        _mlp,
+        _resnet,
+        *transformers,
+        _unet,
+        _rnn,
+        _ode,
+        _hmc,
+        _gp,
+        _pde,
+        _graph,
+        _moe,
+    ]
+    return [make(lib, part) for make in makers]

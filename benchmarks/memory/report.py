@@ -21,9 +21,10 @@ memory](how_to/memory_budget.md) shows the option.
 _JAX = """
 ## Beside JAX's policies
 
-For each budget, the fastest of JAX's policies on the whole function (`everything_saveable`, `dots_saveable`,
-`dots_with_no_batch_dims_saveable`, `nothing_saveable`) whose temporaries are within the same number of bytes, and
-Pullback's CPU time in multiples of its time. A dash is a budget that no policy keeps.
+JAX's users apply a policy (`dots_saveable`, `dots_with_no_batch_dims_saveable`, `nothing_saveable`) to the
+whole function, or to each layer, block or step. For each budget, the fastest of these, and of no policy, whose
+temporaries are within the same number of bytes; Pullback's CPU time in multiples of its time; and in multiples of the
+time of the same program without a budget, Pullback's and then JAX's. A dash is a budget that no policy keeps.
 
 | program | 75 % | 50 % | 30 % |
 |---|---|---|---|
@@ -50,7 +51,8 @@ def _beside(row: dict[str, Any], jax: dict[str, Any], share: str) -> str:
     if not fitting:
         return "—"
     seconds, name = min(fitting)
-    return f"{found['seconds'] / seconds:.2f} of {name}"
+    own, theirs = found["seconds"] / row["seconds"], seconds / jax["everything"]["seconds"]
+    return f"{found['seconds'] / seconds:.2f} of {name} ({own:.2f}, {theirs:.2f})"
 
 
 def page(results: dict[str, Any]) -> str:

@@ -102,9 +102,9 @@ def _add_profile(commands: Any) -> None:
         help="show how much memory a function needs, by line",
         description="Show how much memory one call of a function needs beside its arguments and results, and which "
         "lines hold it at the peak. It is predicted from the program; nothing runs. ARGUMENTS and NAMES are those of "
-        "the command show.",
+        "the command show. A file without a function runs, and the arrays that are alive are counted.",
     )
-    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or model.py:loss")
+    command.add_argument("function", metavar="MODULE:FUNCTION", help="such as model:loss or model.py:loss; or model.py")
     command.add_argument("--memory", action="store_true", required=True, help="the only profile that there is")
     command.add_argument("--args", default="", metavar="ARGUMENTS", help="the types of the arguments")
     command.add_argument("--static", default="", metavar="POSITIONS", help="static arguments, such as 1,2")
@@ -260,7 +260,17 @@ def _report(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str
 def _memory(options: argparse.Namespace) -> str:
     """Return the table of the command ``profile``."""
     from pullback.analysis import memory_profile
+    from pullback.analysis.memory import of_program
 
+    if options.function.endswith(".py"):
+        if options.args or options.static or options.transform or options.compiled:
+            raise ArgumentError(
+                f"profile: {options.function} is a program, which runs as it is: --args, --static, --transform and "
+                f"--compiled are for a function, as in {options.function}:FUNCTION"
+            )
+        if not os.path.isfile(options.function):
+            raise ArgumentError(f"profile: there is no file {options.function}")
+        return of_program(options.function)
     found = show.subject(options.function, options.args, options.static, options.transform)
     try:
         return str(memory_profile(found.function, measure="compiled" if options.compiled else None)(*found.args))

@@ -53,6 +53,7 @@ def test_what_tests_need(runner: Any, library: Path) -> None:
     assert runner.requirements_of(library) == ("", ["mock>=1", "dill", "flax>=0.1"])
 
 
+@pytest.mark.slow
 def test_a_run(runner: Any, library: Path, tmp_path: Path) -> None:
     run = lambda count, **more: runner.run(
         Path(sys.executable), library, tmp_path, {"count": count, "seed": 0, "seconds": 60, **more}, []

@@ -1,10 +1,14 @@
 """Budgets of memory: they are kept, gradients stay equal, and effects and collectives never run again."""
 
+import sys
+
 import pytest
 
 import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, custom_vjp, grad, jit, lax, linearize, value_and_grad, vjp, vmap
+from pullback.control.memory_budgets import inputs_only
+from pullback.control.memory_plans import planner
 from pullback.core.errors import ArgumentError, MemoryBudgetError
 
 W = [0.1 * jnp.asarray([[((3 * i + 7 * j + k) % 11) - 5.0 for j in range(32)] for i in range(32)]) for k in range(10)]
@@ -145,3 +149,34 @@ def test_collectives_are_not_computed_again() -> None:
     assert same(found, expected)
     assert program(0.85).count("= psum") == program(None).count("= psum") >= 10
     assert program(0.85).count("= checkpoint") > 1
+
+
+def _steps(equations: int) -> float:
+    """Count the calls of functions for each plan that is tried, of a program of about so many equations."""
+    size = jnp.ones((8, 8)) / 10
+
+    def long(w, x):
+        for _ in range(equations // 12):
+            h = jnp.tanh(x @ w) + 0.5 * x
+            x = x + jnp.sin(h @ w) * jnp.exp(-h * h) - h * 0.1
+        return jnp.mean(x**2)
+
+    program, _ = inputs_only(pullback.make_jaxpr(long)(size, size))
+    plans, count = planner(program, (True, True)), 0
+
+    def note(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        plans.within(plans.usual.peak // 2, "a test")
+    finally:
+        sys.setprofile(None)
+    return count / len(plans._plans)
+
+
+@pytest.mark.slow
+def test_the_steps_of_a_plan_grow_with_the_program() -> None:
+    small, large = _steps(600), _steps(2_400)
+    assert large < 4 * 1.3 * small

@@ -392,7 +392,7 @@ ORTHOGONAL = [
         )
     ),
     *(made("qr", full_qr, None, Apart(*shape)) for shape in ((4, 2), (2, 3, 2))),
-    *(row(qr.geqrf_p, None, R(*shape), **VALUES) for shape in ((3, 3), (4, 2), (2, 2, 3), (0, 2))),
+    *(row(householder.geqrf_p, None, R(*shape), **VALUES) for shape in ((3, 3), (4, 2), (2, 2, 3), (0, 2))),
     *(
         row(
             householder.householder_product_p,

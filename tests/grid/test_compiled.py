@@ -19,7 +19,7 @@ from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
-from tests.grid.all_specs import ALL
+from tests.grid.all_specs import ALL, OF_PRIMITIVES
 from tests.grid.specs import LETTERS, Spec, numbered
 from tests.grid.test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 from tests.helpers import EXHAUSTIVE, spread
@@ -87,12 +87,17 @@ def ugly_point(spec: Spec, letter: str) -> list[Any]:
 
 
 def by_operation(rows: Sequence[Spec]) -> dict[str, list[tuple[Spec, str]]]:
-    """The rows of each operation with their dtypes: all for the first row, one in turn for each of the others."""
+    """The rows of each operation with their dtypes.
+
+    The first row of a primitive, and those with ugly points, have all; other rows, and those of functions, which are
+    made of primitives, have one, in turn.
+    """
+    primitives = {id(spec) for spec in OF_PRIMITIVES}
     found: dict[str, list[tuple[Spec, str]]] = {}
-    for spec in rows:
+    for number, spec in enumerate(rows):
         others = found.setdefault(spec.operation, [])
-        whole = not others or has_ugly_point(spec)
-        others.append((spec, "".join(spec.dtypes if whole else spread(spec.dtypes, len(others) - 1, 1))))
+        whole = id(spec) in primitives and (not others or has_ugly_point(spec))
+        others.append((spec, "".join(spec.dtypes if whole else spread(spec.dtypes, number, 1))))
     return found
 
 

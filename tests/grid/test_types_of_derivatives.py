@@ -15,11 +15,21 @@ import pytest
 import pullback.numpy as jnp
 from pullback import jvp, make_jaxpr, tree, vjp
 from pullback.core import dtypes
-from tests.grid.all_specs import ALL
+from tests.grid.all_specs import ALL, OF_PRIMITIVES
 from tests.grid.specs import Spec
+from tests.helpers import spread
 
 NARROW = "hb"
-CASES = [(spec, letter) for spec in ALL for letter in NARROW if letter in spec.dtypes and spec.derivative]
+ROWS_OF_PRIMITIVES = {id(spec) for spec in OF_PRIMITIVES}
+
+
+def narrow(spec: Spec, number: int) -> list[str]:
+    """The narrow dtypes of a row: of functions, which are made of primitives, one, in turn."""
+    letters = [letter for letter in NARROW if letter in spec.dtypes and spec.derivative]
+    return letters if id(spec) in ROWS_OF_PRIMITIVES else spread(letters, number, 1)
+
+
+CASES = [(spec, letter) for number, spec in enumerate(ALL) for letter in narrow(spec, number)]
 
 
 def of_inexact(spec: Spec, letter: str) -> tuple[Callable[..., Any], list[Any]]:

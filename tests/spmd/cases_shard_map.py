@@ -670,14 +670,14 @@ REFUSED = [
     ),
     (
         lambda: mapped(identity, P("i"), P(unreduced={"i"})),
-        NotImplementedError,
-        "cannot have unreduced or reduced axes",
+        ShardMapError,
+        "contains axis names all of type `Explicit`",
     ),
     (lambda: lax.pcast(1.0, {"i"}, to="varying"), TypeError, "must be a name or a tuple of names"),
     (
         lambda: mapped(lambda x: lax.all_gather(x, "i", to="reduce"), P("i"), P("i")),
         NotImplementedError,
-        "'varying' or 'invarying'",
+        "'varying', 'invarying' or 'reduced'",
     ),
     (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
     (lambda: pmap(identity)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
@@ -785,3 +785,18 @@ def test_laplacians_of_mapped_functions():
     x = pnp.arange(8.0).reshape(4, 2) / 5
     expected = pnp.trace(hessian(lambda v: f(v.reshape(4, 2)))(x.ravel()))
     near([laplacian(f)(x), jit(laplacian(f))(x)], [expected, expected])
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("mesh", [EIGHT, GRID], ids=["8", "4x2"])
+def test_what_backward_rules_log_on_shards_is_stacked(mesh, check_vma):
+    f = custom_vjp(lambda x: x**2)
+    f.defvjp_with_logs(lambda x: (x**2, x), lambda x, ct: ((2 * x * ct,), {"x": x, "sum": pnp.sum(ct)}))
+    spec = P(mesh.axis_names)
+    run = shard_map(lambda x: f(x) * 3.0, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check_vma)
+    x, ct = pnp.arange(16.0), pnp.arange(16.0) / 8
+    for pull_back in (lambda x: vjp(run, x)[1].with_logs(ct), jit(lambda x: vjp(run, x)[1].with_logs(ct))):
+        (found,), logs = pull_back(x)
+        near(found, 6 * x * ct)
+        near(logs["x"], x)
+        near(logs["sum"], 3 * ct.reshape(8, 2).sum(1))

@@ -184,5 +184,17 @@ def test_the_memory_of_a_function_by_line(capsys: pytest.CaptureFixture[str], tm
     out = capsys.readouterr().out
     assert "predicted peak 256 kB, at model.py:4 loss" in out
     assert "measured (compiled): peak " in out
+    path.write_text(
+        "import sys\nimport pullback.numpy as jnp\nfrom pullback import jit\nx = jnp.ones((1000, 64))\n"
+        "y = jnp.sin(x)\n\n@jit\ndef f(x):\n    return jnp.sum(jnp.exp(x) @ jnp.ones((64, 64)))\n\n"
+        "assert __name__ == '__main__'\nz = f(y)\n"
+    )
+    assert main(["profile", "--memory", str(path)]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert "at model.py:12" in rows[0]
+    assert {row.split("  ")[-1].strip() for row in rows[1:]} >= {"model.py:5 <module>"}
+    assert any("within model.py:12" in row for row in rows)
+    assert any("512 kB" in row for row in rows)  # x, which no operation makes, and its sine
+    assert main(["profile", "--memory", str(path), "--transform", "grad"]) == 2
     assert main(["profile", "--memory", f"{path}:los"]) == 2
     assert capsys.readouterr().err.startswith("python -m pullback profile: ")

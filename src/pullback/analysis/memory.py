@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +10,12 @@ from typing import Any
 
 from pullback.analysis.buffers import most_alive
 from pullback.analysis.lines import line_of, line_of_location
-from pullback.control.liveness import Timeline, nbytes, timeline
+from pullback.control.liveness import Timeline, nbytes, program_peak, timeline
 from pullback.core import provenance, source, tree
 from pullback.core.arguments import require_function
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError
+from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import Primitive, RelayTrace, Trace, state
 from pullback.display.pages import amount, bold, line, page, table
 from pullback.display.pictures import points
@@ -185,33 +187,40 @@ def _of_compiled(compiled: Any) -> MemoryTimeline:
     return MemoryTimeline(peak, found.live, found.lines, found.alive)
 
 
-def _of_run(fun: Any, run: Callable[..., Any], arrays: Sequence[Any]) -> MemoryTimeline:
-    """Run a function operation by operation, and count the arrays that are alive after each."""
+def _of_run(fun: Any, run: Callable[..., Any], arrays: Sequence[Any], operands: bool = False) -> MemoryTimeline:
+    """Run a function operation by operation, and count the arrays that are alive after each.
+
+    A compiled program is one operation: the temporaries that are predicted for it come on top. With ``operands`` arrays
+    that no operation has made count from the line on that reads them first.
+    """
     made: dict[int, tuple[str, int]] = {}
     live: list[int] = []
     lines: list[str] = []
     best: dict[str, int] = {}
-    total = 0
+    total = peak = 0
 
     def forget(key: int) -> None:
         nonlocal total
         total -= made.pop(key)[1]
 
     def note(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        nonlocal total
+        nonlocal total, peak
         out = trace.parent.process(primitive, args, params)
         where = line_of_location(state.source_loc or source.here())
-        known = set(map(id, args))
-        for x in out if primitive.multiple_results else [out]:
+        known = set() if operands else set(map(id, args))
+        inner = sum(program_peak(p) for p in params.values() if isinstance(p, ClosedJaxpr))
+        outs = out if primitive.multiple_results else [out]
+        for x in [*args, *outs] if operands else outs:
             if type(x) is ArrayImpl and id(x) not in made and id(x) not in known:
                 made[id(x)] = where, x.size * x.dtype.itemsize
                 total += made[id(x)][1]
                 weakref.finalize(x, forget, id(x))
-        live.append(total)
+        live.append(total + inner)
         lines.append(where)
-        if total >= max(live):
+        if live[-1] >= peak:
+            peak = live[-1]
             best.clear()
-            for line_made, size in made.values():
+            for line_made, size in [*made.values(), (f"within {where}", inner)]:
                 best[line_made] = best.get(line_made, 0) + size
         return out
 
@@ -223,4 +232,14 @@ def _of_run(fun: Any, run: Callable[..., Any], arrays: Sequence[Any]) -> MemoryT
         run(*arrays)
     finally:
         state.trace = before
-    return MemoryTimeline(max(live, default=0), tuple(live), tuple(lines), _sorted(best))
+    return MemoryTimeline(peak, tuple(live), tuple(lines), _sorted(best))
+
+
+def of_program(path: str) -> str:
+    """Run a program, and return a table of the arrays that are alive where it holds most, by line.
+
+    Args:
+      path: the file. It runs as by ``python``, without arguments.
+    """
+    found = _of_run(path, lambda: runpy.run_path(path, run_name="__main__"), (), operands=True)
+    return "\n".join([f"{path}: peak {amount(found.peak)}, at {found.at}", *_rows(found)])

@@ -19,6 +19,7 @@ from pullback.core.trace import Primitive
 
 CANCELLATION = "cancellation"
 ROUNDING = "rounding"
+ABSORPTION = "absorption"
 CONDITION = "condition"
 NARROWING = "narrowing"
 OVERFLOW = "overflow"
@@ -100,9 +101,14 @@ class Observations:
                 advise(self.tried, made, losses)
             return wide, accuracy._replace(losses=losses)
         if special is None:
-            special = self.event(_kind(primitive, found, value, exact, own), made, more)
-            if special.kind == ROUNDING:
+            kind = _kind(primitive, found, value, exact, own)
+            special = self.event(ABSORPTION if kind == ROUNDING and absorbs(made, out) else kind, made, more)
+            if special.kind in (ROUNDING, ABSORPTION):
                 special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
+            if kind == CANCELLATION:
+                for x in found:
+                    if type(x.made) is Made and absorbs(x.made, x.primal):
+                        self.event(ABSORPTION, x.made, more)
         special.worst = max(special.worst, more)
         if traits.signs.of(primitive) and error > 0.1:
             self._is_too_deep(exact, found)
@@ -298,6 +304,15 @@ def _absolute(arithmetic: Any, x: Any) -> float:
     errors = np.abs(arithmetic.difference(value, arithmetic.sampled(x.wide)))
     largest = float(np.max(errors, initial=0.0))
     return math.inf if math.isnan(largest) else largest
+
+
+def absorbs(made: Made, out: Any) -> bool:
+    """Whether a sum of two values is one of them, in some element, although the other is not zero."""
+    if len(made.values) != 2 or not traits.signs.of(made.primitive):
+        return False
+    value = digits.sampled(host_value(out))
+    x, y = (digits.sampled(np.broadcast_to(value_of(x), np.shape(out))) for x in made.values)
+    return bool(((np.abs(value) == np.abs(x)) & (y != 0) | (np.abs(value) == np.abs(y)) & (x != 0)).any())
 
 
 def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:

@@ -36,8 +36,9 @@ class Loss:
     Attributes:
       line: the user's line, as in ``model.py:31``.
       operation: the name of the operation.
-      kind: ``"cancellation"``, ``"rounding"``, ``"condition"`` (the operation magnifies errors), ``"narrowing"``,
-        ``"overflow"``, ``"underflow"``, ``"infinity"`` or ``"NaN"``.
+      kind: ``"cancellation"``, ``"absorption"`` (a sum is one of its terms, since the other is too small),
+        ``"rounding"``, ``"condition"`` (the operation magnifies errors), ``"narrowing"``, ``"overflow"``,
+        ``"underflow"``, ``"infinity"`` or ``"NaN"``.
       digits: how many decimal digits of the results it costs.
       advice: how to compute the same without the loss, if that is known; otherwise empty.
 

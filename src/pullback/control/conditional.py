@@ -43,14 +43,15 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
+from pullback.primitives.varying import vary
 from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import out_leaf
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
+from pullback.transforms.traces.backward_logs import CondSum, Logs, logs_within, moved, with_logs_as_results
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.jaxprs import batch_jaxpr
@@ -372,6 +373,31 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     back = tuple(transposed(b, linear, nonzero) for b in branches)
     results = cond_p.bind(index, *fixed, *select(cts, nonzero), branches=back)
     return [None, *scatter_where(linear, results, None)]
+
+
+@logs_within(cond_p)
+def _logs_within(eqn: Eqn) -> tuple[Eqn, list[Any], Logs]:
+    """Let each branch return what it logs, and zeros for what the others log."""
+    branches: Branches = eqn.params["branches"]
+    logging, logs = zip(*map(with_logs_as_results, branches), strict=True)
+    count = len(eqn.outvars)
+    extra = [b.out_avals[count:] for b in logging]
+    firsts = [1 + sum(map(len, extra[:i])) for i in range(len(extra))]  # the index of the branch comes before
+
+    def completed(i: int) -> ClosedJaxpr:
+        def run(*operands: Any) -> list[Any]:
+            outs = jaxpr_as_fun(logging[i])(*operands)
+            slots = [outs[count:] if i == j else [zeros_of(a) for a in avals] for j, avals in enumerate(extra)]
+            return outs[:count] + [x for slot in slots for x in slot]
+
+        return stage_flat(branches[i], run, branches[i].in_avals)
+
+    results = [Var(a) for avals in extra for a in avals]
+    slots = [moved(of_branch, first) for of_branch, first in zip(logs, firsts, strict=True)]
+    sums = {key: CondSum(0, tuple([x.get(key) for x in slots])) for x in slots for key in x}
+    outvars = [*eqn.outvars, *results]
+    more = eqn.like(eqn.invars, outvars, branches=tuple(map(completed, range(len(branches)))))
+    return more, [eqn.invars[0], *results], sums
 
 
 # Partial evaluation, dead code

@@ -6,8 +6,11 @@ the budget, the plan is made again for a budget that is corrected by the differe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pullback.control.liveness import Timeline, timeline
 from pullback.control.memory_costs import Residuals, residuals_of, seconds
@@ -85,6 +88,8 @@ class Planner:
         self.cuts = self.candidates.cuts()
         self._options: dict[tuple[int, int], list[Segment]] | None = None
         self._plans: dict[Any, Plan] = {}
+        self._peaks: dict[float, int] = {}  # from budgets of searches to the peaks of the plans that were found
+        self._tried_least = False
         usual = step_program(self.program, self.active)
         self.usual = timeline(usual)
         self.time = sum(map(seconds, usual.jaxpr.eqns))
@@ -128,46 +133,68 @@ class Planner:
         """
         if self.usual.peak <= budget:
             return self.unchanged()
-        plans: list[Plan] = []
-        low, aim, high = 0.0, float(budget), None
+        aim, low, high = self._first_aim(budget), 0.0, None
         for _ in range(_ROUNDS):
+            if self._is_close(self._best(budget), budget):
+                break
             segments = choose(self.cuts, self.options, aim)
             if segments is None:
                 low = aim
-                if high is None:
-                    aim *= 1.3
-                    continue
-                aim = (low + high) / 2
+                aim = aim * 1.3 if high is None else (low + high) / 2
                 continue
             plan = self.of(segments)
-            plans.append(plan)
+            self._peaks[aim] = plan.peak
             if plan.peak > budget:
                 high = aim
                 aim = max(aim * min(budget / plan.peak, 0.97), (low + aim) / 2)
-            elif plan.peak > 0.93 * budget or plan.extra == 0:
+            elif plan.extra == 0:
                 break
             else:
                 low = aim
                 aim = aim * min(budget / max(plan.peak, 1), 1.4) if high is None else (aim + high) / 2
             if high is not None and high - low < 0.02 * high:
                 break
-        fitting = [p for p in plans if p.peak <= budget]
-        if not fitting:
-            least = self.least()
-            if least.peak > budget:
-                raise _too_small(what, budget, least)
-            fitting = [least]
-        return min(fitting, key=lambda p: p.extra)
+        found = self._best(budget)
+        if found is None:
+            found = self.least()
+            if found.peak > budget:
+                raise _too_small(what, budget, found)
+        return found
+
+    def _best(self, budget: float) -> Plan | None:
+        """Return the plan of least time within a budget, of those that were made so far for any budget."""
+        return min((p for p in self._plans.values() if p.peak <= budget), key=lambda p: p.extra, default=None)
+
+    @staticmethod
+    def _is_close(plan: Plan | None, budget: float) -> bool:
+        return plan is not None and plan.peak > 0.93 * budget
+
+    def _first_aim(self, budget: float) -> float:
+        """Return the budget of the search to begin with: what other budgets have shown is interpolated."""
+        known = sorted((peak, aim) for aim, peak in self._peaks.items())
+        if not known:
+            return float(budget)
+        peaks = [peak for peak, _ in known]
+        if peaks[0] < budget < peaks[-1]:
+            return float(np.interp(0.98 * budget, peaks, [aim for _, aim in known]))
+        peak, aim = known[0] if budget <= peaks[0] else known[-1]
+        return float(budget * aim / peak)
 
     def least(self) -> Plan:
         """Return the plan with the least peak that was found."""
-        floor = least_memory(self.cuts, self.options)
-        found = [
-            self.of(s)
-            for scale in (1.01, 1.05, 1.1, 1.2, 1.3, 1.5)
-            if (s := choose(self.cuts, self.options, scale * floor))
-        ]
-        return min([*found, *self._plans.values(), self.unchanged()], key=lambda p: p.peak)
+        if not self._tried_least:
+            self._tried_least = True
+            floor = least_memory(self.cuts, self.options)
+            worse, best = 0, math.inf
+            for scale in (1.01, 1.05, 1.1, 1.2, 1.3, 1.5):
+                segments = choose(self.cuts, self.options, scale * floor)
+                if segments is not None:
+                    peak = self._peaks[scale * floor] = self.of(segments).peak
+                    worse = worse + 1 if peak >= best else 0
+                    best = min(best, peak)
+                if worse == 2:  # more memory for the search is more memory for the program, from here on
+                    break
+        return min([*self._plans.values(), self.unchanged()], key=lambda p: p.peak)
 
 
 @cached_by_jaxpr

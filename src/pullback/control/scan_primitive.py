@@ -26,7 +26,6 @@ from pullback.control.scan_split import split
 from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.elsewhere import is_here
-from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
@@ -37,6 +36,7 @@ from pullback.primitives.elementwise import add_any
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
+from pullback.transforms.traces.backward_logs import logs_within, of_one_program
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.known_linear import record_split
@@ -106,16 +106,7 @@ def _abstract_eval(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of ``length`` stacked values of type ``aval``.
-
-    Raises:
-      ShardingTypeError: they are unreduced (a TypeError and ValueError).
-    """
-    if not isinstance(aval, HiType) and aval.explicit is not None and aval.explicit.spec.unreduced:
-        raise ShardingTypeError(
-            f"scan: the values of its steps, of the type {aval}, are unreduced: a carry can be, xs and stacked results "
-            "cannot. Sum them by sharding.reshard(x, P(...))"
-        )
+    """The type of ``length`` stacked values of type ``aval``."""
     return aval.stacked(length) if isinstance(aval, HiType) else aval.with_axis(0, length)
 
 
@@ -323,6 +314,8 @@ def _transpose(
     of_consts = scatter_where(const_flags, totals[: len(sums)], None)
     return scatter_where(used, [*of_consts, *of_init, *scatter_where(x_flags, ct_xs, None)], None)
 
+
+logs_within(scan_p)(lambda eqn: of_one_program(eqn, lambda a: _stacked(a, eqn.params["length"])))
 
 # Compilation ---------------------------------------------------------------------------------------------------------
 

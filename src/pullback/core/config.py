@@ -24,7 +24,7 @@ _MEANING = (
     "enable_x64", "explicit_x64_dtypes", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion",
     "default_device", "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
     "check_indices", "check_static_indices", "error_checking_behavior_oob", "enable_custom_prng", "context_mesh",
-    "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
+    "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros", "backward_logs",
 )  # fmt: skip
 """The switches that a compiled program depends on."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -92,6 +92,7 @@ class Config(threading.local):
     Attributes:
       trace_context: the values of the switches that programs depend on, as a cache key.
       context_mesh: the mesh that this thread has set, by ``set_mesh`` for example.
+      backward_logs: whether this thread transposes for the sake of what backward rules log.
     """
 
     enable_x64: bool = False
@@ -145,6 +146,7 @@ class Config(threading.local):
     logging_level: str = "NOTSET"
     trace_context: TraceContext
     context_mesh = None
+    backward_logs = False
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.

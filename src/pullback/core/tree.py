@@ -41,9 +41,7 @@ from pullback.core.tree_nodes import register_pytree_with_keys_class as register
 from pullback.core.tree_nodes import register_static as register_static
 
 if TYPE_CHECKING:
-    from optree import PyTreeSpec
-
-    PyTreeDef = PyTreeSpec
+    from pullback.core.structures import PyTreeDef as PyTreeDef
 
 IsLeaf = Callable[[Any], bool] | None
 _MISSING: Any = object()
@@ -59,7 +57,7 @@ class _Treedefs(dict[int, Any]):
         self.example = example
 
     def __missing__(self, length: int) -> Any:
-        treedef = self[length] = native_flatten()(self.example(length), None, False, NAMESPACE)[1]
+        treedef = self[length] = _public(native_flatten()(self.example(length), None, False, NAMESPACE)[1])
         return treedef
 
 
@@ -73,7 +71,7 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
     """Return the keys ``names`` of a dictionary of leaves in the order of flattening, and its structure."""
     keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
-    return keys, _sorted(treedef)
+    return keys, _public(_sorted(treedef))
 
 
 def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeDef]:
@@ -91,8 +89,14 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 
     >>> from pullback import tree
     >>> tree.flatten({"b": 1, "a": (2, None)})
-    ([2, 1], PyTreeSpec({'a': (*, None), 'b': *}))
+    ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
+    found, treedef = _flatten(tree, is_leaf)
+    return found, _public(treedef)
+
+
+def _flatten(tree: PyTree, is_leaf: IsLeaf) -> tuple[list[PyTree], Any]:
+    """Return the leaves of a tree and its structure, which may be one of optree's."""
     if is_leaf is None:
         kind = type(tree)
         if kind in leaf_types:
@@ -131,7 +135,7 @@ def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Py
                 break
         else:
             return list(args), _call_treedefs[len(args)]
-    return flatten((args, kwargs))
+    return _flatten((args, kwargs), None)
 
 
 _known: dict[PyTreeDef, PyTreeDef] = {}
@@ -152,7 +156,7 @@ def _sorted(treedef: PyTreeDef) -> PyTreeDef:
     try:
         number = hash(treedef)
     except TypeError:  # data of a user's class
-        return _in_order(treedef)
+        return _in_order(treedef.__getstate__())
     if number in _without_dictionaries:
         return treedef
     if len(_known) + len(_without_dictionaries) >= _MOST_KNOWN:
@@ -165,16 +169,49 @@ def _sorted(treedef: PyTreeDef) -> PyTreeDef:
         _without_dictionaries.add(number)
         return treedef
     if kinds != {str} or any(node[4] is not None for node in nodes):
-        return _in_order(treedef)
+        return _in_order(state)
     made = _known.get(treedef)
     if made is None:
-        made = _in_order(treedef)
+        made = _in_order(state)
         _known[made] = made
     return made
 
 
-def _in_order(treedef: PyTreeDef) -> PyTreeDef:
-    state: Any = treedef.__getstate__()
+@functools.cache
+def _definition() -> type[PyTreeDef]:
+    """The class of structures, which is made when ``optree`` is imported."""
+    from pullback.core.structures import PyTreeDef
+
+    return PyTreeDef
+
+
+_simple: dict[PyTreeDef, PyTreeDef] = {}
+
+
+def _public(treedef: Any) -> PyTreeDef:
+    """Return a structure as users see it: the equal one of the class :class:`PyTreeDef`, if it is one of optree's.
+
+    Making it takes half as long as flattening the tree, so those are remembered that hold no data of users' classes.
+    Such data would live as long as they are remembered, and may be equal without being identical.
+    """
+    cls = _definition()
+    if type(treedef) is cls:
+        return treedef
+    try:
+        made = _simple.get(treedef)
+    except TypeError:  # data of a user's class
+        return cls.of(treedef)
+    if made is None:
+        made = cls.of(treedef)
+        if builtins.all(node.registered is None for node in made.nodes()):
+            if len(_simple) >= _MOST_KNOWN:
+                _simple.clear()
+            _simple[made] = made
+    return made
+
+
+def _in_order(state: Any) -> PyTreeDef:
+    """Make a structure of optree's state, with the keys of each dictionary in order."""
     nodes, *rest = state
     ordered = list(nodes)
     for i, node in enumerate(nodes):
@@ -182,9 +219,7 @@ def _in_order(treedef: PyTreeDef) -> PyTreeDef:
             data = node[2]
             keys = data[1] if type(data) is tuple else data  # a defaultdict's data are its factory and its keys
             ordered[i] = (*node[:7], type(node[7])(dict.fromkeys(keys)))
-    made: Any = type(treedef).__new__(type(treedef))
-    made.__setstate__((tuple(ordered), *rest))
-    return made  # type: ignore[no-any-return]
+    return _definition().of_nodes(ordered, rest)
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
@@ -236,7 +271,7 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[PyTree]:
     >>> tree.leaves([1, (2, None), {"a": 3}])
     [1, 2, 3]
     """
-    return flatten(tree, is_leaf)[0]
+    return _flatten(tree, is_leaf)[0]
 
 
 def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
@@ -309,7 +344,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     try:
         if is_leaf is None and type(tree) in leaf_types:
             return f(tree, *rest)
-        flat, treedef = flatten(tree, is_leaf)
+        flat, treedef = _flatten(tree, is_leaf)
         if not rest:
             return treedef.unflatten([f(leaf) for leaf in flat])
         columns = [_flatten_up_to(treedef, tree, other, is_leaf, "the trees disagree") for other in rest]
@@ -476,12 +511,12 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     [0, 0, 1]
     """
     if type(prefix_tree) in leaf_types:
-        return [prefix_tree] * structure(full_tree).num_leaves
+        return [prefix_tree] * _flatten(full_tree, None)[1].num_leaves
     flat, treedef = flatten(prefix_tree, is_leaf)
     message = "the tree is not a prefix of the values"
     broadcast: list[Any] = []
     for leaf, subtree in zip(flat, _flatten_up_to(treedef, prefix_tree, full_tree, is_leaf, message)):
-        count = 1 if type(subtree) in leaf_types else structure(subtree).num_leaves
+        count = 1 if type(subtree) in leaf_types else _flatten(subtree, None)[1].num_leaves
         broadcast.extend([leaf] * count)
     return broadcast
 
@@ -504,7 +539,7 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
     >>> tree.broadcast({"a": 0, "b": 1}, {"a": (10, 20), "b": 30})
     {'a': (0, 0), 'b': 1}
     """
-    return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return _flatten(full_tree, None)[1].unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
@@ -518,7 +553,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
       message: the beginning of the error if ``tree`` is no prefix; the error then says where the trees disagree.
     """
     try:
-        return treedef.flatten_up_to(other)
+        return treedef.flatten_up_to(other)  # type: ignore[no-any-return]
     except ValueError:
         where = _first_disagreement(tree, other, is_leaf, ())
         if where is None:
@@ -706,7 +741,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     (True, False)
     """
     _require_treedef("treedef_is_leaf", treedef)
-    return treedef.num_nodes == 1
+    return bool(treedef.num_nodes == 1)
 
 
 def _require_treedef(what: str, treedef: Any) -> None:
@@ -756,8 +791,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     found = list(treedefs) if hasattr(treedefs, "__iter__") else [treedefs]
     for one in found:
         _require_treedef("treedef_tuple", one)
-    treedef: PyTreeDef = optree().treespec_tuple(found, namespace=NAMESPACE)
-    return treedef
+    return _definition().of(optree().treespec_tuple(found, namespace=NAMESPACE))
 
 
 def static(**options: Any) -> Any:
@@ -846,4 +880,4 @@ register_pytree_node(
     ),
 )
 
-face(globals(), made={"PyTreeDef": lambda: optree().PyTreeSpec})
+face(globals(), made={"PyTreeDef": _definition})

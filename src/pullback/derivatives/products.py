@@ -15,8 +15,9 @@ from pullback.core.naming import quoted
 from pullback.core.types import ShapedArray
 from pullback.nn import logsumexp, softplus
 from pullback.scipy.vectors import Vectors
-from pullback.transforms.autodiff.grad import LinearFunction, VJPFunction, grad, linearize
+from pullback.transforms.autodiff.grad import grad, linearize
 from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vjp_functions import LinearFunction, VJPFunction
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (

@@ -34,5 +34,5 @@ def install() -> None:
         kind._repr_html_ = _repr_html_  # type: ignore[union-attr]
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     formatter = getattr(shell, "display_formatter", None)
-    if formatter is not None:  # the class of trees is optree's: it gets no method, for it is not ours
+    if formatter is not None:  # optree, with the class of trees, is imported on first use
         formatter.formatters["text/html"].for_type_by_name("optree", "PyTreeSpec", html_of)

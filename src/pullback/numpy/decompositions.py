@@ -18,6 +18,7 @@ from pullback.primitives.arrays.slicing import slice_in_dim
 from pullback.primitives.arrays.sorting import argsort, take_along_axis
 from pullback.primitives.linalg.decompositions import column_scaled
 from pullback.primitives.linalg.eigen import eig_p, eigh_p
+from pullback.primitives.linalg.householder import geqrf_p
 from pullback.primitives.linalg.lapack import (
     adjoint,
     check_decomposable,
@@ -26,7 +27,7 @@ from pullback.primitives.linalg.lapack import (
     product,
     typeof,
 )
-from pullback.primitives.linalg.qr import geqrf_p, qr_p
+from pullback.primitives.linalg.qr import qr_p
 from pullback.primitives.linalg.svd import pinv_p, svd_p
 from pullback.primitives.operands import bind
 

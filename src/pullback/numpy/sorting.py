@@ -686,11 +686,19 @@ def isin(
     if not is_listed(method, ("auto", "compare_all", "binary_search", "sort")):
         raise ArgumentError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}")
     x, tests = operand("isin", element), operand("isin", test_elements)
-    if tests.weak_type and dtypes.is_inexact(x.dtype) and not dtypes.is_inexact(tests.dtype):
-        tests = ops.convert_element_type(tests, x.dtype)
     flat = shapes.reshape(x, (x.size,))
-    member = _is_member(flat, prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0])
+    member = _is_member(flat, _ordered(tests, x.dtype))
     return shapes.reshape(ops.not_p.bind(member) if invert else member, x.shape)
+
+
+def _ordered(tests: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the elements of an array as a sorted vector; a weak integer is converted to ``dtype`` if that is inexact.
+
+    What is compared with elements of ``dtype`` is then promoted under strict promotion too.
+    """
+    if tests.weak_type and dtypes.is_inexact(dtype) and not dtypes.is_inexact(tests.dtype):
+        tests = ops.convert_element_type(tests, dtype)
+    return prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0]
 
 
 def _is_member(x: Any, ordered: Any) -> Any:
@@ -754,10 +762,11 @@ def setdiff1d(
     """
     if assume_unique is not False:
         assume_unique = flag("setdiff1d", "assume_unique", assume_unique)
-    x, y = [shapes.reshape(v, (v.size,)) for v in (number_operand("setdiff1d", ar1), number_operand("setdiff1d", ar2))]
+    x, y = number_operand("setdiff1d", ar1), number_operand("setdiff1d", ar2)
+    x = shapes.reshape(x, (x.size,))
     if not assume_unique:
         x = prims.sort([x], 0)[0]
-    mask = ops.not_p.bind(_is_member(x, prims.sort([y], 0)[0]))
+    mask = ops.not_p.bind(_is_member(x, _ordered(y, x.dtype)))
     if not assume_unique:
         mask = ops.and_p.bind(mask, _starts(x))
     return _compressed("setdiff1d", x, mask, size, fill_value, 0)

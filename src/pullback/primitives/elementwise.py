@@ -295,7 +295,7 @@ def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
     return mul(t, slope)
 
 
-def _logistic_slope(x: Any) -> Any:
+def logistic_slope_formula(x: Any) -> Any:
     """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
     ans = logistic(x)
     rest = mul(exp(neg(x)), ans)
@@ -312,7 +312,7 @@ logistic_p = elementwise(
     of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
 )  # fmt: skip
 logistic_slope_p = elementwise(
-    "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(_logistic_slope, x),
+    "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(logistic_slope_formula, x),
     jvp=_logistic_slope_jvp,
 )  # fmt: skip
 square_p = elementwise(

@@ -26,6 +26,7 @@ def run(cases: str, **environment: str) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_on_a_second_device(part: int) -> None:
     run("cases_elsewhere.py", PULLBACK_TEST_PART=f"{part}/{PARTS}")

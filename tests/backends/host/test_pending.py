@@ -404,6 +404,14 @@ def test_results_of_compiled_functions_and_products_go_on() -> None:
     assert is_pending(jnp.exp(product + numbers(5, 5)))
 
 
+def test_a_step_along_the_gradient_of_a_product_is_one_pass() -> None:
+    small = ArrayImpl(np.ones((3, 2), np.float32))  # the elements of its products are not behind an ``Absent``
+    w = numbers(2, 5)
+    step = 0.5 * grad(lambda w: (small @ w).sum())(w)
+    assert is_pending(step)
+    assert_same_bits(w - step, w - 0.5 * ArrayImpl(np.full((2, 5), 3, np.float32)))
+
+
 # Errors and switches -------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from pullback.backends.hlo import emit
 from pullback.backends.hlo.module import Module
 from pullback.core.config import enable_x64
 from pullback.core.errors import MissingRuleError
-from pullback.primitives.linalg.qr import geqrf_p
+from pullback.primitives.linalg.householder import geqrf_p
 
 
 class ForAnother(Module):

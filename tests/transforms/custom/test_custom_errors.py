@@ -132,19 +132,19 @@ def test_a_jvp_rule_that_gives_no_pair(what: str, mode: str) -> None:
 
 
 TREES: dict[str, tuple[Function, str]] = {
-    "no tangent": (lambda primals, tangents: (function(*primals), None), "the tangent PyTreeSpec(None)"),
+    "no tangent": (lambda primals, tangents: (function(*primals), None), "the tangent PyTreeDef(None)"),
     "a tangent alone": (lambda primals, tangents: (function(*primals), tangents[0]), "the tangent that of one array"),
     "a missing key": (
         lambda primals, tangents: (function(*primals), {"y": good_tangent(primals, tangents)["y"]}),
-        "the tangent PyTreeSpec({'y': *})",
+        "the tangent PyTreeDef({'y': *})",
     ),
     "None within": (
         lambda primals, tangents: (function(*primals), {**good_tangent(primals, tangents), "n": None}),
-        "the tangent PyTreeSpec({'n': None, 'y': *})",
+        "the tangent PyTreeDef({'n': None, 'y': *})",
     ),
     "a tuple for a dict": (
         lambda primals, tangents: (function(*primals), tuple(good_tangent(primals, tangents).values())),
-        "the tangent PyTreeSpec((*, *))",
+        "the tangent PyTreeDef((*, *))",
     ),
 }
 
@@ -158,7 +158,7 @@ def test_a_jvp_rule_whose_results_differ_in_their_trees(what: str, mode: str) ->
         f"the jvp rule {place(rule)} of {place(function)} must return a result and a tangent of the same tree"
         in message
     )
-    assert "the result has PyTreeSpec({'n': *, 'y': *})" in message
+    assert "the result has PyTreeDef({'n': *, 'y': *})" in message
     assert came in message
 
 
@@ -207,7 +207,7 @@ def test_a_jvp_rule_that_gives_another_result_than_the_function_where_that_is_kn
 
     message = message_of(CustomRuleError, lambda: MODES[mode](with_jvp(other_tree)))
     assert f"the jvp rule {place(other_tree)} of {place(function)} must return a result of the same tree" in message
-    assert "PyTreeSpec({'n': *, 'y': *}), but returned that of one array" in message
+    assert "PyTreeDef({'n': *, 'y': *}), but returned that of one array" in message
 
     def other_shape(primals: Any, tangents: Any) -> Any:
         return {"y": primals[0], "n": 2}, {"y": tangents[0], "n": np.zeros((), float0)}
@@ -288,7 +288,7 @@ def test_a_forward_rule_that_gives_no_pair(what: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["jvp of jit", "vjp of jit"])
-@pytest.mark.parametrize(("out", "came"), [(None, "PyTreeSpec(None)"), ((1.0, 2), "PyTreeSpec((*, *))")])
+@pytest.mark.parametrize(("out", "came"), [(None, "PyTreeDef(None)"), ((1.0, 2), "PyTreeDef((*, *))")])
 def test_a_forward_rule_that_gives_another_result_than_the_function_where_that_is_known(
     out: Any, came: str, mode: str
 ) -> None:
@@ -337,14 +337,14 @@ def test_a_hint_for_one_argument() -> None:
 COTANGENT_TREES: dict[str, tuple[Function, list[str]]] = {
     "a tree for a leaf": (
         lambda residuals, ct: ((5,), None),
-        ["it returned PyTreeSpec(((*,), None))", r"5 is at \[0\]\[0\], where the arguments have no array"],
+        ["it returned PyTreeDef(((*,), None))", r"5 is at \[0\]\[0\], where the arguments have no array"],
     ),
     "another key": (
         lambda residuals, ct: (None, {"w": ct["y"], "m": 7}),
-        ["it returned PyTreeSpec((None, {'m': *, 'w': *}))", r"7 is at \[1\]\['m'\]", r"nothing is at \[1\]\['n'\]"],
+        ["it returned PyTreeDef((None, {'m': *, 'w': *}))", r"7 is at \[1\]\['m'\]", r"nothing is at \[1\]\['n'\]"],
     ),
     "a missing key": (lambda residuals, ct: (None, {"w": ct["y"]}), [r"nothing is at \[1\]\['n'\]"]),
-    "a list for a dict": (lambda residuals, ct: (None, [ct["y"], None]), ["it returned PyTreeSpec((None, [*, None]))"]),
+    "a list for a dict": (lambda residuals, ct: (None, [ct["y"], None]), ["it returned PyTreeDef((None, [*, None]))"]),
 }
 
 
@@ -354,7 +354,7 @@ def test_a_backward_rule_whose_cotangents_have_another_tree(what: str, mode: str
     bwd, came = COTANGENT_TREES[what]
     message = message_of(CustomRuleError, lambda: MODES[mode](with_vjp(forward, bwd)))
     assert f"the backward rule {place(bwd)} of {place(function)} must return cotangents with the trees" in message
-    assert "PyTreeSpec((*, {'n': *, 'w': *}))" in message
+    assert "PyTreeDef((*, {'n': *, 'w': *}))" in message
     for part in came:
         assert part in message or re.search(part, message)
 

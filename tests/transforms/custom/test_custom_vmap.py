@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as pnp
-from pullback import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, tree, vmap
+from pullback import custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, tree, vmap
 from pullback.core.errors import CustomRuleError, MissingCustomRuleError
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.transforms.custom.custom_vmap import custom_vmap
@@ -263,3 +263,18 @@ def test_rules_that_are_told_that_nothing_is_mapped(rule):
         for ours, expected in zip(f_dot(f)(XS), f_dot(pnp.sin)(XS), strict=True):
             np.testing.assert_allclose(ours, expected, rtol=1e-6)
     np.testing.assert_allclose(jacfwd(jacfwd(f))(0.5), -np.sin(0.5), rtol=1e-6)
+
+
+def test_rules_of_several_kinds_are_set_on_the_outer_function() -> None:
+    for outer, inner in ((custom_vmap, custom_jvp), (custom_vmap, custom_vjp), (custom_jvp, custom_vmap)):
+        f = outer(inner(lambda x: x + 1.0))
+        rules = {"defjvp": lambda primals, tangents: (primals[0], 3.0 * tangents[0])}
+        f.def_vmap(lambda size, batched, x: (10.0 * x, True))
+        if inner is custom_vjp:
+            f.defvjp(lambda x: (x, None), lambda _, ct: (3.0 * ct,))
+        else:
+            f.defjvp(rules["defjvp"])
+        assert float(grad(f)(2.0)) == 3.0
+        np.testing.assert_array_equal(vmap(f)(pnp.ones(2)), [10.0, 10.0])
+    with pytest.raises(AttributeError, match="'custom_vjp' object has no attribute 'def_vmap'"):
+        custom_vjp(lambda x: x).def_vmap  # noqa: B018

@@ -66,6 +66,9 @@ def test_each_mode_has_its_rule_eager_and_compiled() -> None:
     program = make_jaxpr(lambda x, y: mul(x, y) + 1)(2.0, 3.0)
     assert [eqn.primitive.name for eqn in program.eqns] == ["call_hi_primitive", "add"]
     assert "Mul[{'factor': 10.0}]" in str(program)
+    assert program.is_high  # type: ignore[attr-defined]
+    assert make_jaxpr(jit(mul))(2.0, 3.0).jaxpr.is_high  # type: ignore[attr-defined]
+    assert not make_jaxpr(lambda x, y: x * y)(2.0, 3.0).is_high  # type: ignore[attr-defined]
 
 
 def test_batches_are_mapped_rule_by_rule() -> None:

@@ -221,6 +221,19 @@ def without(t: Any, q: Any) -> Any:
     return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
 
 
+def completed(q: Any, t: Any, rest: Any) -> Any:
+    """Return the tangents of all columns of a unitary matrix, from the tangents of its first columns.
+
+    Args:
+      q: the first columns.
+      t: the tangents of the first columns.
+      rest: the other columns; they stay orthogonal to the first columns, and do not rotate among themselves.
+    """
+    if rest.shape[-1] == 0:
+        return t
+    return join_columns([t, ops.neg(product(q, product(adjoint(t), rest)))])
+
+
 # Undetermined elements --------------------------------------------------------------------------------------------
 
 

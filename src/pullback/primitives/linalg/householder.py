@@ -1,4 +1,4 @@
-"""Products of Householder reflections in LAPACK's format.
+"""Householder reflections in LAPACK's format: those of a QR decomposition, and their products.
 
 Column i of a matrix holds below the diagonal the vector v of the reflection 1 - tau v v*; element i of v is one, and
 earlier elements are zero. The product of the reflections is 1 - V T V*, where V has the vectors as columns, and T is
@@ -12,20 +12,23 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.linalg import device_routines
-from pullback.primitives.linalg.decompositions import check_matrices, on_diagonal, one_by_one, upper_left
+from pullback.primitives.linalg.decompositions import Results, check_matrices, on_diagonal, one_by_one, upper_left
 from pullback.primitives.linalg.lapack import (
+    BLOCK,
     adjoint,
     compiled_routine,
     host_routine,
@@ -93,6 +96,51 @@ def _check(name: str, a: ShapedArray, taus: ShapedArray) -> None:
             f"{name} of matrices of shape {a.shape} takes at most {min(m, n)} factors in the last axis of taus, and "
             f"the leading axes {tuple(batch)}; got shape {taus.shape}"
         )
+
+
+# The reflections of a QR decomposition ------------------------------------------------------------------------------
+
+# Results: R, with the vectors of the Householder reflections whose product is Q below it, and their factors.
+geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(geqrf_p, 2)
+
+
+def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:
+    return [(shape, dtype), ((*shape[:-2], min(shape[-2:])), dtype)]
+
+
+@geqrf_p.host
+def _geqrf_host(x: Any) -> list[Any]:
+    if x.size == 0:
+        return [np.zeros(shape, dtype) for shape, dtype in _reflections(x.shape, x.dtype)]
+    routine = host_routine("lapack", "geqrf", x.dtype)
+    return one_by_one(lambda a: routine(a, lwork=BLOCK * a.shape[1])[:2], _reflections(x.shape, x.dtype), x)
+
+
+@geqrf_p.abstract_eval
+def _geqrf_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
+    check_matrices("geqrf", x)
+    return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
+
+
+@geqrf_p.lowering
+def _geqrf_lowering(hlo: Any, x: Any) -> list[Any]:
+    results = _reflections(x.shape, x.dtype)
+    if 0 in x.shape:
+        return [hlo.splat(0, *result) for result in results]
+    return reflected(hlo, x, results)
+
+
+def reflected(hlo: Any, x: Any, results: Results) -> list[Any]:
+    """Emit the decomposition into reflections, whose results are those of LAPACK's geqrf."""
+    if device_routines.is_gpu(hlo):
+        return device_routines.gpu_routine(hlo, "{solver}_geqrf_ffi", [x], results, {0: 0}, batch=len(x.shape) - 2)
+    if hlo.module.platform == "tpu":
+        return device_routines.tpu_function(hlo, "Qr", [x], results)
+    if hlo.module.platform != "cpu":
+        device_routines.refuse(hlo, "qr", "geqrf")
+    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
+    return out
 
 
 # The product itself ------------------------------------------------------------------------------------------------

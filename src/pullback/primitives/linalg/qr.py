@@ -21,6 +21,7 @@ from pullback.primitives.linalg.decompositions import (
     Results,
     check_matrices,
     columns_from,
+    completed,
     join_columns,
     on_diagonal,
     one_by_one,
@@ -28,7 +29,7 @@ from pullback.primitives.linalg.decompositions import (
     upper_left,
 )
 from pullback.primitives.linalg.determinants import det
-from pullback.primitives.linalg.householder import compiled_product
+from pullback.primitives.linalg.householder import compiled_product, reflected
 from pullback.primitives.linalg.lapack import (
     BLOCK,
     adjoint,
@@ -39,7 +40,6 @@ from pullback.primitives.linalg.lapack import (
     triangular_solve,
 )
 from pullback.primitives.linalg.lu import identity, inverse, last_diagonal
-from pullback.primitives.linalg.svd import completed
 
 
 def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[Any]:
@@ -188,7 +188,7 @@ def _qr_lowering(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> li
         factors, pivots, taus = _with_pivots(hlo, x, free, [(x.shape, x.dtype), ((*batch, n), INT32), tau])
         order = [hlo.elementwise("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
     else:
-        factors, taus = _reflected(hlo, x, [(x.shape, x.dtype), tau])
+        factors, taus = reflected(hlo, x, [(x.shape, x.dtype), tau])
     reflections = hlo.inline(lambda x: upper_left(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
     q = compiled_product(hlo, reflections, taus)
     r = hlo.inline(lambda x: ops.where(ops.le_p.bind(rows_minus_columns(k, n), 0), upper_left(x, k, n), 0), factors)
@@ -208,51 +208,6 @@ def _with_pivots(hlo: Any, x: Any, free: Any, results: Results) -> list[Any]:
     return out
 
 
-def _reflected(hlo: Any, x: Any, results: Results) -> list[Any]:
-    """Emit the decomposition into reflections, whose results are those of LAPACK's geqrf."""
-    if device_routines.is_gpu(hlo):
-        return device_routines.gpu_routine(hlo, "{solver}_geqrf_ffi", [x], results, {0: 0}, batch=len(x.shape) - 2)
-    if hlo.module.platform == "tpu":
-        return device_routines.tpu_function(hlo, "Qr", [x], results)
-    if hlo.module.platform != "cpu":
-        device_routines.refuse(hlo, "qr", "geqrf")
-    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
-    return out
-
-
 def _widened(hlo: Any, x: Any, columns: int) -> Any:
     rank = len(x.shape)
     return hlo.inline(lambda x: pad(x, 0, [(0, columns if i == rank - 1 else 0, 0) for i in range(rank)]), x)
-
-
-# Its reflections ---------------------------------------------------------------------------------------------------
-
-# Results: R, with the vectors of the Householder reflections whose product is Q below it, and their factors.
-geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
-works_on_last(geqrf_p, 2)
-
-
-def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:
-    return [(shape, dtype), ((*shape[:-2], min(shape[-2:])), dtype)]
-
-
-@geqrf_p.host
-def _geqrf_host(x: Any) -> list[Any]:
-    if x.size == 0:
-        return [np.zeros(shape, dtype) for shape, dtype in _reflections(x.shape, x.dtype)]
-    routine = host_routine("lapack", "geqrf", x.dtype)
-    return one_by_one(lambda a: routine(a, lwork=BLOCK * a.shape[1])[:2], _reflections(x.shape, x.dtype), x)
-
-
-@geqrf_p.abstract_eval
-def _geqrf_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
-    check_matrices("geqrf", x)
-    return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
-
-
-@geqrf_p.lowering
-def _geqrf_lowering(hlo: Any, x: Any) -> list[Any]:
-    results = _reflections(x.shape, x.dtype)
-    if 0 in x.shape:
-        return [hlo.splat(0, *result) for result in results]
-    return _reflected(hlo, x, results)

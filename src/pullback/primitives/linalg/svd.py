@@ -34,6 +34,7 @@ from pullback.primitives.linalg.decompositions import (
     column_scaled,
     columns_from,
     compiled_decomposition,
+    completed,
     decomposed,
     diagonal,
     hermitian_of_lower,
@@ -42,7 +43,6 @@ from pullback.primitives.linalg.decompositions import (
     inverse_sums,
     inverse_values,
     inverse_where,
-    join_columns,
     on_diagonal,
     one_by_one,
     pairs_of_equals,
@@ -66,6 +66,7 @@ from pullback.primitives.linalg.lapack import (
     rows_minus_columns,
 )
 from pullback.primitives.linalg.lu import identity, linear_solve
+from pullback.primitives.linalg.svd_by_polar import svd_by_polar
 from pullback.primitives.reductions import norm
 from pullback.primitives.rules import jvp_zero
 
@@ -252,19 +253,6 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
     return values_tangent, left_tangent, right_tangent
 
 
-def completed(q: Any, t: Any, rest: Any) -> Any:
-    """Return the tangents of all columns of a unitary matrix, from the tangents of its first columns.
-
-    Args:
-      q: the first columns.
-      t: the tangents of the first columns.
-      rest: the other columns; they stay orthogonal to the first columns, and do not rotate among themselves.
-    """
-    if rest.shape[-1] == 0:
-        return t
-    return join_columns([t, ops.neg(product(q, product(adjoint(t), rest)))])
-
-
 @svd_p.lowering
 def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
     results = _results(x.shape, x.dtype, full_matrices)
@@ -276,6 +264,9 @@ def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr
         return outs
     if device_routines.is_gpu(hlo):
         return _svd_on_gpu(hlo, x, results, full_matrices, vectors, by_qr)
+    if hlo.module.platform == "tpu":
+        outs = hlo.inline(partial(svd_by_polar, full_matrices=full_matrices), x)
+        return outs if vectors else outs[:1]
     if hlo.module.platform != "cpu":
         device_routines.refuse(hlo, "svd", "gesdd")
     mode = ("A" if full_matrices else "S") if vectors else "N"

@@ -20,9 +20,9 @@ from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.linalg.decompositions import hermitian_of_lower
 from pullback.primitives.linalg.eigen import eigh_p
-from pullback.primitives.linalg.householder import householder_product_p
+from pullback.primitives.linalg.householder import geqrf_p, householder_product_p
 from pullback.primitives.linalg.lapack import adjoint, check_decomposable, matrix_transpose, product, triangular_solve
-from pullback.primitives.linalg.qr import geqrf_p, qr_p
+from pullback.primitives.linalg.qr import qr_p
 from pullback.primitives.linalg.schur import hessenberg_p, schur_p
 from pullback.primitives.linalg.svd import polar_p, svd_p
 from pullback.primitives.operands import bind

@@ -6,27 +6,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
-from pullback.core import dtypes, source, tree
+from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import Array, ArrayImpl, CommittedArray, scalar_array, typeof
-from pullback.core.axes import reducing
-from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
-from pullback.core.linear import LinearProgram
-from pullback.core.linear_data import join, split
+from pullback.core.array import ArrayImpl, CommittedArray, scalar_array, typeof
+from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.core.refs import AbstractRef
 from pullback.core.runtime import runtime
-from pullback.core.trace import Tracer, state
-from pullback.core.types import ZERO, AbstractValue, ShapedArray
+from pullback.core.types import ZERO
 from pullback.core.user_types import is_user_value, types_of_values
 from pullback.primitives.arrays.shapes import full
-from pullback.primitives.collectives import vary
-from pullback.primitives.elementwise import add_any
-from pullback.primitives.explicit_shardings import like
-from pullback.primitives.operands import stop_gradient
-from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
-from pullback.transforms.autodiff.kept_arguments import Origins, kept_arguments, origins_of, references_to
+from pullback.transforms.autodiff.kept_arguments import (
+    check_saveable,
+    references_to,
+)
 from pullback.transforms.autodiff.saving import Budget, Saving, saving_of, storing_less, with_saving
+from pullback.transforms.autodiff.some_arguments import of_some_arguments
+from pullback.transforms.autodiff.vjp_functions import LinearFunction, VJPFunction, transposed
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     Argnums,
@@ -36,8 +32,6 @@ from pullback.transforms.functions.arguments import (
     dense,
     name_of,
     to_arrays,
-    to_tangent,
-    unflatten_one,
 )
 from pullback.transforms.functions.flat_function import (
     DerivativeOptions,
@@ -162,34 +156,6 @@ def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
     return tuple(reduce_axes)
 
 
-def transposed(
-    program: LinearProgram, cts: Sequence[Any], outs: Sequence[Any], names: Sequence[Any] = (), consume: bool = False
-) -> list[Any]:
-    """Transpose the linear program of a derivative; return the cotangents of its inputs.
-
-    Args:
-      program: the linear program.
-      cts: the cotangents of the results.
-      outs: the results of the function, or their types.
-      names: the names of mapped axes over which to sum the cotangents of values that do not vary along them.
-      consume: whether the transposition may destroy the program, to free each residual after its last use.
-    """
-    if runtime.has_explicit_types:
-        cts = [ct if ct is ZERO or type(x) is ArrayImpl else like(ct, _type_of(x)) for ct, x in zip(cts, outs)]
-    if not (names or state.axes):
-        return program.transpose(cts, add_any, consume)
-    with reducing(names):
-        keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
-        avals = list(map(_type_of, outs))
-        cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
-        return program.transpose(cts, add_any, consume)
-
-
-def _type_of(x: Any) -> Any:
-    """Return ``x`` if it is a type, and the type of another value."""
-    return x if isinstance(x, AbstractValue) else typeof(x)
-
-
 class _ScalarFunction(FlatFunction):
     """A flat function, for ``grad``, that raises unless the original function returns a single leaf."""
 
@@ -274,231 +240,6 @@ def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     one = scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
     # What the transposed operations make of it is on the device from the beginning.
     return runtime.following(one, [value]) if type(value) is CommittedArray else one
-
-
-class LinearFunction:
-    """The derivative of a function at a point, as ``linearize`` returns it: a pytree whose leaves are its residuals."""
-
-    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program", "reduce_axes")
-
-    def __init__(
-        self,
-        program: LinearProgram,
-        in_tree: Any,
-        out_tree: Any,
-        in_avals: Sequence[ShapedArray],
-        out_avals: Sequence[ShapedArray],
-        name: str,
-        reduce_axes: tuple[Any, ...] = (),
-    ) -> None:
-        self.program = program
-        self.reduce_axes = reduce_axes
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.in_avals = in_avals
-        self.out_avals = out_avals
-        self.name = name
-
-    @api_boundary
-    def __call__(self, *tangents: Any) -> Any:
-        leaves, treedef = tree.flatten(tangents)
-        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
-        outs = self.program.run(ts)
-        return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
-
-    def __reduce__(self) -> Any:
-        # As data with indices of operations: pickling the objects would recurse as deep as the tape is long.
-        residuals, aux = _linear_function_flatten(self)
-        return _linear_function_unflatten, (type(self), aux, residuals)
-
-    def __repr__(self) -> str:
-        return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
-
-
-class VJPFunction(LinearFunction):
-    """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals.
-
-    Attributes:
-      wants: for each leaf of the arguments, the destination of its cotangent; None to return all cotangents.
-      arguments: weak references to the leaves of the arguments; empty where they are not known.
-      origins: which residuals are leaves of the arguments; None if ``arguments`` are to say.
-    """
-
-    __slots__ = ("arguments", "origins", "wants")
-
-    def __init__(
-        self, *fields: Any, wants: Sequence[Any] | None = None, arguments: Sequence[Any] = (),
-        origins: Origins | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(*fields)
-        self.arguments, self.origins = arguments, origins
-        if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
-            wants = [GradValue()] * len(self.in_avals)
-        self.wants = None if wants is None else tuple(wants)
-
-    def with_refs(self, *wants: Any) -> VJPFunction:
-        """Return the same function with other destinations for the cotangents of the arguments.
-
-        Args:
-          wants: an entry for each argument: a tree like the argument, or a prefix of it. A leaf of the entry is a
-            reference, to add the cotangent to it; ``ad.GradValue()``, to return the cotangent as an array; or
-            ``ad.DontWant()``, not to compute the cotangent. For an argument that is a reference, the leaf must not be
-            ``ad.GradValue()``.
-
-        Returns:
-          A function of the same cotangents. It returns ``ad.GradRef()`` instead of a cotangent that was added to a
-          reference, and ``ad.DidntWant()`` instead of a cotangent that was not computed.
-
-        Raises:
-          ArgumentError: the trees do not fit, or an entry is of another kind (a TypeError and ValueError).
-          RefError: a reference does not have the type of the cotangent, or occurs twice; or the returned function was
-            called, and an argument that is a reference has the leaf ``ad.GradValue()`` (a ValueError).
-
-        >>> from pullback import ad, new_ref, vjp
-        >>> total = new_ref(0.0)
-        >>> for x in [1.0, 2.0]:
-        ...     out, pull = vjp(lambda a, b: a * b, x, 10.0)
-        ...     print(pull.with_refs(ad.GradValue(), total)(1.0))
-        (Array(10., dtype=float32, weak_type=True), GradRef())
-        (Array(10., dtype=float32, weak_type=True), GradRef())
-        >>> print(total[...])
-        3.0
-        """
-        return VJPFunction(
-            *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
-            wants=destinations(wants, self.in_tree, self.in_avals, self.name),
-            arguments=self.arguments, origins=self.origins,
-        )  # fmt: skip
-
-    def _residuals(self) -> tuple[list[Any], Origins]:
-        """Return the residuals, and which of them are leaves of the arguments."""
-        residuals, _ = split(self.program)
-        return residuals, origins_of(residuals, self.arguments) if self.origins is None else self.origins
-
-    @property
-    def args_res(self) -> list[Any]:
-        """The arguments that the backward pass needs unchanged; ``NotNeeded()`` stands for the others.
-
-        >>> from pullback import vjp
-        >>> out, pull = vjp(lambda x, y: x + 2 * y * y, 1.0, 3.0)
-        >>> pull.args_res
-        [NotNeeded(), Array(3., dtype=float32, weak_type=True)]
-        """
-        return kept_arguments(self.in_tree, *self._residuals())
-
-    @property
-    def opaque_residuals(self) -> list[Any]:
-        """The residuals that are no arguments: what the forward pass has computed, and constants."""
-        return [x for x, i in zip(*self._residuals(), strict=True) if i is None]
-
-    @api_boundary
-    def __call__(self, *cotangents: Any) -> Any:
-        if len(cotangents) != 1:
-            raise TangentMismatchError(
-                f"the function returned by vjp takes one argument, the cotangent of the output of {self.name}, "
-                f"got {len(cotangents)}"
-            )
-        ct = cotangents[0]
-        if self.out_tree is None and isinstance(ct, Array):  # fast path: a single array
-            leaves, treedef = [ct], None
-        else:
-            leaves, treedef = tree.flatten(ct)
-        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
-        if self.wants is not None:
-            return tree.unflatten(self.in_tree, self._delivered(cts, self.wants))
-        outs = transposed(self.program, cts, self.out_avals, self.reduce_axes)
-        return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
-
-    def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
-        """Compute the cotangents of the arguments, and send each to its destination in ``wants``.
-
-        Args:
-          cts: the cotangents of the results.
-          wants: for each leaf of the arguments, ``GradValue()``, a reference, or ``DontWant()``.
-
-        Returns:
-          For each leaf of the arguments: its cotangent, ``GradRef()`` if a reference received it, or ``DidntWant()``.
-        """
-        program = self.program
-        if any(isinstance(w, DontWant) for w in wants):
-            program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
-        outs = transposed(program, cts, self.out_avals, self.reduce_axes)
-        return delivered(outs, wants, self.in_avals, self.name)
-
-    def __repr__(self) -> str:
-        return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
-
-
-def _types(avals: Sequence[ShapedArray]) -> str:
-    """Format types as in ``(f32[2], i32[])``."""
-    return f"({', '.join(map(str, avals))})"
-
-
-def _checked(
-    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
-) -> list[Any]:
-    """Convert tangents or cotangents to arrays; raise if their tree or types do not match those of the primal values.
-
-    Args:
-      leaves, treedef: the leaves and the tree of the tangents or cotangents.
-      expected: the tree of the primal values; None for a single array.
-      avals: the types of the primal values.
-      what: ``"tangent"`` or ``"cotangent"``, for error messages.
-      name: the name of the function, for error messages.
-    """
-    # ``expected`` is None for a single array.
-    if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
-        structure = tree.structure(0) if expected is None else expected
-        owner = "arguments" if what == "tangent" else "output"
-        raise TangentMismatchError(
-            f"the {what} passed to {_WHO[what]} {name} must have the tree of its {owner}, {structure}, but has "
-            f"{treedef}"
-        )
-    return [  # in most calls the types match, which is tested here without calls
-        t
-        if (type(t) is ArrayImpl and t._host_value.shape == a.shape and t._host_value.dtype is a.dtype)
-        or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
-        else to_tangent(t, a, what, partial(_describe_leaf, i, expected, what, name))
-        for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
-    ]
-
-
-_WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
-
-
-def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
-    """Return a name for a leaf of the tangents or cotangents of a function, for error messages.
-
-    Args:
-      index: the index of the leaf.
-      treedef: the tree of the tangents or cotangents; None for a single array.
-      what: ``"tangent"`` or ``"cotangent"``.
-      name: the name of the function.
-    """
-    count = 1 if treedef is None else treedef.num_leaves
-    path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
-    leaf = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
-    return f"{_WHO[what]} {name}, {leaf}"
-
-
-def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
-    """Flatten the derivative ``f`` as a pytree: return its residuals, and everything else as data without arrays."""
-    residuals, structure = split(f.program)
-    fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
-    if not isinstance(f, VJPFunction):
-        return residuals, (structure, fields, None)
-    origins = origins_of(residuals, f.arguments) if f.origins is None else f.origins
-    return residuals, (structure, fields, (("wants", f.wants), ("origins", origins)))
-
-
-def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    """Rebuild a derivative of the class ``kind`` from its ``residuals`` and ``aux``, its data without arrays."""
-    structure, fields, options = aux
-    return kind(join(structure, residuals), *fields, **({} if options is None else dict(options)))
-
-
-for _kind in (LinearFunction, VJPFunction):
-    tree.register_pytree_node(_kind, _linear_function_flatten, partial(_linear_function_unflatten, _kind))
 
 
 def _linearize(
@@ -601,7 +342,9 @@ def vjp(
       has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
         over it; along other axes each index has its own cotangent.
-      saveable_args: without effect: arguments that the derivative needs are kept.
+      saveable_args: which arguments the derivative may keep, where it needs them unchanged: a boolean for all, or a
+        tuple with an entry for each argument, a boolean or a tuple for the children of a container. The others have to
+        be assigned to ``vjp_fun.args_res`` before ``vjp_fun`` is called.
       in_nzs: which arguments are differentiated: booleans, as a prefix of the tree of arguments; None for all. The
         others count as constants, and have zero cotangents.
       preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
@@ -616,6 +359,8 @@ def vjp(
     Raises:
       TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
         ValueError).
+      ArgumentError: ``saveable_args`` does not fit the arguments; or ``vjp_fun`` was called without one that it needs
+        (a TypeError and a ValueError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import vjp
@@ -623,9 +368,14 @@ def vjp(
     >>> print(pull(jnp.ones(()))[0])
     1.0
     """
-    fun = _of_some_arguments(fun, primals, in_nzs, "vjp")
+    if saveable_args is not True:
+        check_saveable(saveable_args, tree.structure(primals))
+    fun = of_some_arguments(fun, primals, in_nzs, "vjp")
     saving = saving_of("vjp", preaccumulate, memory)
-    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, saving)
+    results = _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, saving)
+    if saveable_args is not True:
+        results[1].leave_out(saveable_args)
+    return results
 
 
 @overload
@@ -675,39 +425,8 @@ def linearize(
     >>> print(out, f_jvp(2.0))
     0.0 6.0
     """
-    fun = _of_some_arguments(fun, primals, in_nzs, "linearize")
+    fun = of_some_arguments(fun, primals, in_nzs, "linearize")
     return _linearize(fun, primals, has_aux, "linearize", LinearFunction, (), saving_of("linearize", None, memory))
-
-
-def _of_some_arguments(fun: Any, primals: tuple[Any, ...], in_nzs: Any, transformation: str) -> Any:
-    """Return a function like ``fun`` that is constant in some arguments.
-
-    Args:
-      fun: the function.
-      primals: the arguments.
-      in_nzs: a prefix of the arguments' tree, with False for the constant ones; None returns ``fun`` itself.
-      transformation: the name of the public function that was called, for error messages.
-
-    Raises:
-      ArgumentError: ``in_nzs`` is no such prefix (a TypeError and ValueError).
-    """
-    if in_nzs is None:
-        return fun
-    require_function(transformation, "fun", fun)
-    try:
-        wanted = [flag(transformation, "in_nzs", x) for x in tree.broadcast_prefix(in_nzs, primals)]
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"{transformation}: in_nzs must be booleans in the tree of the arguments, or a prefix of it: {error}"
-        ) from None
-
-    @source.named_as(fun)
-    def of_some(*args: Any) -> Any:
-        leaves, treedef = tree.flatten(args)
-        kept = [x if is_wanted else stop_gradient(x) for x, is_wanted in zip(leaves, wanted, strict=True)]
-        return fun(*tree.unflatten(treedef, kept))
-
-    return of_some
 
 
 @api_boundary

@@ -17,8 +17,8 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import add, eq, indicator
-from pullback.transforms.autodiff.grad import transposed
 from pullback.transforms.autodiff.saving import auto_preaccumulated, check_preaccumulate
+from pullback.transforms.autodiff.vjp_functions import transposed
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (

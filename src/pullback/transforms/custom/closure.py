@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.core import source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.arguments import require_function
+from pullback.core.arguments import flag, require_function
 from pullback.core.array import Array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError, UnsupportedArgumentError
 from pullback.core.jaxpr import Jaxpr, eval_jaxpr
 from pullback.core.lists import partition_list, select
-from pullback.core.trace import state
+from pullback.core.trace import Tracer, state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, name_of, zero_cotangent
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.traces.backward_logs import paired
 from pullback.transforms.traces.stage import stage_flat
 
 P = ParamSpec("P")
@@ -34,8 +36,9 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
       example_args: arguments, or objects with ``shape`` and ``dtype``, of the types of later calls.
 
     Returns:
-      A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the real and complex arrays that
-      ``fun`` closes over. ``converted`` still closes over other values.
+      A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the traced real and complex arrays
+      that ``fun`` closes over, which a transformation may be differentiating. ``converted`` still closes over other
+      values.
 
     Raises:
       ArgumentError: ``fun`` is not a function, or ``converted`` is called with arguments of another structure (a
@@ -52,9 +55,9 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert")
-    inexact = [is_inexact(x.dtype) for x in closed.consts]
-    consts, hoisted = partition_list(closed.consts, inexact)
-    constvars, variables = partition_list(closed.jaxpr.constvars, inexact)
+    traced = [isinstance(x, Tracer) and is_inexact(x.dtype) for x in closed.consts]
+    consts, hoisted = partition_list(closed.consts, traced)
+    constvars, variables = partition_list(closed.jaxpr.constvars, traced)
     jaxpr = Jaxpr(constvars, [*closed.jaxpr.invars, *variables], closed.jaxpr.eqns, closed.jaxpr.outvars)
     count = len(example_args)
 
@@ -97,7 +100,9 @@ def custom_gradient(
       fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` returns a tuple of one cotangent for each
         argument, or for a single argument its cotangent alone. ``vjp_function`` may close over intermediate values.
         Without ``fun``, a decorator is returned.
-      with_logs, remat: must be False: the backward function logs nothing, and is not a rule for ``checkpoint``.
+      with_logs: whether ``vjp_function`` returns a pair, of the cotangents and of a dictionary to log, as the rule of
+        ``custom_vjp.defvjp_with_logs``.
+      remat: must be False: the backward function is not a rule for ``checkpoint``.
       with_accums: must be None: the backward function returns cotangents.
 
     Returns:
@@ -116,13 +121,14 @@ def custom_gradient(
     >>> print(f(3.0), grad(f)(3.0))
     9.0 3.0
     """
-    for name, value in {"with_logs": with_logs, "remat": remat, "with_accums": with_accums}.items():
+    with_logs = flag("custom_gradient", "with_logs", with_logs)
+    for name, value in {"remat": remat, "with_accums": with_accums}.items():
         if value:
             raise UnsupportedArgumentError(
                 f"custom_gradient: {name}={value!r} is not supported: a backward function takes and returns cotangents"
             )
     if fun is None:
-        return custom_gradient
+        return partial(custom_gradient, with_logs=with_logs)
     require_function("custom_gradient", "fun", fun)
     function: Callable[..., Any] = fun
 
@@ -148,11 +154,14 @@ def custom_gradient(
 
     def backward(residuals: tuple[int, Any, Any], ct: Any) -> Any:
         count, pull, captured = residuals
-        cts = pull(ct, *captured)
-        return (cts,) if count == 1 and not (isinstance(cts, tuple) and len(cts) == 1) else cts
+        cts, logs = pull(ct, *captured), None
+        if with_logs:
+            cts, logs = paired(cts, f"the backward function of {name_of(fun)}")
+        cts = (cts,) if count == 1 and not (isinstance(cts, tuple) and len(cts) == 1) else cts
+        return (cts, logs) if with_logs else cts
 
     with_rule: Any = custom_vjp(only_value)
-    with_rule.defvjp(forward, backward)
+    (with_rule.defvjp_with_logs if with_logs else with_rule.defvjp)(forward, backward)
     return with_rule
 
 

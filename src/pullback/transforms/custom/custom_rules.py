@@ -31,6 +31,7 @@ custom_vjp_call_p = equation("custom_vjp_call")
 
 # The functions with rules -------------------------------------------------------------------------------------------
 
+_SETTERS = frozenset(("def_vmap", "defjvp", "defjvps", "defvjp", "defvjp_with_logs"))
 P = ParamSpec("P")
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -53,6 +54,14 @@ class FunctionWithRules(OwnsPrograms):
     def described(self) -> str:
         """The name and source location of the function, for error messages."""
         return name_of(self.fun)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the method of an inner function with rules of another kind, which sets its rule."""
+        if name in _SETTERS:
+            method = getattr(vars(self).get("fun"), name, None)
+            if method is not None:
+                return method
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _without_rule(self) -> MissingCustomRuleError:
         """Return the error for a call of a function whose rule is not set."""
@@ -200,6 +209,37 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_cotangents = symbolic_zeros
+        self.returns_logs = False
+
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules for reverse mode, of which the backward rule also returns values to log.
+
+        Args:
+          fwd: as for :meth:`defvjp`.
+          bwd: ``bwd(*nondiff_args, residuals, ct) -> (cts, logs)``, where ``cts`` is what the rule of :meth:`defvjp`
+            returns, and ``logs`` a dictionary of trees, or None. ``vjp_fun.with_logs(ct)`` returns them; other calls
+            drop them.
+          symbolic_zeros, optimize_remat: as for :meth:`defvjp`.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import custom_vjp, vjp
+        >>> @custom_vjp
+        ... def watched(x):
+        ...     return x
+        >>> watched.defvjp_with_logs(lambda x: (x, None), lambda _, ct: ((ct,), {"cotangent": ct}))
+        >>> out, pull = vjp(lambda x: 3.0 * watched(x), 2.0)
+        >>> cts, logs = pull.with_logs(1.0)
+        >>> print(logs["cotangent"])
+        3.0
+        """
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
+        self.returns_logs = True
 
     def _forget_programs(self) -> None:
         """Clear all caches if the function was staged, since programs in them may hold rules that are replaced."""
@@ -266,7 +306,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        names = "jvp", "fwd", "bwd", "symbolic_zeros", "symbolic_cotangents"
+        names = "jvp", "fwd", "bwd", "symbolic_zeros", "symbolic_cotangents", "returns_logs"
         return type(self), (self.fun, self.nondiff_argnums), {name: getattr(self, name) for name in names}
 
 

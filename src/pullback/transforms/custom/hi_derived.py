@@ -118,14 +118,14 @@ def jvp_from_lin(self: Any, primals: Any, tangents: Any) -> Any:
         )
     ts = tree.leaves(tangents, is_leaf=lambda x: isinstance(x, Zero))
     nonzero = tree.unflatten(self.in_tree, [not isinstance(t, Zero) for t in ts])
-    out, res = self.lin(nonzero, *primals)
-    return out, self.linearized(res, *tangents)
+    out, res, *rest = self.lin(nonzero, *primals)
+    return out, self.linearized(res, *rest[1:], *tangents)
 
 
 def _fwd_from_lin(self: Any, nzs_in: Any, /, *args: Any) -> Any:
     """Return the result and the residuals of ``lin``."""
-    out, res = self.lin(nzs_in, *args)
-    return out, (res, Flags(map(bool, _flags(self, nzs_in))))
+    out, res, *rest = self.lin(nzs_in, *args)
+    return out, ((res, *rest[1:]), Flags(map(bool, _flags(self, nzs_in))))
 
 
 def _bwd_from_lin(self: Any, res: Any, outgrad: Any, /) -> Any:

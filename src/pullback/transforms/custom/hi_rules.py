@@ -33,6 +33,7 @@ from pullback.transforms.custom.linear_map import LinearMap, linear_p
 from pullback.transforms.programs.jit_primitive import at_bottom
 from pullback.transforms.programs.lojax import in_use, lowered
 from pullback.transforms.traces.affine import checked_trace, refused_if_affine
+from pullback.transforms.traces.backward_logs import log
 from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.stage import stage_flat
 
@@ -63,6 +64,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimiti
     if not reverse and (state.trace.eager or not (_prim.has("vjp_fwd") or _prim.has("lin"))):
         return run_rule(_prim, by_jvp, _prim, primals, tangents)  # type: ignore[no-any-return]
     perturbed = tuple([t is not ZERO for t in tangents])
+    # The residuals are a tuple, with the structured residuals as its second element if there are some.
     by_vjp = _prim.has("vjp_fwd") or not _prim.has("lin")
     outs, residuals, flags = _forward(_prim, primals, perturbed, by_vjp)
     res, res_tree = tree.flatten(residuals)
@@ -104,13 +106,18 @@ def _forward(
         returned = run_rule(prim, rule, tree.unflatten(prim.in_tree, perturbed), *tree.unflatten(prim.in_tree, primals))
     finally:
         state.trace = rules
-    if not isinstance(returned, (tuple, list)) or len(returned) not in (2, 3):
+    if not isinstance(returned, (tuple, list)) or len(returned) not in (2, 3, 4):
         raise CustomRuleError(f"{rule.__name__} of {prim!r} must return (result, residuals), but returned {returned!r}")
+    if len(returned) == 4 and by_vjp and not prim.has("vjp_bwd"):
+        raise CustomRuleError(
+            f"vjp_fwd of {prim!r} returns structured residuals, its fourth result: its backward rule must be vjp_bwd, "
+            "which takes them after the residuals, and not vjp_bwd_retval"
+        )
     flags = tuple(map(has_tangents, prim.out_avals_flat))
-    if len(returned) == 3 and returned[2] is not None:
+    if len(returned) > 2 and returned[2] is not None:
         wanted = leaves_like(prim, returned[2], prim.out_tree, rule.__name__)
         flags = tuple([f and bool(w) for f, w in zip(flags, wanted, strict=True)])
-    return result_leaves(prim, returned[0], rule.__name__), returned[1], flags
+    return result_leaves(prim, returned[0], rule.__name__), (returned[1], *returned[3:]), flags
 
 
 class HiLinearMap(LinearMap):
@@ -153,8 +160,7 @@ class HiLinearMap(LinearMap):
         if self.by_vjp:
             if not prim.has("lin"):
                 prim.jvp((), ())  # which raises
-            nonzero = tree.unflatten(prim.in_tree, self.perturbed)
-            res = prim.lin(nonzero, *tree.unflatten(prim.in_tree, primals))[1]
+            res = _forward(prim, primals, self.perturbed, False)[1]
         return self._dense(linearized(prim, res, spread))
 
     def _dense(self, tangents: Sequence[Any]) -> list[Any]:
@@ -168,7 +174,7 @@ class HiLinearMap(LinearMap):
             return transposed(prim, res, self.perturbed, cts, self.flags)
         accums = accumulators(prim, self.perturbed)
         outgrad = with_zeros(prim.out_tree, scatter_where(self.flags, cts, ZERO), prim.out_avals_flat)
-        prim.vjp_bwd(res, outgrad, *tree.unflatten(prim.in_tree, accums))
+        log(prim.vjp_bwd(*res, outgrad, *tree.unflatten(prim.in_tree, accums)), f"vjp_bwd of {prim!r}")
         return [a.value for a in accums if isinstance(a, ValAccum)]
 
 
@@ -177,15 +183,15 @@ def accumulators(prim: VJPHiPrimitive, perturbed: Sequence[bool]) -> list[Any]:
     return [ValAccum(a) if p else NullAccum(a) for a, p in zip(prim.in_avals_flat, perturbed, strict=True)]
 
 
-def linearized(prim: VJPHiPrimitive, res: Any, tangents: Sequence[Any]) -> list[Any]:
+def linearized(prim: VJPHiPrimitive, res: tuple[Any, ...], tangents: Sequence[Any]) -> list[Any]:
     """Return the tangents of the results by the method ``linearized``; a tangent may be ``ZERO``."""
-    out = prim.linearized(res, *with_zeros(prim.in_tree, tangents, prim.in_avals_flat))
+    out = prim.linearized(*res, *with_zeros(prim.in_tree, tangents, prim.in_avals_flat))
     leaves = leaves_like(prim, out, prim.out_tree, "linearized")
     return [checked_cotangent(t, a) for t, a in zip(leaves, prim.out_avals_flat, strict=True)]
 
 
 def transposed(
-    prim: VJPHiPrimitive, res: Any, perturbed: Sequence[bool], cts: Sequence[Any], flags: Sequence[bool]
+    prim: VJPHiPrimitive, res: tuple[Any, ...], perturbed: Sequence[bool], cts: Sequence[Any], flags: Sequence[bool]
 ) -> list[Any]:
     """Return the cotangents of the perturbed operands, by the transpose of ``linearized``.
 

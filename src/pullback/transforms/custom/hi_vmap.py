@@ -118,8 +118,8 @@ class VmapOf(VJPHiPrimitive):
 
         def example(*xs: Any) -> Any:
             out, res, *rest = rule(nzs_in, *tree.unflatten(self.prim.in_tree, xs))
-            more[:] = rest
-            residuals, treedef = tree.flatten(res)
+            more[:] = rest[:1]
+            residuals, treedef = tree.flatten((res, *rest[1:]))
             trees[:] = [treedef]
             return result_leaves(self.prim, out, rule.__name__), residuals
 
@@ -142,7 +142,7 @@ class VmapOf(VJPHiPrimitive):
             cts = scatter_where(nonzero, values[count:], ZERO)
             ct = with_zeros(self.prim.out_tree, cts, self.prim.out_avals_flat)
             resid = tree.unflatten(mapped.treedef, values[:count])
-            logs = self.prim.vjp_bwd(resid, ct, *tree.unflatten(self.prim.in_tree, own))
+            logs = self.prim.vjp_bwd(*resid, ct, *tree.unflatten(self.prim.in_tree, own))
             return [a.value if isinstance(a, ValAccum) else ZERO for a in own], logs
 
         trace, (cts, logs) = self._run(example, [*residuals, *moving], [*mapped.dims, *dims])

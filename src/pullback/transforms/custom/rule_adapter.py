@@ -35,6 +35,7 @@ from pullback.transforms.functions.arguments import (
     zero_cotangent,
 )
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
+from pullback.transforms.traces.backward_logs import log, paired
 from pullback.transforms.traces.linearize import is_tape
 
 
@@ -169,6 +170,7 @@ class HasRules:
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
     symbolic_cotangents: bool = False
+    returns_logs: bool = False
 
 
 class _Running(threading.local):
@@ -403,6 +405,10 @@ class UserLinearMap(LinearMap):
         try:
             ct = dense[0] if self.out_tree is None else tree.unflatten(self.out_tree, dense)
             results = rule(*self.nondiff_values, values, ct)
+            if self.owner.returns_logs:
+                who = f"the backward rule {name_of(rule)} of {name_of(self.function)}"
+                results, logs = paired(results, who)
+                log(logs, who)
         finally:
             running.owners = outer
         leaves = self._flat_cotangents(results)

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import CustomRuleError, OperandError
 from pullback.core.inlining import inlined
-from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, subjaxprs
 from pullback.core.lists import split_list
 from pullback.core.trace import Primitive, RelayTrace, state
 from pullback.core.user_types import HiType, is_user_value, types_of_values
@@ -139,3 +139,7 @@ def apply_lowered(primitive: Primitive, args: Sequence[Any], params: dict[str, A
     results = primitive.abstract_eval_rule(*map(typeof, args), **params)  # type: ignore[misc]
     outs = feeding.bind(Fed(programs, test, groups))
     return raised_values(results, outs)
+
+
+for _kind in (Jaxpr, ClosedJaxpr):  # an attribute of JAX's programs
+    _kind.is_high = property(lambda self: _any_high(getattr(self, "jaxpr", self)))  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.traces.backward_logs import logs_within, of_one_program
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.jaxprs import transpose_jaxpr
@@ -96,6 +97,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhe
         return if_needed(first), if_needed(second), split.unknown_outputs
 
     p.dce(_dce)
+    logs_within(p)(of_one_program)
     p.remat(remat_program)
     p.record(partial(record_split, p))
     return p

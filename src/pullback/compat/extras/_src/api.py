@@ -87,5 +87,6 @@ _face(
             "linearize live_arrays make_jaxpr named_call named_scope pmap value_and_grad vjp vmap"
         ),
         "pullback.ad": "DidntWant DontWant GradRef GradValue",
+        "pullback.transforms.autodiff.kept_arguments": "NotNeeded NotSaveable",
     },
 )

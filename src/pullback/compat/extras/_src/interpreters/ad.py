@@ -2,4 +2,8 @@
 
 from pullback.core.faces import face as _face
 
-_face(globals(), others=("pullback.interpreters.ad",))
+_face(
+    globals(),
+    {"pullback.experimental.hijax": "GradAccum NullAccum RefAccum ValAccum"},
+    others=("pullback.interpreters.ad",),
+)
