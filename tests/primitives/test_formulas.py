@@ -158,9 +158,17 @@ ARITHMETIC = {"add", "add_any", "sub", "mul", "div", "neg", "pow"}
 STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
+def called(function: ast.expr) -> str:
+    """The name of what is called: of ``ops.add`` and of ``add_p.bind`` ``add``."""
+    if isinstance(function, ast.Attribute):
+        bound = called(function.value) if function.attr == "bind" else ""
+        return bound.removesuffix("_p") if bound.endswith("_p") else function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
 def depth(node: ast.AST) -> int:
     """How many calls of arithmetic are in each other: of ``mul(add(x, neg(y)), z)`` three."""
-    own = isinstance(node, ast.Call) and ast.unparse(node.func).removesuffix("_p.bind").rpartition(".")[2] in ARITHMETIC
+    own = isinstance(node, ast.Call) and called(node.func) in ARITHMETIC
     return own + max(map(depth, ast.iter_child_nodes(node)), default=0)
 
 

@@ -399,6 +399,11 @@ class Absent:
         """The number of elements."""
         return self.aval.size
 
+    @property
+    def flags(self) -> Any:
+        """How the elements lie in memory, for which they would have to be there."""
+        raise TypeError("the elements are not in NumPy's memory")
+
     def __eq__(self, other: object) -> bool:
         raise TypeError("the elements are not in NumPy's memory")
 

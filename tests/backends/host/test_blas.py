@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import pullback.numpy as pnp
 from pullback.backends.host import blas, native
+from pullback.core.array import LARGE, Absent
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -60,6 +62,24 @@ def test_dot_products_of_long_vectors_lose_few_digits(dtype: str) -> None:
         assert abs(out - exact) < (1e-6 if dtype == "float32" else 1e-14) * exact
     y[7] = np.nan
     assert np.isnan(blas.dot(x, y))
+
+
+@pytest.mark.parametrize("of", [lambda x, y: x @ y, pnp.dot, pnp.inner, pnp.vdot])
+@pytest.mark.parametrize("shapes", [((LARGE + 3,),) * 2, ((2, LARGE // 2), (LARGE // 2,))])
+def test_large_vectors_whose_elements_are_pending(of: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
+    x, y = (np.arange(math.prod(shape)).reshape(shape) % 8.0 for shape in shapes)
+    if of is pnp.vdot and x.ndim != y.ndim:
+        y = np.broadcast_to(y, x.shape)
+    a, b = pnp.asarray(x), pnp.asarray(y)
+    assert type(a._host_value) is Absent
+    wanted = np.vdot(x, y) if of is pnp.vdot else x @ y
+    np.testing.assert_array_equal(of(a, b), wanted)
+    np.testing.assert_array_equal(of(a + 1, b), wanted + y.sum())
+
+
+def test_a_large_batch_whose_elements_are_pending_by_one_matrix() -> None:
+    x, y = np.ones((2, 4, LARGE // 8), np.float32), np.ones((LARGE // 8, 3), np.float32)
+    np.testing.assert_array_equal(pnp.asarray(x) @ pnp.asarray(y), x @ y)
 
 
 def test_what_does_not_fit_is_numpys_error() -> None:

@@ -72,7 +72,7 @@ END = "started.wait(); time.sleep({delay}); print('end'); {last}"
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_process_ends_with_its_own_status(kind: str) -> None:
     fails = kind == "an error of its own"
-    for i in range(chosen(3, 20)):
+    for i in range(chosen(2, 20)):
         last = "raise ValueError('of the program')" if fails else "sys.exit(3)"
         program = BEGINNING + KINDS[kind] + "\n" + END.format(delay=0.02 + 0.013 * i, last=last)
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -16,9 +16,11 @@ import numpy as np
 from pullback.backends.host import blas
 from pullback.core import dtypes
 from pullback.core.arguments import quote
+from pullback.core.array import LARGE, ArrayImpl
 from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ArgumentError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, RelayTrace, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
@@ -276,7 +278,9 @@ def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Di
 
 
 def _permuted(x: Any, order: Shape | None) -> Any:
-    return x if order is None else shapes.transpose_p.bind(x, permutation=order)
+    """Permute the axes of a cotangent. If it is large, what is done with it next, such as a step, can be pending."""
+    out = x if order is None else shapes.transpose_p.bind(x, permutation=order)
+    return runtime.hold(out) if type(out) is ArrayImpl and out._host_value.size >= LARGE else out
 
 
 def _inverse(order: Sequence[int]) -> Shape | None:
