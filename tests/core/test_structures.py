@@ -98,3 +98,22 @@ def test_an_example_is_walked_from_the_children_to_the_root() -> None:
 def test_walks_that_cannot_be(walk: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         walk(tree.structure([1, 2]))
+
+
+def rebuilt(treedef: Any) -> Any:
+    return PyTreeDef.from_node_data_and_children(None, treedef.node_data(), list(map(rebuilt, treedef.children())))
+
+
+@pytest.mark.parametrize("given", TREES, ids=lambda x: type(x).__name__)
+def test_structures_are_put_together_of_their_parts(given: Any) -> None:
+    leaves, treedef = tree.flatten(given)
+    made = rebuilt(treedef)
+    assert made == treedef
+    assert repr(made) == repr(treedef)
+    assert tree.flatten(made.unflatten(leaves))[0] == leaves
+
+
+@pytest.mark.parametrize("data", [(int, None), (type(None), None), (object, "data")])
+def test_structures_of_what_is_no_node(data: Any) -> None:
+    with pytest.raises(ArgumentError, match="with 1 children is not a node of trees"):
+        PyTreeDef.from_node_data_and_children(None, data, [tree.structure(1)])

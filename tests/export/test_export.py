@@ -458,3 +458,34 @@ print(pullback.eval_shape(lambda x: pullback.numpy.asarray(x.shape[0]) * 2, read
 """
     command = [sys.executable, "-c", code, str(tmp_path / "exported")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "()\n"
+
+
+@tree_util.register_pytree_node_class
+class Labelled:
+    """An array with a label for each element, which its class checks."""
+
+    def __init__(self, array, labels):
+        assert array.shape == (len(labels),)
+        self.array, self.labels = array, labels
+
+    def tree_flatten(self):
+        return (self.array,), self.labels
+
+    @classmethod
+    def tree_unflatten(cls, labels, children):
+        return cls(*children, labels)
+
+
+export.register_pytree_node_serialization(
+    Labelled, serialized_name="Labelled", serialize_auxdata=lambda labels: " ".join(labels).encode(),
+    deserialize_auxdata=lambda data: tuple(data.decode().split()),
+)  # fmt: skip
+
+
+def test_no_node_is_made_to_write_or_read_a_structure():
+    given = {"k": Labelled(np.arange(3.0, dtype=np.float32), ("a", "b", "c"))}
+    exported = export.export(jit(lambda x: (x, [x["k"].array])))(given)
+    again = export.deserialize(exported.serialize())
+    assert (again.in_tree, again.out_tree) == (exported.in_tree, exported.out_tree)
+    result, _ = again.call(given)
+    assert result["k"].labels == ("a", "b", "c")

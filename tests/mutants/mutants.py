@@ -1494,6 +1494,30 @@ MUTANTS = (
         "if explicit.spec.reduced:  # the compiler",
         ["tests/primitives/test_explicit_shardings.py::test_values_without_a_sharding_are_summed_before"],
     ),
+    # A sum over the devices is taken, and the gradients of reduced weights are n times too large.
+    Mutant(
+        "cotangents of reduced values are summed at once",
+        "primitives/varying.py",
+        "(as_terms, (wanted.unreduced - have.unreduced)),",
+        "(as_terms, frozenset()),",
+        ["tests/primitives/test_varying.py::test_cotangents_of_reduced_values_are_unreduced_without_communication"],
+    ),
+    # Terms of one operand meet values of another that differ between the devices.
+    Mutant(
+        "terms are multiplied with values that vary",
+        "primitives/explicit_shardings.py",
+        "terms = varying & _NO_AXES.union(*[spec.unreduced for spec in specs])",
+        "terms = _NO_AXES",
+        ["tests/primitives/test_varying.py::test_refused"],
+    ),
+    # The terms of a sum are gathered, permuted or compared.
+    Mutant(
+        "collectives take terms for values",
+        "primitives/explicit_shardings.py",
+        "if primitive.axes_rule is not None:\n        names",
+        "if False:\n        names",
+        ["tests/primitives/test_varying.py::test_refused"],
+    ),
     # A product with a reduced array is refused.
     Mutant(
         "what is unreduced is not joined with what is reduced",

@@ -156,7 +156,6 @@ def test_axes_over_which_results_are_unreduced(f: Any, operands: Any, unreduced:
         (lambda z, w: z + w, [U, WHOLE], "must be unreduced along the same mesh axes"),
         (lambda r, w: r * w, [R, WHOLE], "cannot be replicated on the same axes that another input is reduced on"),
         (lambda r, x: r * x, [R, of((4, 4), "x")], "cannot be sharded/varying on the same axes"),
-        (lambda z: lax.scan(lambda c, x: (c, x), 0, z), [U], "scan: the values of its steps"),
     ],
 )
 def test_what_is_no_sum_of_terms_is_refused(f: Any, operands: Any, message: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import NamedSharding, P, grad, jit, lax, vmap
+from pullback.errors import ShardingTypeError
 from pullback.sharding import AxisType, auto_axes, explicit_axes, reshard
 
 MESH = pullback.make_mesh((4, 2), ("x", "y"))
@@ -203,3 +204,19 @@ def test_data_of_a_process_by_a_specification() -> None:
     assert pullback.make_array_from_process_local_data(here, NUMBERS).devices() == {here}
     with pytest.raises(ValueError, match="must have one dtype"):
         pullback.make_array_from_single_device_arrays((2,), jnp.ones(2).sharding, [jnp.ones(2)], dtype="int32")
+
+
+def test_a_constraint_is_what_a_type_says_and_arrays_without_a_sharding_are_not_divided() -> None:
+    whole, rows = NamedSharding(MESH, P()), NamedSharding(MESH, P("x"))
+    for run in (lambda f: f, jit):
+        for x in (np.ones((8, 4)), jnp.ones((8, 4)), put(np.ones((8, 4)))):
+            out = run(lambda v: lax.with_sharding_constraint(v, whole))(x)
+            assert pullback.typeof(out).sharding == NamedSharding(MESH.abstract_mesh, P(None, None))
+            with pytest.raises(ShardingTypeError, match="acts as an assert"):
+                run(lambda v: lax.with_sharding_constraint(v, rows))(x)
+        kept = run(lambda v: lax.with_sharding_constraint(v, rows))(put(np.ones((8, 4)), "x"))
+        assert kept.sharding.spec == P("x", None)
+        with pytest.raises(ShardingTypeError, match="acts as an assert"):
+            run(lambda v: lax.with_sharding_constraint(v, whole))(put(np.ones((8, 4)), "x"))
+        with pytest.raises(ShardingTypeError, match="acts as an assert"):
+            run(lambda v: lax.with_sharding_constraint(v, NamedSharding(MESH, P(reduced={"x"}))))(jnp.ones(8))

@@ -255,3 +255,22 @@ print(out.sharding.spec, np.asarray(out)[1], np.asarray(ct)[0])
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=known, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["P(('p',", "'q'),)", "30.0", "10.0"]
+
+
+def test_shardings_in_types_are_kept():
+    mesh = pullback.make_mesh((2, 2), ("x", "y"))
+    with pullback.set_mesh(mesh):
+        x = pullback.device_put(np.arange(16.0).reshape(8, 2), P("x", "y"))
+        f = jit(lambda x: (x, lax.dot(x, x.T, out_sharding=P("x", None)), jnp.ones(3)))
+        product = jit(lambda x: jnp.einsum("ab,cb->ac", x, x, out_sharding=P(None, None, unreduced={"y"})))
+        y = pullback.device_put(np.arange(16.0).reshape(8, 2), P(None, "y"))
+        for function, argument in ((f, x), (product, y)):
+            exported = export.export(function)(argument)
+            again = export.deserialize(exported.serialize())
+            assert again.in_avals == exported.in_avals
+            assert again.out_avals == exported.out_avals
+            assert list(map(str, again.out_avals)) == list(map(str, exported.out_avals))
+            assert again.in_avals[0].sharding == exported.in_avals[0].sharding
+            for a, b in zip(*(pullback.tree.leaves(call(argument)) for call in (again.call, function)), strict=True):
+                assert a.sharding == b.sharding
+        assert "8@x" in str(export.export(f)(x).in_avals[0])

@@ -670,14 +670,14 @@ REFUSED = [
     ),
     (
         lambda: mapped(identity, P("i"), P(unreduced={"i"})),
-        NotImplementedError,
-        "cannot have unreduced or reduced axes",
+        ShardMapError,
+        "contains axis names all of type `Explicit`",
     ),
     (lambda: lax.pcast(1.0, {"i"}, to="varying"), TypeError, "must be a name or a tuple of names"),
     (
         lambda: mapped(lambda x: lax.all_gather(x, "i", to="reduce"), P("i"), P("i")),
         NotImplementedError,
-        "'varying' or 'invarying'",
+        "'varying', 'invarying' or 'reduced'",
     ),
     (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
     (lambda: pmap(identity)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),

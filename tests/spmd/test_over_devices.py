@@ -19,6 +19,7 @@ PARTS = {
     "cases_jit.py": 1,
     "cases_partitioning.py": 1,
     "cases_shard_map.py": 2,
+    "cases_states.py": 1,
     "cases_unreduced.py": 1,
 }
 """In how many processes the cases of a file run: so that each ends well within a test's time."""

@@ -19,8 +19,8 @@ from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, is_at_work, leaked
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.varying import vary
 from pullback.transforms.autodiff.saving import check_preaccumulate as check_preaccumulate
 from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction

@@ -43,8 +43,8 @@ from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
+from pullback.primitives.varying import vary
 from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary

@@ -8,14 +8,14 @@ compiler keeps their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import split_list
-from pullback.transforms.traces.inlining import write_program
+from pullback.transforms.traces.inlining import on_terms, write_program
 
 _BOOL = np.dtype(bool)
 _TOKEN = ((), _BOOL)
@@ -102,11 +102,7 @@ def write_scan(
 ) -> list[Value]:
     """The lowering rule of ``scan``."""
     consts, init, xs = split_list(operands, num_consts, num_carry)
-    for a in (*jaxpr.in_avals[num_consts + num_carry :], *jaxpr.out_avals[num_carry:]):
-        if a.explicit is not None and a.explicit.spec.unreduced:
-            raise ShardingTypeError(
-                f"scan: the values of its steps, of the type {a}, are unreduced: only a carry can be"
-            )
+    of_xs, of_ys = jaxpr.in_avals[num_consts + num_carry :], jaxpr.out_avals[num_carry:]
     if length <= unroll:
         return _straight(hlo, jaxpr, range(length)[:: -1 if reverse else 1], consts, init, xs)
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
@@ -116,9 +112,11 @@ def write_scan(
 
         ``values`` are the carry, and the stacked results so far. Return their values after the step.
         """
-        outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
-        stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
-        return [*outs[:num_carry], *(_with_row(hlo, y, row, i) for y, row in stacked)]
+        rows = [on_terms(hlo, a, [x], [i], a.shape, _row) for a, x in zip(of_xs, xs, strict=True)]
+        outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *rows])
+        stacked = zip(of_ys, values[num_carry:], outs[num_carry:], strict=True)
+        ys = [on_terms(hlo, a, [y, row], [i], y.shape, _with_row) for a, y, row in stacked]
+        return [*outs[:num_carry], *ys]
 
     def body(carried: list[Value]) -> list[Value]:
         k, *values = carried
@@ -154,18 +152,29 @@ def _straight(
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:
-        rows = []
-        for x in xs:
-            starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
-            rows.append(hlo.reshape(x if len(order) == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
+        rows = [
+            on_terms(hlo, a, [x], [], a.shape, partial(_fixed_row, i=i, count=len(order)))
+            for a, x in zip(jaxpr.in_avals[len(consts) + count :], xs, strict=True)
+        ]
         outs = write_program(hlo, jaxpr, [*consts, *carry, *rows])
-        carry = outs[:count]
-        ys[i] = [hlo.reshape(y, (1, *y.shape)) for y in outs[count:]]
+        carry, ys[i] = outs[:count], outs[count:]
+    of_ys = jaxpr.out_avals[count:]
     if not ys:
-        return [*carry, *(hlo.splat(0, (0, *a.shape), a.dtype) for a in jaxpr.out_avals[count:])]
-    if len(ys) == 1:
-        return [*carry, *ys[0]]
-    return [*carry, *(hlo.concatenate(column, 0) for column in zip(*ys, strict=True))]
+        return [*carry, *(hlo.splat(0, (0, *a.shape), a.dtype) for a in of_ys)]
+    columns = zip(of_ys, zip(*ys, strict=True), strict=True)
+    return [*carry, *(on_terms(hlo, a, column, [], (len(ys), *a.shape), _joined) for a, column in columns)]
+
+
+def _fixed_row(hlo: Any, x: Value, i: int, count: int) -> Value:
+    """Emit the element ``i`` of the ``count`` elements along the first axis."""
+    starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
+    return hlo.reshape(x if count == 1 else hlo.slice(x, starts, limits), x.shape[1:])
+
+
+def _joined(hlo: Any, *rows: Value) -> Value:
+    """Emit the rows stacked along a new first axis."""
+    stacked = [hlo.reshape(y, (1, *y.shape)) for y in rows]
+    return stacked[0] if len(stacked) == 1 else hlo.concatenate(stacked, 0)
 
 
 def _row(hlo: Any, x: Value, i: Value) -> Value:

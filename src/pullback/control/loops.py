@@ -28,7 +28,7 @@ from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list
-from pullback.primitives.collectives import vary
+from pullback.primitives.varying import vary
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.lift import reordered

@@ -26,7 +26,6 @@ from pullback.control.scan_split import split
 from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.elsewhere import is_here
-from pullback.core.errors import ShardingTypeError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
@@ -107,16 +106,7 @@ def _abstract_eval(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of ``length`` stacked values of type ``aval``.
-
-    Raises:
-      ShardingTypeError: they are unreduced (a TypeError and ValueError).
-    """
-    if not isinstance(aval, HiType) and aval.explicit is not None and aval.explicit.spec.unreduced:
-        raise ShardingTypeError(
-            f"scan: the values of its steps, of the type {aval}, are unreduced: a carry can be, xs and stacked results "
-            "cannot. Sum them by sharding.reshard(x, P(...))"
-        )
+    """The type of ``length`` stacked values of type ``aval``."""
     return aval.stacked(length) if isinstance(aval, HiType) else aval.with_axis(0, length)
 
 

@@ -265,7 +265,7 @@ def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) 
 
     If an operand does not vary along a ``reduced`` axis, sum its cotangent over this axis.
     """
-    if runtime.has_explicit_types and is_explicit(ct):
+    if runtime.has_explicit_types and (is_explicit(ct) or is_explicit([*node.args])):
         return runtime.explicit_cotangents(node, ct, reduced)  # type: ignore[no-any-return]
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
@@ -323,7 +323,7 @@ class LinearProgram:
         for var, ct in zip(self.outputs, cotangents, strict=True):
             if var is not ZERO and ct is not ZERO:
                 if reduced:
-                    ct = runtime.sum_over(ct, var.aval.varying, reduced)
+                    ct = runtime.sum_over(ct, var.aval, reduced)
                 known = env[var.index]
                 env[var.index] = ct if known is ZERO else add(known, ct)
         nodes = self.nodes

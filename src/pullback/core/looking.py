@@ -18,6 +18,7 @@ from pullback.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from pullback.core.manual_axes import ManualAxisType
 from pullback.core.types import ShapedArray
 
 _FORMAT = (
@@ -58,6 +59,11 @@ class LookedAt(Array):
     def aval(self) -> ShapedArray:
         """The abstract value."""
         raise NotImplementedError
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """The axes of ``shard_map`` along which the value varies, or over which it is unreduced or reduced."""
+        return self.aval.mat
 
     def concrete(self) -> Any:
         """Return the concrete value, without its derivative; None if there is no concrete value."""

@@ -115,12 +115,16 @@ class Runtime:
         """Return the value of a symbolic size, as an operation of the program that is being traced."""
         raise NotImplementedError
 
-    def sum_over(self, ct: Any, wanted: frozenset[Any], reduced: Sequence[Any]) -> Any:
+    def in_states(self, x: Any, aval: Any, names: frozenset[Any]) -> Any:
+        """Return a value with the states of the type ``aval`` along the axes ``names`` of ``shard_map``."""
+        raise NotImplementedError
+
+    def sum_over(self, ct: Any, aval: Any, reduced: Sequence[Any]) -> Any:
         """Sum a cotangent over the ``reduced`` axes along which it varies and its variable does not.
 
         Args:
           ct: the cotangent.
-          wanted: the named axes along which the variable varies.
+          aval: the type of the variable.
           reduced: the named axes over which reverse mode sums.
         """
         raise NotImplementedError

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.core.arguments import quote, require_function
 from pullback.core.errors import ArgumentError
-from pullback.core.tree_nodes import optree
+from pullback.core.tree_nodes import NAMESPACE, optree
+from pullback.core.tree_nodes import _nodes as registered_nodes
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
@@ -39,6 +40,10 @@ class Node(NamedTuple):
     leaves: int
     nodes: int
     original_keys: Any
+
+    def is_leaf(self) -> bool:
+        """Return whether the node is a leaf."""
+        return self.kind == _LEAF
 
     def is_named_tuple(self) -> bool:
         """Return whether the node is a named tuple that nobody registered."""
@@ -80,6 +85,7 @@ def _kind_of(example: Any) -> int:
 
 
 _LEAF = _kind_of(0)
+_REGISTERED = int(optree().PyTreeKind.CUSTOM)
 _EXAMPLES: list[Any] = [None, (), [], {}, OrderedDict(), defaultdict(int), deque()]
 _CLASSES: dict[int, type] = {_kind_of(x): type(x) for x in _EXAMPLES}
 
@@ -124,7 +130,7 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
         (<class 'dict'>, ['a', 'b'])
         """
         *_, root = self.nodes()
-        return None if root.kind == _LEAF else root.type_and_data()
+        return None if root.is_leaf() else root.type_and_data()
 
     def walk(
         self,
@@ -161,7 +167,7 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
             raise ArgumentError(f"walk: too {few} leaves for {self}: expected {self.num_leaves}, got {quote(given)}")
         rest, done = iter(given), list[Any]()
         for node in self.nodes():
-            if node.kind == _LEAF:
+            if node.is_leaf():
                 leaf = next(rest)
                 done.append(leaf if f_leaf is None else f_leaf(leaf))
             else:
@@ -169,6 +175,54 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
                 cls, data = node.type_and_data()
                 done[first:] = [f_node(tuple(done[first:]), cls if node.is_named_tuple() else data)]
         return done[0]
+
+    @classmethod
+    def from_node_data_and_children(
+        cls, registry: Any, node_data: tuple[type, Any] | None, children: Iterable[PyTreeSpec]
+    ) -> PyTreeDef:
+        """Return the structure whose root has certain data and children, without making a tree of it.
+
+        Args:
+          registry: is ignored; JAX has it.
+          node_data: the class of the root and what it keeps beside its children, as :meth:`node_data` returns them.
+          children: the structures of the children.
+
+        Returns:
+          The structure.
+
+        Raises:
+          ArgumentError: the class is not that of a node (a TypeError and a ValueError).
+
+        >>> from pullback import tree
+        >>> type(tree.structure(1)).from_node_data_and_children(None, (dict, ["a"]), [tree.structure([1, 2])])
+        PyTreeDef({'a': [*, *]})
+        """
+        if node_data is None:
+            return cls.of(optree().treespec_leaf())
+        kind, data = node_data
+        specs = list(children)
+        if kind in registered_nodes:
+            states: list[Any] = [spec.__getstate__() for spec in specs]
+            nodes = [node for state in states for node in state[0]]
+            leaves = sum(spec.num_leaves for spec in specs)
+            root = Node(_REGISTERED, len(specs), data, None, kind, leaves, len(nodes) + 1, None)
+            return cls.of_nodes([*nodes, tuple(root)], (False, NAMESPACE))
+        if kind is type(None) and not specs:
+            return cls.of(optree().treespec_none())
+        made: Any = None
+        if kind in (tuple, list):
+            made = kind(specs)
+        elif kind in (dict, OrderedDict):
+            made = kind(zip(data, specs, strict=True))
+        elif kind is defaultdict:
+            made = defaultdict(data[0], zip(data[1], specs, strict=True))
+        elif kind is deque:
+            made = deque(specs, data)
+        elif isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            made = kind(*specs)  # type: ignore[arg-type]
+        else:
+            raise ArgumentError(f"{kind!r} with {len(specs)} children is not a node of trees: register the class first")
+        return cls.of(optree().treespec_from_collection(made, namespace=NAMESPACE))
 
     def children(self) -> list[PyTreeDef]:
         """Return the structures of the children of the root.
@@ -192,7 +246,7 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
         done: list[str] = []
         for node in self.nodes():
             first = len(done) - node.arity
-            done[first:] = ["*" if node.kind == _LEAF else node.text(done[first:])]
+            done[first:] = ["*" if node.is_leaf() else node.text(done[first:])]
         return f"PyTreeDef({done[0]})"
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.manual_axes import AbstractValue
+from pullback.core.manual_axes import AbstractValue, ManualAxisType
 from pullback.core.runtime import runtime
 
 
@@ -20,6 +20,18 @@ class ArrayProtocol(AbstractValue):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    explicit: Any
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """The named axes along which the value varies, and those of ``shard_map`` with its other states."""
+        explicit = self.explicit
+        if explicit is None or not explicit.has_reductions:
+            return ManualAxisType(self.varying)
+        manual, spec = frozenset(explicit.mesh.manual_axes), explicit.spec
+        return ManualAxisType(self.varying, spec.unreduced & manual, spec.reduced & manual)
+
+    manual_axis_type = mat
 
     def lo_ty(self) -> list[Any]:
         """Return the types of the arrays that a value consists of: an array is one."""

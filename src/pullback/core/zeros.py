@@ -21,7 +21,7 @@ def zeros_of(aval: ShapedArray) -> Any:
     """
     if type(aval) is not ShapedArray:
         return aval.vspace_zero()
-    if aval.shape == ():
+    if aval.shape == () and (aval.explicit is None or not aval.explicit.has_reductions):
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
         return scalar_array(zero, aval.weak_type)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.meshes import AbstractMesh
+from pullback.backends.devices.meshes import AbstractMesh, AxisType
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.core import dtypes
 from pullback.core.dims import SymbolicScope, is_symbolic, parse_size
@@ -70,6 +70,7 @@ def _describe(exported: Exported) -> dict[str, Any]:
         "out_tree": structure_to_data(exported.out_tree),
         "in_avals": list(map(_aval_to_data, exported.in_avals)),
         "out_avals": list(map(_aval_to_data, exported.out_avals)),
+        **_explicit_types(exported),
         "constraints": next((n.scope.constraints for a in exported.in_avals for n in a.shape if is_symbolic(n)), ()),
         "platforms": exported.platforms,
         "entries": exported.entries,
@@ -78,6 +79,44 @@ def _describe(exported: Exported) -> dict[str, Any]:
         "disabled_checks": list(map(str, exported.disabled_safety_checks)),
         "length": len(exported.mlir_module_serialized),
     }
+
+
+def _explicit_types(exported: Exported) -> dict[str, Any]:
+    """Return the shardings in the types of arguments and results, by the side; nothing if there are none."""
+    sides = {"in_explicit": exported.in_avals, "out_explicit": exported.out_avals}
+    found = {side: list(map(_explicit_to_data, avals)) for side, avals in sides.items()}
+    return {side: types for side, types in found.items() if any(types)}
+
+
+def _explicit_to_data(aval: ShapedArray) -> Any:
+    """Convert the sharding in a type: that of an array, the types of the mesh's axes, and sums that are not made."""
+    if aval.explicit is None:
+        return None
+    spec, mesh = aval.explicit.spec, aval.explicit.mesh
+    sums = sorted(spec.unreduced), sorted(spec.reduced)
+    return [_sharding_to_data(aval.explicit), [kind.name for kind in mesh.axis_types], *sums]
+
+
+def _with_explicit_types(avals: tuple[ShapedArray, ...], data: Any) -> tuple[ShapedArray, ...]:
+    """Return the types with the shardings that :func:`_explicit_types` wrote; None for none."""
+    if data is None:
+        return avals
+    found = []
+    for aval, entry in zip(avals, of_type(list, data, "explicit types"), strict=True):
+        if entry is None:
+            found.append(aval)
+            continue
+        if len(of_type(list, entry, "an explicit type")) != 4:
+            raise damaged("an explicit type must have four parts")
+        plain = _sharding_from_data(entry[0])
+        if plain is None:
+            raise damaged("an explicit type has no sharding")
+        kinds = [getattr(AxisType, kind) for kind in list_of(str, entry[1], "the types of axes")]
+        mesh = AbstractMesh(plain.mesh.axis_sizes, plain.mesh.axis_names, kinds)
+        sums = [frozenset(list_of(str, names, "the axes of sums")) for names in entry[2:]]
+        spec = PartitionSpec(*plain.spec.partitions, unreduced=sums[0], reduced=sums[1])
+        found.append(aval.update(sharding=NamedSharding(mesh, spec)))
+    return tuple(found)
 
 
 def _aval_to_data(aval: ShapedArray) -> list[Any]:
@@ -167,7 +206,10 @@ def _attributes(entry: dict[str, Any], program: bytes) -> dict[str, Any]:
     name = of_type(str, entry["name"], "a name")
     version = calling_convention(entry["calling_convention"], name)
     scope = SymbolicScope(list_of(str, entry["constraints"], "the constraints"))
-    in_avals, out_avals = (_avals_from_data(entry[f"{side}_avals"], scope) for side in ("in", "out"))
+    in_avals, out_avals = (
+        _with_explicit_types(_avals_from_data(entry[f"{side}_avals"], scope), entry.get(f"{side}_explicit"))
+        for side in ("in", "out")
+    )
     return {
         "fun_name": name,
         "in_tree": structure_from_data(entry["in_tree"]),

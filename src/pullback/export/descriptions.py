@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from pullback.core import dtypes, tree
+from pullback.core import dtypes
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ExportError
 from pullback.core.naming import quoted
@@ -65,8 +65,8 @@ def check_function(attributes: dict[str, Any]) -> None:
             raise damaged(f"the trees of {name}, their types and their shardings do not fit together")
         for aval, sharding in zip(avals, shardings, strict=True):
             _check_aval(aval, sharding, attributes)
-    takes = tree.unflatten(attributes["in_tree"], range(len(attributes["in_avals"])))
-    if type(takes) is not tuple or len(takes) != 2 or not isinstance(takes[0], tuple) or type(takes[1]) is not dict:
+    kinds = [child.node_data() for child in (attributes["in_tree"], *attributes["in_tree"].children())]
+    if len(kinds) != 3 or None in kinds or [kind[0] for kind in kinds] != [tuple, tuple, dict]:
         raise damaged(f"{name} takes no arguments and keywords")
     platforms, used = attributes["platforms"], attributes["module_kept_var_idx"]
     if not platforms or len(set(platforms)) < len(platforms) or len(attributes["entries"]) != len(platforms):

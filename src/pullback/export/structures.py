@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pullback.core import tree, tree_nodes
+from pullback.core import structures, tree, tree_nodes
 from pullback.core.errors import ArgumentError, ExportError
 from pullback.core.locks import lock
 from pullback.export.descriptions import damaged, list_of, of_type
@@ -24,14 +24,14 @@ class _Registered(NamedTuple):
       name: its name in serialized form.
       write: converts the auxiliary data of a node to bytes.
       read: converts these bytes back.
-      build: makes a node from auxiliary data and children.
+      build: makes a node from auxiliary data and children; None for a class that is registered as a node.
     """
 
     kind: type
     name: str
     write: Callable[[Any], bytes]
     read: Callable[[bytes], Any]
-    build: Callable[[Any, Sequence[Any]], Any]
+    build: Callable[[Any, Sequence[Any]], Any] | None
 
 
 _by_class: dict[type, _Registered] = {}
@@ -54,8 +54,8 @@ def register_pytree_node_serialization(
       serialized_name: the name of the class in the bytes; processes that read them register a class by this name.
       serialize_auxdata: takes the auxiliary data of a node, and returns bytes.
       deserialize_auxdata: takes these bytes, and returns the auxiliary data.
-      from_children: takes the auxiliary data and the children, and returns a node; by default the unflatten function of
-        the class. It is called only to build the structure.
+      from_children: takes the auxiliary data and the children, and returns a node. It is called only to build the
+        structure; by default no node is made.
 
     Returns:
       ``nodetype``, so that this may be a decorator.
@@ -73,13 +73,11 @@ def register_pytree_node_serialization(
     ... ).__name__
     'Point'
     """
-    if from_children is None:
-        if nodetype not in tree_nodes._nodes:
-            raise ArgumentError(
-                f"register_pytree_node_serialization: {nodetype!r} is not registered as a node of trees; call "
-                f"tree_util.register_pytree_node first, or pass from_children"
-            )
-        from_children = tree_nodes._nodes[nodetype].unflatten
+    if from_children is None and nodetype not in tree_nodes._nodes:
+        raise ArgumentError(
+            f"register_pytree_node_serialization: {nodetype!r} is not registered as a node of trees; call "
+            f"tree_util.register_pytree_node first, or pass from_children"
+        )
     _register(_Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
     return nodetype
 
@@ -114,11 +112,7 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
                 f"exported, but {nodetype.__name__} has ({fields})"
             )
 
-    _register(
-        _Registered(
-            nodetype, serialized_name, lambda _: fields.encode(), check, lambda _, children: nodetype(*children)
-        )
-    )
+    _register(_Registered(nodetype, serialized_name, lambda _: fields.encode(), check, None))
     return nodetype
 
 
@@ -155,32 +149,38 @@ def structure_to_data(treedef: Any) -> Any:
       ExportError: it has nodes of a class that is not registered for serialisation, or keys that are no strings (a
         ValueError and TypeError).
     """
-    return _write(tree.unflatten(treedef, range(treedef.num_leaves)))
+    done: list[Any] = []
+    for node in structures.PyTreeDef.of(treedef).nodes():  # no tree is made: users' classes may check their children
+        first = len(done) - node.arity
+        done[first:] = [["leaf"] if node.is_leaf() else _written(*node.type_and_data(), done[first:])]
+    return done[0]
 
 
-def _write(node: Any) -> Any:
-    kind = type(node)
-    if node is None:
+def _written(kind: type, aux: Any, children: list[Any]) -> list[Any]:
+    """Convert a node to a list.
+
+    Args:
+      kind: its class.
+      aux: what it keeps beside its children.
+      children: the children, converted.
+    """
+    if kind is type(None):
         return ["none"]
-    if tree_nodes.is_leaf(node):
-        return ["leaf"]
     if kind in _by_class:
-        children, aux = tree.flatten_one_level(node)
         found = _by_class[kind]
         data = found.write(aux)
         if not isinstance(data, (bytes, bytearray)):
             raise ExportError(f"serialize_auxdata of {kind!r} must return bytes, but returned {data!r}")
-        return ["node", found.name, base64.b64encode(data).decode(), list(map(_write, children))]
+        return ["node", found.name, base64.b64encode(data).decode(), children]
     if kind in (tuple, list):
-        return [kind.__name__, list(map(_write, node))]
+        return [kind.__name__, children]
     if kind in (dict, OrderedDict):
-        for key in node:
+        for key in aux:
             if type(key) is not str:
                 raise ExportError(
                     f"serialize: keys of dictionaries must be strings, but one is {key!r} of type {type(key).__name__}"
                 )
-        keys = sorted(node) if kind is dict else list(node)
-        return ["dict" if kind is dict else "ordered", keys, [_write(node[key]) for key in keys]]
+        return ["dict" if kind is dict else "ordered", list(aux), children]
     raise ExportError(
         f"serialize: the arguments or results of the function have nodes of the class {kind!r}, which is not "
         f"registered for export. Call export.register_pytree_node_serialization or register_namedtuple_serialization."
@@ -193,7 +193,7 @@ def structure_from_data(data: Any) -> Any:
     Raises:
       ExportError: the name of a node is not registered in this process (a ValueError).
     """
-    return tree.structure(_read(data))
+    return _read(data)
 
 
 _PARTS = {"none": 0, "leaf": 0, "node": 3, "tuple": 1, "list": 1, "dict": 2, "ordered": 2}
@@ -201,28 +201,39 @@ _PARTS = {"none": 0, "leaf": 0, "node": 3, "tuple": 1, "list": 1, "dict": 2, "or
 
 
 def _read(data: Any) -> Any:
+    """Return the structure of a node."""
     kind, *rest = of_type(list, data, "a node") or [None]
     if _PARTS.get(of_type(str, kind, "the kind of a node")) != len(rest):
         raise ExportError(f"deserialize: a node of the kind {kind!r} with {len(rest)} parts is unknown to this release")
-    if kind == "none":
-        return None
-    if kind == "leaf":
-        return 0
+    if kind in ("none", "leaf"):
+        return tree.structure(None if kind == "none" else 0)
     children = [_read(child) for child in of_type(list, rest[-1], "the children of a node")]
     if kind == "node":
         return _built(
             of_type(str, rest[0], "the name of a node"), of_type(str, rest[1], "the data of a node"), children
         )
     if kind in ("tuple", "list"):
-        return tuple(children) if kind == "tuple" else children
+        return _joined(tuple if kind == "tuple" else list, None, children)
     keys = list_of(str, rest[0], "the keys of a dictionary")
     if len(keys) != len(children) or len(set(keys)) != len(keys):
         raise damaged("a dictionary has not as many keys as values")
-    return (dict if kind == "dict" else OrderedDict)(zip(keys, children, strict=True))
+    if kind == "ordered":
+        return _joined(OrderedDict, keys, children)
+    return _joined(dict, sorted(keys), [child for _, child in sorted(zip(keys, children), key=lambda pair: pair[0])])
+
+
+def _joined(kind: type, aux: Any, children: list[Any]) -> Any:
+    return structures.PyTreeDef.from_node_data_and_children(None, (kind, aux), children)
 
 
 def _built(name: str, aux: str, children: list[Any]) -> Any:
-    """Build a node of the class that is registered by a name, from auxiliary data in base64 and its children."""
+    """Return the structure of a node of the class that is registered by a name.
+
+    Args:
+      name: the name.
+      aux: auxiliary data in base64.
+      children: the structures of the children.
+    """
     if name not in _by_name:
         raise ExportError(
             f"deserialize: the exported function takes or returns nodes named {name!r}, but no class is registered "
@@ -231,7 +242,10 @@ def _built(name: str, aux: str, children: list[Any]) -> Any:
         )
     found = _by_name[name]
     try:
-        return found.build(found.read(base64.b64decode(aux, validate=True)), children)
+        known = found.read(base64.b64decode(aux, validate=True))
+        if found.build is None:
+            return _joined(found.kind, known, children)
+        return tree.structure(found.build(known, [tree.unflatten(c, [0] * c.num_leaves) for c in children]))
     except ExportError:
         raise
     except Exception as error:  # of whatever kind: the functions are the user's

@@ -28,6 +28,14 @@ from pullback.primitives import elementwise
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import known_int
 from pullback.primitives.operands import array_operand
+from pullback.primitives.varying import (
+    all_gather_reduced_p,
+    preduced_p,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+    vary,
+    vary_unreduced_cast_p,
+)
 
 T = TypeVar("T")
 
@@ -97,11 +105,14 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       axis_index_groups: a list of lists of indices: each group is summed separately.
 
     Returns:
-      A tree like ``x``, with the same shapes; the same at all indices (of a group).
+      A tree like ``x``, with the same shapes; the same at all indices (of a group). Within ``shard_map``, the sum of
+      an unreduced array is the sum of its terms.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ArgumentError: a name twice, or groups that do not have each index once (a TypeError and ValueError).
+      ShardingTypeError: an array is reduced over an axis (a TypeError and ValueError).
+      UnsupportedArgumentError: groups, and an array that is unreduced (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -121,7 +132,24 @@ def _psum(x: Any, names: tuple[Any, ...], groups: ops.Groups) -> Any:
     x = array_operand("psum", x)
     if x.dtype == np.bool_:
         x = elementwise.convert_element_type(x, np.dtype(np.int32))
-    return ops.psum(x, names, groups)
+    terms = _terms("psum", x, names, groups)
+    if terms:
+        x = unreduced_psum_p.bind(x, axes=terms)
+    return ops.psum(x, tuple([name for name in names if name not in terms]), groups)
+
+
+def _terms(name: str, x: Any, names: tuple[Any, ...], groups: ops.Groups) -> tuple[Any, ...]:
+    """Return the axes among ``names`` over which an array is unreduced; raise if they are divided into groups."""
+    explicit = typeof(x).explicit
+    if explicit is None or not explicit.spec.unreduced:
+        return ()
+    terms = tuple([axis for axis in names if axis in typeof(x).mat.unreduced])
+    if terms and groups is not None:
+        raise UnsupportedArgumentError(
+            f"lax.{name}: an array that is unreduced, of type {typeof(x)}, is the sum over all indices of {terms}: "
+            "leave axis_index_groups out"
+        )
+    return terms
 
 
 def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
@@ -223,7 +251,8 @@ def all_gather(
       axis_index_groups: a list of lists of indices, of one size: each group is gathered separately.
       axis: the axis of the result along which the arrays are joined.
       tiled: whether they are concatenated along an existing axis, instead of stacked along a new one.
-      to: ``"varying"`` or ``"invarying"``: whether the result counts as different at each index, or as the same.
+      to: how the result counts: ``"varying"``, as different at each index, ``"invarying"``, as the same, or
+        ``"reduced"``, as the same with cotangents that are still to be summed; see :func:`pcast`.
 
     Returns:
       A tree like ``x``; an array of shape ``(3,)`` becomes one of ``(size, 3)``, or ``(size * 3,)`` if it is tiled.
@@ -231,6 +260,9 @@ def all_gather(
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: ``axis`` is not an axis of the result (a TypeError and ValueError).
+      ShardingTypeError: an array is reduced or unreduced over an axis (a TypeError and ValueError).
+      UnsupportedArgumentError: another ``to``; groups with another ``to`` than ``"varying"``; or ``"reduced"`` for an
+        axis that no ``shard_map`` maps (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -239,21 +271,25 @@ def all_gather(
      [1. 3.]]
     """
     tiled = flag("lax.all_gather", "tiled", tiled)
-    if not is_listed(to, ("varying", "invarying")):
-        raise UnsupportedArgumentError(f"lax.all_gather: to must be 'varying' or 'invarying', got to={to!r}")
+    if not is_listed(to, ("varying", "invarying", "reduced")):
+        raise UnsupportedArgumentError(f"lax.all_gather: to must be 'varying', 'invarying' or 'reduced', got to={to!r}")
     names = axis_names(axis_name, "lax.all_gather")
-    if to == "invarying" and axis_index_groups is not None:
+    if to != "varying" and axis_index_groups is not None:
         raise UnsupportedArgumentError(
             "lax.all_gather: axis_index_groups need to='varying': the result differs between the groups"
         )
-    primitive = ops.all_gather_p if to == "varying" else ops.all_gather_invariant_p
+    if to == "reduced" and not _checked_axes(names, "lax.all_gather", to):
+        to = "varying"
+    primitive = {"varying": ops.all_gather_p, "invarying": ops.all_gather_invariant_p}.get(to, all_gather_reduced_p)
     groups = _groups("all_gather", names, axis_index_groups, True)
+    of_groups = {} if to == "reduced" else {"groups": groups}
 
     def gathered(leaf: Any) -> Any:
         leaf = array_operand("all_gather", leaf)
         position = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
+        leaf = vary(leaf, ops.keys_of(names)) if to == "reduced" else leaf
         for some in [names] if groups else [(name,) for name in reversed(names)]:
-            params = {"axes": some, "axis_size": _size(some, groups), "groups": groups}
+            params = {"axes": some, "axis_size": _size(some, groups), **of_groups}
             leaf = primitive.bind(leaf, dimension=position, tiled=tiled or some[-1] is not names[-1], **params)
         return leaf
 
@@ -296,11 +332,13 @@ def psum_scatter(
       tiled: whether to keep the axis, with a fraction of its size; otherwise it is removed.
 
     Returns:
-      A tree like ``x``.
+      A tree like ``x``. Within ``shard_map``, the sum of an unreduced array is the sum of its terms.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
       ShapeError: the size of the axis does not fit (a TypeError and ValueError).
+      ShardingTypeError: an array is reduced over an axis (a TypeError and ValueError).
+      UnsupportedArgumentError: groups, and an array that is unreduced (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import lax, vmap
@@ -316,11 +354,14 @@ def psum_scatter(
         position = _axis("psum_scatter", scatter_dimension, len(leaf.shape), "scatter_dimension")
         count = _size(names, groups)
         _scatterable("psum_scatter", f"scatter_dimension={scatter_dimension}", leaf.shape[position], count, tiled)
+        terms = _terms("psum_scatter", leaf, names, groups)
         for some in [names] if groups else [(name,) for name in names]:
-            params = {"axes": some, "axis_size": _size(some, groups), "groups": groups}
-            leaf = ops.reduce_scatter_p.bind(
-                leaf, dimension=position, tiled=tiled or some[-1] is not names[-1], **params
-            )
+            params: dict[str, Any] = {"axes": some, "axis_size": _size(some, groups), "dimension": position}
+            params["tiled"] = tiled or some[-1] is not names[-1]
+            if some[0] in terms:
+                leaf = unreduced_reduce_scatter_p.bind(leaf, **params)
+            else:
+                leaf = ops.reduce_scatter_p.bind(leaf, groups=groups, **params)
         return leaf
 
     return tree.tree_map(scattered, x)
@@ -612,9 +653,7 @@ def _varying(x: T, axis_name: AxisName, who: str) -> T:
 
     def varying(leaf: Any) -> Any:
         leaf = array_operand(who.removeprefix("lax."), leaf)
-        known = typeof(leaf).varying
-        missing = tuple([name for name in names if axis_in_scope(name).key not in known])
-        return ops.pvary_p.bind(leaf, axes=missing) if missing else leaf
+        return vary(leaf, frozenset([axis_in_scope(name).key for name in names]))
 
     return tree.tree_map(varying, x)
 
@@ -640,30 +679,94 @@ def _known_axes(axis_name: Any, who: str) -> Any:
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
-    """The arrays unchanged, with another type: see :func:`pvary`.
+    """The arrays unchanged, with another type: along an axis of ``shard_map`` a value is in one of four states.
+
+    It is varying or invarying, see :func:`pvary`; or unreduced, a sum whose terms the devices have; or reduced, the
+    same on all devices, with cotangents that are unreduced. The cotangents of unreduced values are reduced.
 
     Args:
       x: a tree of arrays.
       axis_name: the name of an axis in scope, or a tuple of names.
-      to: ``"varying"``.
+      to: ``"varying"``, for values that are invarying or reduced; ``"unreduced"``, for varying values: those of the
+        devices are the terms of the sum; or ``"reduced"``, for invarying values. Axes of ``vmap`` have the first alone.
 
     Returns:
       A tree like ``x``.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      UnsupportedArgumentError: another ``to`` (a NotImplementedError).
-      ArgumentError: a set of names, which have no order (a TypeError and ValueError).
+      ArgumentError: another ``to``; an array has another state along an axis; or a set of names, which have no order (a
+        TypeError and ValueError).
+      UnsupportedArgumentError: ``"unreduced"`` or ``"reduced"`` where no ``shard_map`` over all axes of the mesh maps
+        the axis (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
-    >>> from pullback import lax, vmap
-    >>> print(vmap(lambda x: lax.pcast(2.0, "i", to="varying") * x, axis_name="i")(jnp.arange(3.0)))
-    [0. 2. 4.]
+    >>> from pullback import P, lax, make_mesh, shard_map, typeof
+    >>> def total(x):
+    ...     terms = lax.pcast(x, "i", to="unreduced")
+    ...     print(typeof(terms))
+    ...     return lax.psum(terms, "i")
+    >>> print(shard_map(total, mesh=make_mesh((1,), ("i",)), in_specs=P("i"), out_specs=P())(jnp.ones(2)))
+    f32[2]{U:i}
+    [1. 1.]
     """
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentError(f"lax.pcast: axis_name must be a name or a tuple of names, got {axis_name!r}")
-    if not is_listed(to, ("varying",)):
-        raise UnsupportedArgumentError(
-            f"lax.pcast: to must be 'varying', got {to!r}: psum and pmean return values that do not vary"
+    if not is_listed(to, ("varying", "unreduced", "reduced")):
+        raise ArgumentError(
+            f"lax.pcast: to must be 'varying', 'unreduced' or 'reduced', got {to!r}: psum and pmean return values that "
+            "do not vary"
         )
-    return _varying(x, axis_name, "lax.pcast")
+    if to == "varying":
+        return _varying(x, axis_name, "lax.pcast")
+    names = axis_names(axis_name, "lax.pcast")
+    checked = _checked_axes(names, "lax.pcast", to)
+    source, cast = _CASTS[to]
+
+    def changed(leaf: Any) -> Any:
+        leaf = array_operand("pcast", leaf)
+        if not checked:
+            return vary(leaf, ops.keys_of(names)) if to == "unreduced" else leaf
+        for name in names:
+            have = _state_along(leaf, name)
+            if have != source:
+                raise ArgumentError(
+                    f"lax.pcast: jax.lax.pcast can only accept axis_name which has one state, and to={to!r} takes "
+                    f"values that are {source}, but along {name!r} one of the type {typeof(leaf)} is {have}"
+                )
+        return cast.bind(leaf, axes=names)
+
+    return tree.tree_map(changed, x)
+
+
+_CASTS = {"unreduced": ("varying", vary_unreduced_cast_p), "reduced": ("invarying", preduced_p)}
+"""The state that a cast takes, and its operation."""
+
+
+def _state_along(x: Any, name: Any) -> str:
+    states = typeof(x).mat
+    for state_, axes in ("varying", states.varying), ("unreduced", states.unreduced), ("reduced", states.reduced):
+        if name in axes:
+            return state_
+    return "invarying"
+
+
+def _checked_axes(names: tuple[Any, ...], who: str, to: str) -> bool:
+    """Return whether types record the states of values along axes of ``shard_map``: not with ``check_vma=False``.
+
+    Raises:
+      UnsupportedArgumentError: something else maps them; or the types of shards have further axes, which are explicit
+        (a NotImplementedError).
+    """
+    axes = [axis_in_scope(name) for name in names]
+    others = [axis for axis in axes if axis.mapped_by != "shard_map"]
+    mesh = current_mesh()
+    if others:
+        raise UnsupportedArgumentError(
+            f"{who}: to={to!r} is for the axes of shard_map, and {others[0].mapped_by} maps {others[0].name!r}"
+        )
+    if mesh is None or mesh.explicit_axes:
+        raise UnsupportedArgumentError(
+            f"{who}: to={to!r} needs a shard_map in full manual mode, over all axes of the mesh, which is {mesh!r}"
+        )
+    return all(axis.checked for axis in axes)

@@ -46,6 +46,7 @@ from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 from pullback.primitives.checks import broadcast_shape
+from pullback.transforms.programs.placement import committed_like
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
@@ -591,7 +592,7 @@ def read(
         ]
     low = lower(entries, x.shape, wrap)
     if 0 in low.shape:
-        return indexing.zeros(low.full_shape, x.dtype)
+        return committed_like(indexing.zeros(low.full_shape, x.dtype), x)
     for axis in low.numbers.start_index_map:
         if x.shape[axis] == 0:
             raise IndexingError(f"index {quote(index)} is out of bounds for axis {axis} with size 0")

@@ -52,6 +52,7 @@ from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherSc
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers, scatter
 from pullback.primitives.checks import check_positions
 from pullback.primitives.linalg.contraction import HIGHEST, dot_general_p
+from pullback.transforms.programs.placement import committed_like
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "place", "put", "put_along_axis",
@@ -367,7 +368,7 @@ def take_along_axis(
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)
     x = _spread(x, positions, where)
     if 0 in vectors.shape or 0 in x.shape:
-        return indexing.zeros(vectors.shape[:-1], x.dtype)
+        return committed_like(indexing.zeros(vectors.shape[:-1], x.dtype), x)
     numbers = GatherDimensionNumbers(*_numbers_along(len(x.shape), where))
     return indexing.gather(x, vectors, numbers, (1,) * len(x.shape), mode=mode, fill_value=fill_value)
 

@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.backends.hlo import collectives as hlo_collectives
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.array import ArrayImpl
 from pullback.core.axes import axis_in_scope, is_reduced
 from pullback.core.errors import ArgumentError, UnboundAxisNameError, UnsupportedArgumentError
 from pullback.core.linear import LinearVar
-from pullback.core.runtime import provides
-from pullback.core.trace import Primitive, RuleKind, state
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -72,7 +71,8 @@ def _key(name: Any) -> Any:
     return state.axes[name].key if name in state.axes else name
 
 
-def _keys(names: Sequence[Any]) -> frozenset[Any]:
+def keys_of(names: Sequence[Any]) -> frozenset[Any]:
+    """Return the keys that identify named axes in types."""
     return frozenset(map(_key, names))
 
 
@@ -150,7 +150,7 @@ def _across(
 
     @p.abstract_eval
     def abstract_eval(x: ShapedArray, *, axes: Names, groups: Groups) -> ShapedArray:
-        return x.update(varying=x.varying if groups else x.varying - _keys(axes))
+        return x.update(varying=x.varying if groups else x.varying - keys_of(axes))
 
     @p.batch
     def batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, groups: Groups) -> Any:
@@ -220,12 +220,12 @@ pvary_p.lowering(lambda hlo, x, *, axes: x)
 
 @pvary_p.abstract_eval
 def _pvary_abstract_eval(x: ShapedArray, *, axes: Names) -> ShapedArray:
-    return x.update(varying=x.varying | _keys(axes))
+    return x.update(varying=x.varying | keys_of(axes))
 
 
 @pvary_p.transpose
 def _pvary_transpose(ct: Any, x: LinearVar, *, axes: Names) -> Any:
-    keys = _keys(axes)
+    keys = keys_of(axes)
     return (psum(ct, tuple([name for name, axis in state.axes.items() if axis.key in keys and axis.reduced])),)
 
 
@@ -238,18 +238,6 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     return (pvary_p.bind(x, axes=rest) if rest else x), dim
 
 
-def vary(x: Any, keys: frozenset[Any]) -> Any:
-    """Return ``x`` with ``keys`` added, in its type, to the named axes along which the value may differ."""
-    if not keys:
-        return x
-    missing = keys - typeof(x).varying
-    names = [name for name, axis in state.axes.items() if axis.key in missing]
-    for name, axis in state.axes.items():
-        outer = [axis._replace(level=level).key for level in range(axis.level)]
-        names += [HiddenAxis(key, name) for key in outer if key in missing]
-    return pvary_p.bind(x, axes=tuple(names)) if names else x
-
-
 axis_index_p = collective("axis_index", keeps_weak_type=False)
 axis_index_p.lowering(hlo_collectives.axis_index)
 axis_index_p.jvp_rule = jvp_zero(axis_index_p)
@@ -257,7 +245,7 @@ axis_index_p.jvp_rule = jvp_zero(axis_index_p)
 
 @axis_index_p.abstract_eval
 def _axis_index_abstract_eval(*, axes: Names) -> ShapedArray:
-    return ShapedArray((), np.dtype(np.int32), False, _keys(axes))
+    return ShapedArray((), np.dtype(np.int32), False, keys_of(axes))
 
 
 @axis_index_p.batch
@@ -278,18 +266,20 @@ def _divided(x: Any, axis: int, count: int) -> Any:
     return shapes.reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :]))
 
 
-def _gathered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+def gathered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+    """Return the shape of ``count`` arrays of a shape, joined along an axis, or along a new one unless ``tiled``."""
     if tiled:
         return (*shape[:dimension], shape[dimension] * count, *shape[dimension + 1 :])
     return (*shape[:dimension], count, *shape[dimension:])
 
 
-def _scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+def scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> Shape:
+    """Return the shape of one of ``count`` blocks along an axis, which is removed unless ``tiled``."""
     rest = (shape[dimension] // count,) if tiled else ()
     return (*shape[:dimension], *rest, *shape[dimension + 1 :])
 
 
-def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
+def shifted(axis: int, dim: int | None, grows: bool = False) -> int:
     """Return the position, in a batch, of the axis that is axis ``axis`` of an example.
 
     Args:
@@ -335,14 +325,14 @@ def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], 
         x: ShapedArray, *, axes: Names, axis_size: int, dimension: int, groups: Groups, tiled: bool
     ) -> ShapedArray:
         _check_size(axes, axis_size, groups)
-        keys = _keys(axes)
+        keys = keys_of(axes)
         varying = x.varying | keys if varies else x.varying - keys
         return x.update(shape=changed(x.shape, dimension, axis_size, tiled), varying=varying)
 
 
-_changes_dimension(all_gather_p, _gathered_shape)
-_changes_dimension(all_gather_invariant_p, _gathered_shape, varies=False)
-_changes_dimension(reduce_scatter_p, _scattered_shape)
+_changes_dimension(all_gather_p, gathered_shape)
+_changes_dimension(all_gather_invariant_p, gathered_shape, varies=False)
+_changes_dimension(reduce_scatter_p, scattered_shape)
 
 
 @all_gather_p.transpose
@@ -371,7 +361,7 @@ def _all_gather_batch(
 ) -> Any:  # fmt: skip
     (x,), (dim,) = args, dims
     if axis.name not in axes:
-        position = _shifted(dimension, dim, grows=not tiled)
+        position = shifted(dimension, dim, grows=not tiled)
         out = p.bind(x, axes=axes, dimension=position, tiled=tiled, groups=groups, **params)
         return out, dim if tiled or dim is None else dim + (position <= dim)
     _one_axis(p, axes, groups)
@@ -401,12 +391,12 @@ def _reduce_scatter_batch(
 ) -> Any:
     (x,), (dim,) = args, dims
     if axis.name not in axes:
-        position = _shifted(dimension, dim)
+        position = shifted(dimension, dim)
         out = reduce_scatter_p.bind(x, axes=axes, axis_size=axis_size, dimension=position, tiled=tiled, groups=groups)
         return out, dim if tiled or dim is None else dim - (position < dim)
     _one_axis(reduce_scatter_p, axes, groups)
     if tiled:
-        at = _shifted(dimension, dim)
+        at = shifted(dimension, dim)
         x = _divided(x, at, axis_size)
         dim = dim if dim is None or dim < at else dim + 1
     if groups is None:
@@ -426,9 +416,9 @@ def _all_to_all_abstract_eval(
     x: ShapedArray, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups, tiled: bool
 ) -> ShapedArray:
     _check_size(axes, axis_size, groups)
-    shape = _scattered_shape(x.shape, split_axis, axis_size, tiled)
-    shape = _gathered_shape(shape, concat_axis, axis_size, tiled)
-    return x.update(shape=shape, varying=x.varying | _keys(axes))
+    shape = scattered_shape(x.shape, split_axis, axis_size, tiled)
+    shape = gathered_shape(shape, concat_axis, axis_size, tiled)
+    return x.update(shape=shape, varying=x.varying | keys_of(axes))
 
 
 @all_to_all_p.transpose
@@ -466,7 +456,7 @@ ppermute_p.lowering(hlo_collectives.ppermute)
 
 @ppermute_p.abstract_eval
 def _ppermute_abstract_eval(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
-    return x.update(varying=x.varying | _keys(axes))
+    return x.update(varying=x.varying | keys_of(axes))
 
 
 @ppermute_p.transpose
@@ -564,7 +554,7 @@ def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names, **precisi
 @psum_dot_general_p.abstract_eval
 def _psum_dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, axes: Names, **params: Any) -> ShapedArray:
     out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, **params)  # type: ignore[misc]
-    return out.update(varying=(x.varying | y.varying) - _keys(axes))
+    return out.update(varying=(x.varying | y.varying) - keys_of(axes))
 
 
 @psum_dot_general_p.jvp
@@ -601,77 +591,3 @@ def _psum_dot_batch(
     numbers, _ = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
     (xc, yc), (xb, yb) = numbers  # the mapped axes are the first batch axes
     return contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
-
-
-# Reverse mode --------------------------------------------------------------------------------------------------------
-
-
-@provides
-def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """Return the cotangent ``ct`` of an operand, summed over the named axes along which the operand has equal values.
-
-    Args:
-      ct: the cotangent; an axis along which it has equal values too is not summed.
-      wanted: the keys of the axes along which the operand may differ.
-      reduced: the axes to consider.
-    """
-    varying = typeof(ct).varying
-    return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
-
-
-summed_transpose = RuleKind(
-    "summed_transpose", "a cotangent is computed for each index of a named axis, and then summed"
-)
-"""``rule(reduced, ct, *operands, **params) -> cotangents``, each summed over the ``reduced`` axes along which its
-operand does not vary; None if no sum is needed."""
-
-
-@summed_transpose(dot_general_p)
-def _contracted(
-    reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any, **precision: Any
-) -> Any:
-    """Transpose ``dot_general`` for its linear operand, ``x`` or ``y``, and sum the cotangent over named axes.
-
-    The sum is over the axes in ``reduced`` along which the linear operand has equal values. One contraction computes
-    products and sums, and stores no product for each index.
-
-    Returns:
-      The cotangents of ``x`` and ``y``; or None instead of the pair if there are no axes to sum over.
-    """
-    operand, other = (x, y) if type(x) is LinearVar else (y, x)
-    varying = typeof(ct).varying | typeof(other).varying
-    names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
-    if not names:
-        return None
-    return transpose_by(partial(psum_dot_general_p.bind, axes=names, **precision), ct, x, y, dimension_numbers)
-
-
-@provides
-def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
-    """Transpose the operation ``node``: return the cotangent of each operand, given ``ct`` of the result.
-
-    Each cotangent is summed over the axes in ``reduced`` along which its operand does not vary. A value varies along a
-    named axis if its type says that it may differ between indices: each index then has a cotangent of its own.
-    """
-    primitive, args, params = node.primitive, node.args, node.params
-    assert primitive is not None
-    assert primitive.transpose_rule is not None
-    if node.results is None:
-        ct = _vary_as(ct, node, reduced)
-    else:
-        ct = [c if c is ZERO else _vary_as(c, var, reduced) for c, var in zip(ct, node.results, strict=True)]
-    rule = summed_transpose.of(primitive)
-    found = None if rule is None else rule(reduced, ct, *args, **params)
-    return found or [
-        c if type(x) is not LinearVar or c is None or c is ZERO else sum_over(c, x.aval.varying, reduced)
-        for x, c in zip(args, primitive.transpose_rule(ct, *args, **params))
-    ]
-
-
-def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
-    """Return ``ct``, with a type that varies along the axes in ``reduced`` along which ``var`` varies.
-
-    A value varies along a named axis if it may differ between the indices of the axis.
-    """
-    wanted = var.aval.varying
-    return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct

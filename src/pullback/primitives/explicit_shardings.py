@@ -172,6 +172,10 @@ def reductions(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
       ShardingTypeError: it is not linear in them; or the operands differ in these axes (a TypeError and ValueError).
     """
     specs = [PartitionSpec() if a.explicit is None else a.explicit.spec for a in avals]
+    varying = _NO_AXES
+    if any(map(is_of_shards, avals)):
+        varying = _NO_AXES.union(*[a.varying for a in avals])
+        _check_states(primitive, avals, specs, params, varying)
     moving = [i for i, spec in enumerate(specs) if spec.unreduced]
     unreduced, kind = (specs[moving[0]].unreduced, specs[moving[0]].unreduced_kind) if moving else (frozenset(), None)
     part = linear_part(primitive, moving, len(avals), params) if moving else None
@@ -188,7 +192,33 @@ def reductions(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
                 f"lhs and rhs to `{primitive.name}` must be unreduced along the same mesh axes: of {_shown(avals)}, "
                 f"one is unreduced over {sorted(map(str, unreduced))} and {avals[i]} is not. Reshard one of them"
             )
-    return {"unreduced": unreduced, "reduced": _reduced(primitive, avals, specs) - unreduced}
+    return {"unreduced": unreduced, "reduced": _reduced(primitive, avals, specs, varying) - unreduced}
+
+
+def _check_states(
+    primitive: Primitive, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], params: dict[str, Any],
+    varying: frozenset[Any],
+) -> None:  # fmt: skip
+    """Raise if an operation within ``shard_map`` cannot work on values that are unreduced or reduced over its axes.
+
+    Raises:
+      ShardingTypeError: another operand varies along an axis over which an operand is unreduced; or it is a collective
+        over an axis over which its operand is unreduced or reduced (a TypeError and ValueError).
+    """
+    terms = varying & _NO_AXES.union(*[spec.unreduced for spec in specs])
+    if terms:
+        raise ShardingTypeError(
+            f"{primitive.name} of {_shown(avals)}: over {sorted(map(str, terms))} one operand is unreduced, a sum of "
+            "terms on the devices, and another varies. Compute the sum first, with lax.psum or psum_scatter"
+        )
+    if primitive.axes_rule is not None:
+        names = primitive.axes_rule(params) & _NO_AXES.union(*[spec.unreduced | spec.reduced for spec in specs])
+        if names:
+            raise ShardingTypeError(
+                f"{primitive.name} of {_shown(avals)}, over {sorted(map(str, names))}: lax.psum and psum_scatter take "
+                "unreduced values, all_gather and other collectives take varying ones: lax.pcast(x, axis, "
+                "to='varying') makes them of reduced ones"
+            )
 
 
 def _adds_constant(params: dict[str, Any], without: dict[str, Any]) -> bool:
@@ -196,20 +226,24 @@ def _adds_constant(params: dict[str, Any], without: dict[str, Any]) -> bool:
     return any(without.get(name) != value and value is not None for name, value in params.items())
 
 
-def _reduced(primitive: Primitive, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec]) -> frozenset[Any]:
+def _reduced(
+    primitive: Primitive, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], varying: frozenset[Any]
+) -> frozenset[Any]:
     """Return the axes of a mesh over which the results of an operation are reduced, with ``specs`` of its operands.
+
+    Results are varying along the axes ``varying`` of ``shard_map``, not reduced.
 
     Raises:
       ShardingTypeError: the operands differ in these axes (a TypeError and ValueError).
     """
-    found = {spec.reduced for spec in specs if spec.reduced}
+    found = {spec.reduced - varying for spec in specs if spec.reduced - varying}
     if len(found) > 1:
         raise ShardingTypeError(
             f"All inputs should be reduced across the same mesh axes: {primitive.name} got {_shown(avals)}"
         )
     reduced: frozenset[Any] = found.pop() if found else frozenset()
     divided = reduced.intersection(explicit_axes_of([e for spec in specs for e in spec.partitions]))
-    if not traits.elementwise.of(primitive):
+    if not traits.elementwise.of(primitive) or any(map(is_of_shards, avals)):
         return reduced - divided
     for aval, spec in zip(avals, specs, strict=True):
         names = reduced - spec.reduced - spec.unreduced
@@ -220,6 +254,11 @@ def _reduced(primitive: Primitive, avals: Sequence[ShapedArray], specs: Sequence
                 f"{_shown(avals)}. Change the sharding of one of them, by sharding.reshard(x, P(...))"
             )
     return reduced
+
+
+def is_of_shards(aval: ShapedArray) -> bool:
+    """Whether values are unreduced or reduced over axes of ``shard_map``, within it."""
+    return aval.explicit is not None and not aval.explicit.mesh.explicit_axes
 
 
 def _shown(avals: Sequence[ShapedArray]) -> str:
@@ -345,6 +384,10 @@ sharding_rule(reshard_p)(as_moved)
 
 def resharded(x: Any, sharding: NamedSharding) -> Any:
     """Return ``x`` with another sharding in its type."""
+    if not sharding.mesh.explicit_axes:
+        aval = typeof(x)
+        aval = aval.update(sharding=sharding, varying=aval.varying - sharding.spec.unreduced - sharding.spec.reduced)
+        return runtime.in_states(x, aval, sharding.spec.unreduced | sharding.spec.reduced)
     if sharding.spec.unreduced:
         whole = between(typeof(x).explicit, sharding)
         if whole is not None:
@@ -407,7 +450,7 @@ def to_auto(x: Any, axes: Sequence[Any] | None = None) -> Any:
     no sharding is returned unchanged.
     """
     explicit = typeof(x).explicit
-    if explicit is None:
+    if explicit is None or not explicit.mesh.explicit_axes:
         return x
     if explicit.has_reductions:  # the compiler must not take the terms for the elements
         x = resharded(x, explicit.without_reductions())
@@ -453,7 +496,10 @@ def with_out_sharding(sharding: NamedSharding | None, function: Callable[..., An
 
 @provides
 def explicit_derivative(primitive: Primitive, rule: Any, primals: Any, tangents: Any, params: dict[str, Any]) -> Any:
-    types = _types_of(primitive, [typeof(x) for x in primals], primals, params)
+    avals = [typeof(x) for x in primals]
+    if any(map(is_of_shards, avals)):
+        raise
+    types = _types_of(primitive, avals, primals, params)
     auto = [t if t is ZERO else to_auto(t) for t in tangents]
     out, tangent = rule([_auto(x) for x in primals], auto, **params)
     if not primitive.multiple_results:
@@ -466,6 +512,8 @@ def explicit_batch(
     primitive: Primitive, rule: Any, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]
 ) -> Any:
     avals = [typeof(x) for x in args]
+    if any(map(is_of_shards, avals)):
+        raise
     entry = entry_of_batch(args, dims)
     examples = [a if d is None else a.without_axis(d) for a, d in zip(avals, dims, strict=True)]
     types = _types_of(primitive, examples, args, params)
@@ -514,6 +562,9 @@ def explicit_cotangents(node: Any, ct: Any, reduced: Any) -> Any:
     The transposition rule runs on values without shardings in their types, so that it is never refused.
     """
     args, cts = node.args, None
+    given = [*(ct if node.results is not None else [ct]), *args]
+    if any(hasattr(x, "aval") and is_of_shards(x.aval) for x in given):
+        return _within_shard_map(node, ct, reduced)
     reduces = [a.explicit.spec.reduced for x in args if type(x) is LinearVar and (a := x.aval).explicit is not None]
     over = _NO_AXES.union(*reduces)
     if over or any(c is not ZERO and is_unreduced(c) for c in (ct if node.results is not None else [ct])):
@@ -525,6 +576,28 @@ def explicit_cotangents(node: Any, ct: Any, reduced: Any) -> Any:
         node, ct = _with_args(node, values), auto
     cts = _transposed(node, ct, reduced) if cts is None else cts
     return [like(c, x.aval) if type(x) is LinearVar and c is not None else c for x, c in zip(args, cts)]
+
+
+def _within_shard_map(node: Any, ct: Any, reduced: Any) -> Any:
+    """Return the cotangents of the operands of ``node``, where values are unreduced over axes of ``shard_map``.
+
+    Where the transposition rule is not linear in the terms, it runs on their sums.
+    """
+    try:
+        return _transposed(node, ct, reduced)
+    except ShardingTypeError:
+        names = frozenset([axis.name for axis in reduced or ()])
+        whole = lambda x: _without_terms(x, names)
+        cts = list(map(whole, ct)) if node.results is not None else whole(ct)
+        return _transposed(_with_args(node, tuple(map(whole, node.args))), cts, reduced)
+
+
+def _without_terms(x: Any, names: frozenset[Any]) -> Any:
+    """Return an array, if it is unreduced over the axes ``names`` of ``shard_map``, as the sum over them."""
+    if type(x) is LinearVar or not hasattr(x, "aval") or not x.aval.mat.unreduced:
+        return x
+    spec = x.aval.explicit.spec
+    return runtime.in_states(x, x.aval.update(sharding=x.aval.explicit.update(spec=spec.update(unreduced=()))), names)
 
 
 def _transposed(node: Any, ct: Any, reduced: Any) -> Any:
@@ -572,6 +645,8 @@ def like(ct: Any, aval: ShapedArray) -> Any:
     if ct is ZERO:
         return ct
     have = typeof(ct).explicit
+    if is_of_shards(aval) or is_of_shards(typeof(ct)):
+        return ct  # the backward pass sums it over the axes
     if aval.explicit is not None:
         wanted = aval.explicit.of_cotangents()
     elif have is None:

@@ -16,14 +16,14 @@ import numpy as np
 
 from pullback.backends.devices.shardings import PartitionSpec, names_in
 from pullback.core.array import as_array, typeof
-from pullback.core.errors import ShardMapError
+from pullback.core.errors import ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
-from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape
+from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape, sums_of
 from pullback.transforms.traces.batch import batch_flat
 
 
@@ -247,11 +247,20 @@ def emulate_spmd(
     return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
+def _check_spec(spec: PartitionSpec) -> None:
+    """Raise if a specification is unreduced or reduced, which the shards of devices that run in turn do not record."""
+    if sums_of(spec):
+        raise UnsupportedArgumentError(
+            f"shard_map under disable_jit: {spec} has unreduced or reduced axes, which compiled programs have only"
+        )
+
+
 def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
     """Return the shard of an array ``x`` on the device with these ``coordinates`` in the mesh.
 
     ``coordinates`` maps each mesh axis to an index along it.
     """
+    _check_spec(spec)
     shape = shard_shape(x.shape, mesh, spec)
     starts = [0] * len(shape)
     for i, entry in enumerate(spec.partitions):
@@ -270,6 +279,7 @@ def _assembled(
     ``spec`` is the partition specification of the result. ``indices`` holds for each device its indices along the mesh
     axes ``turns.names``, over which the function is mapped.
     """
+    _check_spec(spec)
     grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 
     def along(i: int, fixed: dict[Any, int]) -> Any:

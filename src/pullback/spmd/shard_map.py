@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh, exchange_mesh
-from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, names_in
+from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, UnreducedKind, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.arguments import flag, require_function
@@ -20,9 +20,17 @@ from pullback.core.looking import computing
 from pullback.core.refs import RefCell
 from pullback.core.trace import Trace, Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.primitives.collectives import vary
+from pullback.primitives.varying import vary, vary_unreduced_cast_p
 from pullback.spmd.devices_in_turn import emulate_spmd
-from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, enclosing_axes, names_of, shard_aval, shard_map_p
+from pullback.spmd.shard_map_primitive import (
+    AnyMesh,
+    axes_of,
+    enclosing_axes,
+    names_of,
+    shard_aval,
+    shard_map_p,
+    sums_of,
+)
 from pullback.spmd.user_values import has_user_specs, shard_mapped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
@@ -159,7 +167,7 @@ def _call(
     check_aliases([leaves[i] for i in refs], f"shard_map of {name_of(fun)}")
     arrays = _operands(fun, [content_of(x) if i in refs else x for i, x in enumerate(leaves)], args, given)
     avals = [
-        _shard_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
+        _shard_aval(typeof(x), grid, spec, manual, check_vma, partial(argument_name, i, fun, args))
         for i, x, spec in zip(given, arrays, specs, strict=True)
     ]
     flat = FlatFunction(fun, in_tree)
@@ -258,8 +266,7 @@ def bind_mapped(
         finally:
             computing.pop(trace, None)
         out_specs[:] = out_specs_of([typeof(x) for x in outs])
-        # A result that is stacked along an axis has a cotangent for each index, even if it does not vary.
-        return [vary(x, names_of(spec)) for x, spec in zip(outs, out_specs, strict=True)]
+        return [_as_specified(x, spec, check_vma) for x, spec in zip(outs, out_specs, strict=True)]
 
     with axes_of(mesh, manual, check_vma, mapped_by):
         closed, captured = hoisted(stage_flat(fun, on_device, avals, mapped_by))
@@ -268,6 +275,17 @@ def bind_mapped(
         *arrays, *captured, jaxpr=closed, in_specs=specs, out_specs=tuple(out_specs), **params
     )
     return outs
+
+
+def _as_specified(x: Any, spec: PartitionSpec, check_vma: bool) -> Any:
+    """Return a shard of a result with the states, along the axes of the mesh, that its specification says.
+
+    A result that is stacked along an axis has a cotangent for each index, even if it does not vary. One that varies
+    along unreduced axes has the terms of the sum.
+    """
+    x = vary(x, names_of(spec))
+    terms = tuple([name for name in state.axes if name in spec.unreduced & typeof(x).varying]) if check_vma else ()
+    return vary_unreduced_cast_p.bind(x, axes=terms) if terms else x
 
 
 def _computed(
@@ -335,11 +353,31 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must contain PartitionSpecs only, got {x!r}")
     if UNCONSTRAINED in x.partitions:
         raise ShardMapError(f"shard_map of {name_of(fun)}: {what} must specify all axes, got {x!r}")
-    if x.unreduced or x.reduced:
-        raise UnsupportedArgumentError(
-            f"shard_map of {name_of(fun)}: {what} cannot have unreduced or reduced axes, got {x!r}: sum with lax.psum"
-        )
     return x
+
+
+def _check_sums(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], what: str, where: str) -> None:
+    """Raise unless arrays can be unreduced and reduced over axes of a mesh as a specification says.
+
+    Raises:
+      UnsupportedArgumentError: the function does not run on shards along all axes; or arrays would be extremes (a
+        NotImplementedError).
+      ShardMapError: the axes are not of the type ``Explicit`` (a ValueError and TypeError).
+    """
+    if not sums_of(spec):
+        return
+    if manual | enclosing_axes(mesh) != frozenset(mesh.axis_names):
+        raise UnsupportedArgumentError(
+            f"{what}: {spec} has unreduced or reduced axes, which can only be passed to {where} when shard_map is in "
+            f"full manual mode, over all axes of the mesh: {mesh.axis_names}, not only {sorted(manual, key=str)}"
+        )
+    if not manual.issubset(mesh.explicit_axes):
+        raise ShardMapError(
+            f"{what}: {spec} has unreduced or reduced axes, which can only be used when the mesh passed to shard_map "
+            f"contains axis names all of type `Explicit`, as those of make_mesh(sizes, names) are; got {mesh!r}"
+        )
+    if spec.unreduced_kind not in (None, UnreducedKind.sum):
+        raise UnsupportedArgumentError(f"{what}: arrays are unreduced as sums only, got {spec}")
 
 
 def _in_specs(
@@ -388,13 +426,13 @@ def _typed_spec(aval: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
     """Return the specification of an argument by its type: those of the axes ``manual`` that divide each axis of it."""
     if aval.explicit is None:
         return PartitionSpec()
-    return PartitionSpec(
-        *[tuple([n for n in names_in(entry) if n in manual]) for entry in aval.explicit.spec.partitions]
-    )
+    spec = aval.explicit.spec
+    entries = [tuple([n for n in names_in(entry) if n in manual]) for entry in spec.partitions]
+    return PartitionSpec(*entries, unreduced=spec.unreduced & manual, reduced=spec.reduced & manual)
 
 
 def _check_names(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], what: str) -> None:
-    names = [name for entry in spec.partitions for name in names_in(entry)]
+    names = [*(name for entry in spec.partitions for name in names_in(entry)), *sums_of(spec)]
     for name in names:
         if name not in mesh.axis_names:
             raise ShardMapError(f"{what}: {spec} names {name!r}, but the axes of the mesh are {mesh.axis_names}")
@@ -407,17 +445,22 @@ def _check_names(spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[Any], wha
 
 
 def _shard_aval(
-    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
-) -> ShapedArray:
+    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool,
+    name: Callable[[], str],
+) -> ShapedArray:  # fmt: skip
     """Return the type of one device's shard of an argument, a global array of type ``aval`` that ``spec`` divides.
 
     Raise unless ``spec`` fits the shape and mentions only axes in ``manual``. ``name()`` names the argument in errors.
     """
-    _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
-    if aval.explicit is not None and (aval.explicit.spec.unreduced or aval.explicit.spec.reduced):
-        raise UnsupportedArgumentError(
-            f"shard_map: {name()} has the type {aval}, with unreduced or reduced axes: sum it before, with "
-            "sharding.reshard(x, P(...))"
+    what = f"shard_map, in_specs of {name()}"
+    _check_sums(spec, mesh, manual, what, "in_specs")
+    _check_names(spec, mesh, manual, what)
+    have = PartitionSpec() if aval.explicit is None else aval.explicit.spec
+    if have.unreduced != spec.unreduced or have.reduced != spec.reduced:
+        raise ShardMapError(
+            f"{what}: in_specs passed to shard_map: {spec} does not match the specs of the input: {have}, of the type "
+            f"{aval}. Leave in_specs out, or change the argument with sharding.reshard(x, P(...)): unreduced axes are "
+            "summed, and reduced ones have cotangents that are unreduced"
         )
     if len(spec) > len(aval.shape):
         raise ShardMapError(
@@ -433,7 +476,7 @@ def _shard_aval(
                 f"shard_map: axis {i} of {name()}, of size {aval.shape[i]}, is divided by {entry!r} of the mesh into "
                 f"{count} shards, but {aval.shape[i]} is not a multiple of {count}"
             )
-    return shard_aval(aval, mesh, spec, manual)
+    return shard_aval(aval, mesh, spec, manual, check_vma)
 
 
 def _out_specs(
@@ -467,6 +510,7 @@ def _out_specs(
         specs = [_spec(x, "out_specs", fun) for x in found]
     for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
         what = f"result {i} of {name_of(fun)}" if len(avals) > 1 else f"the result of {name_of(fun)}"
+        _check_sums(spec, mesh, manual, f"shard_map, out_specs of {what}", "out_specs")
         _check_names(spec, mesh, manual, f"shard_map, out_specs of {what}")
         if len(spec) > len(aval.shape):
             raise ShardMapError(
@@ -480,9 +524,30 @@ def _out_specs(
 def _check_varying(
     aval: ShapedArray, spec: PartitionSpec, what: str, where: str, manual: frozenset[Any], check_vma: bool
 ) -> None:
-    """Raise if a shard varies along axes that its specification, which is in ``where``, does not mention."""
-    promised = sorted((aval.varying & manual) - names_of(spec), key=str)
-    if check_vma and promised:
+    """Raise if a shard has other states along the axes of a mesh than its specification, in ``where``, says.
+
+    It may vary along axes that the specification mentions, or over which it is unreduced.
+    """
+    if not check_vma:
+        return
+    have = aval.mat
+    wrong = [
+        (spec.unreduced - have.unreduced - have.varying, "is not unreduced", "lax.pcast(x, axis, to='unreduced') makes "
+         "it of a varying value, whose values on the devices are the terms"),
+        (have.unreduced - spec.unreduced, "is unreduced", "Sum it with lax.psum, or write P(unreduced=...)"),
+        (spec.reduced - have.reduced, "is not reduced", "lax.pcast(x, axis, to='reduced') makes it of a value that is "
+         "the same on all devices"),
+        (have.reduced - spec.reduced - names_of(spec), "is reduced", "Write P(reduced=...), and outside, where it is "
+         "to be whole, sharding.reshard(x, P())"),
+    ]  # fmt: skip
+    for axes, says, remedy in wrong:
+        if axes:
+            raise ShardMapError(
+                f"shard_map: {where} passed to shard_map, {spec}: along the axes {sorted(map(str, axes))} of the mesh "
+                f"{what}, of the type {aval}, {says}. {remedy}."
+            )
+    promised = sorted((have.varying & manual) - names_of(spec) - spec.unreduced, key=str)
+    if promised:
         raise ShardMapError(
             f"shard_map: {where} {spec} says that {what} is the same along the axes {promised} of the mesh, "
             f"but it varies along them. Reduce it with lax.psum or pmean, name the axes in {where}, or, if it "

@@ -25,9 +25,10 @@ from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
-from pullback.primitives.collectives import psum, vary
+from pullback.primitives.collectives import psum
 from pullback.primitives.elementwise import mul
 from pullback.primitives.explicit_shardings import entry_of_batch
+from pullback.primitives.varying import vary
 from pullback.transforms.checks.report import first_along_axes
 from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
@@ -88,6 +89,16 @@ def names_of(spec: PartitionSpec) -> frozenset[Any]:
     return frozenset([name for entry in spec.partitions for name in names_in(entry)])
 
 
+def sums_of(spec: PartitionSpec) -> frozenset[Any]:
+    """The mesh axes over which a specification is unreduced or reduced."""
+    return spec.unreduced | spec.reduced
+
+
+def of_cotangents(spec: PartitionSpec) -> PartitionSpec:
+    """Return the specification of the cotangents of an array: unreduced and reduced axes change roles."""
+    return spec.update(unreduced=spec.reduced, reduced=spec.unreduced) if sums_of(spec) else spec
+
+
 def _scaled(shape: Shape, mesh: AnyMesh, spec: PartitionSpec, scale: Callable[[int, int], int]) -> Shape:
     entries = (*spec.partitions, *(None,) * (len(shape) - len(spec)))
     counts = [math.prod(mesh.shape[name] for name in names_in(entry)) for entry in entries]
@@ -99,14 +110,18 @@ def shard_shape(shape: Shape, mesh: AnyMesh, spec: PartitionSpec) -> Shape:
     return _scaled(shape, mesh, spec, lambda n, count: n // count)
 
 
-def shard_aval(aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
+def shard_aval(
+    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool = True
+) -> ShapedArray:
     """The type of one device's shard, along the axes ``manual``, of a global array of type ``aval``.
 
-    It is sharded over the other axes of the mesh as the array is.
+    It is sharded over the other axes of the mesh as the array is. If ``check_vma``, it is unreduced and reduced over
+    the axes ``manual`` as the array is.
     """
     sharding = None
-    if aval.explicit is not None and set(mesh.explicit_axes) - manual:
-        sharding = aval.explicit.update(mesh=manual_mesh(mesh, manual).abstract_mesh)
+    if aval.explicit is not None:
+        sharding = aval.explicit if check_vma else aval.explicit.without_reductions()
+        sharding = sharding.update(mesh=manual_mesh(mesh, manual).abstract_mesh)
     varying = (aval.varying - manual) | names_of(spec)
     return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=varying, sharding=sharding)
 
@@ -124,7 +139,7 @@ def _global_aval(
         own = () if aval.explicit is None else aval.explicit.spec.partitions
         pairs = itertools.zip_longest(spec.partitions, own)
         entries = [(*names_in(manual_entry), *names_in(entry)) for manual_entry, entry in pairs]
-        sharding = NamedSharding(mesh.abstract_mesh, PartitionSpec(*entries))
+        sharding = NamedSharding(mesh.abstract_mesh, spec.update(entries))
     return aval.update(shape=shape, varying=(aval.varying - manual) | outer, sharding=sharding)
 
 
@@ -183,8 +198,9 @@ def _transpose(
             back = _summed(back, linear, nonzero, in_specs, out_specs, params["mesh"], params["manual"])
     fixed, moving = partition_list(in_specs, linear)
     operands = [x for x, n in zip(args, linear, strict=True) if not n] + select(cts, nonzero)
+    cts_specs = map(of_cotangents, select(out_specs, nonzero))
     results = shard_map_p.bind(
-        *operands, jaxpr=back, in_specs=(*fixed, *select(out_specs, nonzero)), out_specs=tuple(moving), **params
+        *operands, jaxpr=back, in_specs=(*fixed, *cts_specs), out_specs=tuple(map(of_cotangents, moving)), **params
     )
     return scatter_where(linear, results, None)
 
@@ -220,6 +236,8 @@ def _summed(
     """Complete a transposed program for ``check_vma=False``, where types do not record along which axes values vary.
 
     If n devices share a result, divide its cotangent by n. If devices share an operand, sum its cotangent over them.
+    The cotangent of a reduced result or operand is a sum already, whose terms the devices have; and that of an
+    unreduced one is the same on all devices: that of an operand is the mean of theirs.
 
     Args:
       back: the transposed program. It takes the nonlinear operands and then the cotangents of the results, and returns
@@ -230,19 +248,24 @@ def _summed(
       mesh: the devices.
       manual: the axes of the mesh over which the program runs on shards.
     """
-    count = len(linear) - sum(linear)
-    shares = [
-        math.prod(size for name, size in mesh.shape.items() if name in manual - names_of(spec))
-        for spec in select(out_specs, nonzero)
-    ]
-    alike = [tuple(sorted(manual - names_of(spec), key=mesh.axis_names.index)) for spec in select(in_specs, linear)]
+    count, moving = len(linear) - sum(linear), select(in_specs, linear)
+    shares = [_size(mesh, manual - names_of(spec) - sums_of(spec)) for spec in select(out_specs, nonzero)]
+    alike = [tuple(sorted(manual - names_of(spec) - spec.reduced, key=mesh.axis_names.index)) for spec in moving]
+    means = [_size(mesh, spec.unreduced) for spec in moving]
 
     def run(*values: Any) -> list[Any]:
-        cts = [ct if n == 1 else mul(ct, 1 / n) for ct, n in zip(values[count:], shares, strict=True)]
-        outs = eval_jaxpr(back.jaxpr, back.consts, *values[:count], *cts)
-        return [psum(x, names) for x, names in zip(outs, alike, strict=True)]
+        outs = eval_jaxpr(back.jaxpr, back.consts, *values[:count], *map(_divided, values[count:], shares))
+        return [_divided(psum(x, names), n) for x, names, n in zip(outs, alike, means, strict=True)]
 
     return stage_flat(back, run, back.in_avals)
+
+
+def _size(mesh: AnyMesh, names: frozenset[Any]) -> int:
+    return math.prod(mesh.shape[name] for name in names)
+
+
+def _divided(x: Any, n: int) -> Any:
+    return x if n == 1 else mul(x, 1 / n)
 
 
 @shard_map_p.partial_eval
@@ -260,9 +283,12 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     # The residuals of the devices are stacked along a new first axis.
     order = [name for name in mesh.axis_names if name in manual]
     residual_specs = [
-        PartitionSpec(tuple([name for name in order if name in a.varying]) if params["check_vma"] else tuple(order))
+        PartitionSpec(
+            tuple([name for name in order if name in a.varying]) if params["check_vma"] else tuple(order),
+            unreduced=a.mat.unreduced, reduced=a.mat.reduced,
+        )
         for a in known.out_avals[len(known_outs) :]
-    ]
+    ]  # fmt: skip
     outer = hidden([a.aval for a in eqn.invars], manual)
     residuals = [
         Var(_global_aval(a, mesh, spec, manual, outer))
@@ -315,7 +341,7 @@ def _with_stacked_residuals(
         residuals = [shapes.squeeze(x, (0,)) for x in values[:count]]
         return eval_jaxpr(rest.jaxpr, rest.consts, *residuals, *values[count:])
 
-    stacked = [a.update(shape=(1, *a.shape)) for a in split.residual_avals]
+    stacked = [a.with_axis(0, 1) for a in split.residual_avals]
     return stage_flat(known, first, known.in_avals), stage_flat(rest, second, [*stacked, *rest.in_avals[count:]])
 
 
@@ -373,7 +399,7 @@ def _names_of_batch(
     names = names_in(axis.spmd_name)
     if not names or not manual.issuperset(names) or axis.name in jaxpr.jaxpr.axes:
         return ()
-    twice = [(name, spec) for spec in specs for name in names if name in names_of(spec)]
+    twice = [(name, spec) for spec in specs for name in names if name in names_of(spec) | sums_of(spec)]
     if twice and not check_vma:
         return ()
     if twice:
@@ -424,7 +450,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None, names: tuple[Any, ...]) -> 
     if dim is None or (dim >= len(spec) and not names):
         return spec
     entries = [*spec.partitions, *[None] * (dim - len(spec))]
-    return PartitionSpec(*entries[:dim], names or None, *entries[dim:])
+    return spec.update((*entries[:dim], names or None, *entries[dim:]))
 
 
 # Checks --------------------------------------------------------------------------------------------------------------

@@ -129,15 +129,18 @@ def test_custom_transpose():
 
 
 def test_closure_convert_hoists_what_can_be_differentiated():
-    weights, scalar, integers = pnp.arange(2.0), pnp.float32(2.0), pnp.array([1, 2])
+    known = pnp.array([0.5, 0.25])
 
-    def f(x):
-        return (weights * x).sum() + scalar + integers.sum()
+    def run(weights, scalar, integers):
+        f = lambda x: (weights * x * known).sum() + scalar + integers.sum()
+        converted, hoisted = closure_convert(f, 1.0)
+        assert sorted(x.shape for x in hoisted) == [(), (2,)]
+        return converted(3.0, *hoisted) - f(3.0), converted(3.0, *[10 * x for x in hoisted])
 
-    converted, hoisted = closure_convert(f, 1.0)
-    assert sorted(x.shape for x in hoisted) == [(), (2,)]
-    np.testing.assert_allclose(converted(3.0, *hoisted), f(3.0))
-    np.testing.assert_allclose(converted(3.0, *[10 * x for x in hoisted]), 30.0 + 20.0 + 3.0)
+    point = pnp.array([2.0, 4.0]), pnp.float32(2.0), pnp.array([1, 2])
+    for of in (jit(run), lambda *args: vjp(lambda *xs: run(*xs, args[2]), *args[:2])[0]):
+        np.testing.assert_allclose(of(*point), (0.0, 60.0 + 20.0 + 3.0), atol=1e-5)
+    assert closure_convert(lambda x: x * known, 1.0)[1] == []  # which nothing differentiates
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
@@ -163,11 +166,16 @@ def test_closure_convert_makes_closed_over_values_differentiable_by_rules(wrap):
 
 
 def test_closure_convert_checks_calls():
-    converted, hoisted = closure_convert(lambda x: x[0] * XS, (1.0,))
-    with pytest.raises(ArgumentError, match="1 arguments and then 1 hoisted"):
-        converted((1.0,))
-    with pytest.raises(ArgumentError, match="tree"):
-        converted(1.0, *hoisted)
+    @jit
+    def f(xs):
+        converted, hoisted = closure_convert(lambda x: x[0] * xs, (1.0,))
+        with pytest.raises(ArgumentError, match="1 arguments and then 1 hoisted"):
+            converted((1.0,))
+        with pytest.raises(ArgumentError, match="tree"):
+            converted(1.0, *hoisted)
+        return converted((1.0,), *hoisted)
+
+    np.testing.assert_array_equal(f(XS), XS)
 
 
 # custom_gradient ----------------------------------------------------------------------------------------------------

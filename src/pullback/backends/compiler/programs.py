@@ -152,6 +152,15 @@ def _shardings(placements: Sequence[Any]) -> list[NamedSharding | None]:
     return found if any(found) else []
 
 
+def reduced_as(shardings: Sequence[NamedSharding], requested: Sequence[NamedSharding | None]) -> list[NamedSharding]:
+    """Return shardings that are reduced over the axes over which those that were requested are."""
+    wanted = [frozenset() if s is None else s.spec.reduced for s in requested] or [frozenset()] * len(shardings)
+    return [
+        s if s.spec.reduced == axes else s.update(spec=s.spec.update(reduced=axes))
+        for s, axes in zip(shardings, wanted, strict=True)
+    ]
+
+
 class Program:
     """A compiled program, ready to run on arrays.
 
@@ -187,6 +196,9 @@ class Program:
         count = len(lowered.closed.in_avals)
         self.in_shardings: list[Any] | None = executable.in_shardings[:count] if several else None
         self.out_shardings = executable.out_shardings
+        if several:  # programs that differ in reduced axes only share an executable, for the compiler knows none
+            self.in_shardings = reduced_as(executable.in_shardings[:count], lowered.in_shardings)
+            self.out_shardings = reduced_as(self.out_shardings, lowered.out_shardings)
         if (
             self.in_shardings is not None and lowered.memories is not None
         ):  # the executable knows none: programs share it

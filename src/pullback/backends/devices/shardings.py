@@ -416,14 +416,16 @@ class NamedSharding(Sharding):
     def in_types(self, shape: Sequence[int]) -> NamedSharding | None:
         """Return the part of the sharding that types of arrays of a shape contain; None if the mesh has no part.
 
-        It is a sharding over an abstract mesh, with an entry for each axis of the array, of explicit axes only.
+        It is a sharding over an abstract mesh, with an entry for each axis of the array, of explicit axes only. Its
+        unreduced and reduced axes may be of the type ``Manual``, within ``shard_map``.
 
         Raises:
           ShardingError: the specification has more entries than the arrays have axes (a ValueError and TypeError).
           IndivisibleError: an axis is not divided evenly (a ValueError and TypeError).
         """
         spec, mesh = self.spec, self.mesh.abstract_mesh
-        if AxisType.Explicit not in mesh.axis_types:
+        sums = self.has_reductions and AxisType.Manual in mesh.axis_types
+        if AxisType.Explicit not in mesh.axis_types and not sums:
             return None
         if isinstance(self.mesh, Mesh):
             in_types(self.mesh)
@@ -438,9 +440,12 @@ class NamedSharding(Sharding):
             )
         kept = set(mesh.explicit_axes)
         entries = [tuple(n for n in names_in(entry) if n in kept) for entry in spec.partitions]
+        kept.update(mesh.manual_axes)
         typed = spec.update(
             (*entries, *([None] * (len(shape) - len(entries)))), spec.unreduced & kept, spec.reduced & kept
         )
+        if not (mesh.explicit_axes or typed.unreduced or typed.reduced):
+            return None
         out = NamedSharding(mesh, typed)
         out._check_divides(shape)
         return out

@@ -19,7 +19,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtyp
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, holds_programs, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
-from pullback.core.types import ShapedArray
+from pullback.core.types import Shape, ShapedArray
 
 
 def emit_module(
@@ -243,6 +243,8 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
 
 def _constrained(hlo: Builder, x: Value, sharding: NamedSharding) -> Value:
     """Constrain a value to the sharding of its type. Within a region of terms each device has its own."""
+    if not sharding.mesh.explicit_axes:  # within shard_map, where the value is a shard
+        return x
     manual = sharding.spec.unreduced & hlo.module.manual_axes
     if manual:
         kept = sharding.spec.unreduced - manual
@@ -315,6 +317,28 @@ def _region_of_terms(
     )
     kinds = [(a.shape, a.dtype) for a in results]
     return hlo.multi_result("sdy.manual_computation", values, kinds, attributes, [region])
+
+
+def on_terms(
+    hlo: Builder, aval: Any, terms: Sequence[Value], others: Sequence[Value], shape: Shape, write: Callable[..., Value]
+) -> Value:
+    """Return ``write(builder, *terms, *others)``; where ``terms`` are unreduced, each device works on those it has.
+
+    Args:
+      hlo: the builder of the function.
+      aval: a type that is unreduced as ``terms`` and the result are.
+      terms: values of any shapes, whose dtype is that of the result.
+      others: further values, which are not unreduced.
+      shape: the shape of the result.
+      write: writes the operations.
+    """
+    sums = getattr(aval, "explicit", None)
+    if sums is None or sums.spec.unreduced <= hlo.module.manual_axes:
+        return write(hlo, *terms, *others)
+    flags, result = [True] * len(terms) + [False] * len(others), ShapedArray(shape, aval.dtype)
+    region = lambda inner, values: [write(inner, *values)]
+    out = _region_of_terms(hlo, sums, [*terms, *others], flags, [result], region)[0]
+    return hlo.constrained(out, NamedSharding(sums.mesh, PartitionSpec(unreduced=sums.spec.unreduced)), True)
 
 
 def _unreduced_as_stored(hlo: Builder, x: Value, sharding: Any, dtype: Any) -> Value:

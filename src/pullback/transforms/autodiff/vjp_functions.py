@@ -18,9 +18,9 @@ from pullback.core.refs import AbstractRef
 from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, AbstractValue, ShapedArray
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
 from pullback.primitives.explicit_shardings import like
+from pullback.primitives.varying import vary
 from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
 from pullback.transforms.autodiff.kept_arguments import (
     Origins,

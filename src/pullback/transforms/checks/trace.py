@@ -32,11 +32,11 @@ from pullback.core.lists import split_list
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import broadcast_in_dim
-from pullback.primitives.collectives import vary
 from pullback.primitives.discrete import eq_p, ne_p, or_p
 from pullback.primitives.elementwise import convert_element_type, where
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
+from pullback.primitives.varying import vary
 from pullback.transforms.checks.report import (
     INT32,
     Check,

@@ -14,7 +14,7 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.errors import ArgumentError, CustomRuleError, UnsupportedArgumentError
 from pullback.core.jaxpr import Jaxpr, eval_jaxpr
 from pullback.core.lists import partition_list, select
-from pullback.core.trace import state
+from pullback.core.trace import Tracer, state
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -36,8 +36,9 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
       example_args: arguments, or objects with ``shape`` and ``dtype``, of the types of later calls.
 
     Returns:
-      A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the real and complex arrays that
-      ``fun`` closes over. ``converted`` still closes over other values.
+      A pair: a function ``converted(*args, *hoisted)``, and the list ``hoisted`` of the traced real and complex arrays
+      that ``fun`` closes over, which a transformation may be differentiating. ``converted`` still closes over other
+      values.
 
     Raises:
       ArgumentError: ``fun`` is not a function, or ``converted`` is called with arguments of another structure (a
@@ -54,9 +55,9 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert")
-    inexact = [is_inexact(x.dtype) for x in closed.consts]
-    consts, hoisted = partition_list(closed.consts, inexact)
-    constvars, variables = partition_list(closed.jaxpr.constvars, inexact)
+    traced = [isinstance(x, Tracer) and is_inexact(x.dtype) for x in closed.consts]
+    consts, hoisted = partition_list(closed.consts, traced)
+    constvars, variables = partition_list(closed.jaxpr.constvars, traced)
     jaxpr = Jaxpr(constvars, [*closed.jaxpr.invars, *variables], closed.jaxpr.eqns, closed.jaxpr.outvars)
     count = len(example_args)
 

@@ -255,7 +255,7 @@ def zero_cotangent(aval: Any) -> Any:
     dtype = dtypes.tangent_dtype(aval.dtype)
     if dtype == dtypes.float0 and not any_symbolic(aval.shape):
         return np.zeros(aval.shape, dtypes.float0)
-    return zeros_of(aval.update(dtype=dtype))
+    return zeros_of(aval.update(dtype=dtype) if aval.explicit is None else aval.to_ct_aval())
 
 
 def dense(ct: Any, primal: Any) -> Any:

@@ -74,8 +74,8 @@ def committed_like(x: Any, model: Any) -> Any:
 
     Args:
       x: the new array.
-      model: an array, or a type with a sharding. If the model has another shape or is not committed, ``x`` is returned
-        unchanged.
+      model: an array, or a type with a sharding. If the model is not committed, or has another shape and is on several
+        devices, ``x`` is returned unchanged.
     """
     if isinstance(model, Tracer):
         explicit = model.aval.explicit
@@ -84,7 +84,9 @@ def committed_like(x: Any, model: Any) -> Any:
         placement = signature_of(model).placement
     else:
         placement = None if isinstance(model, Array) else getattr(model, "sharding", None)
-    if placement is None or not isinstance(x, ArrayImpl) or x.shape != tuple(model.shape):
+    if placement is None or not isinstance(x, ArrayImpl):
+        return x
+    if x.shape != tuple(model.shape) and not isinstance(placement, (Device, SingleDeviceSharding)):
         return x
     return constrained(x, placement, "the sharding of the model")
 
@@ -381,7 +383,9 @@ def _explicit(x: Any, sharding: NamedSharding, who: str) -> Any:
     typed, have = sharding.in_types(x.shape), typeof(x).explicit
     if have is not None and have == typed:
         return x
-    if who != "with_sharding_constraint":
+    # An array whose type says nothing of a mesh is not divided.
+    undivided = have is None and typed is not None and typed.is_fully_replicated and not typed.has_reductions
+    if who != "with_sharding_constraint" or undivided:
         return resharded(x, sharding)
     raise ShardingTypeError(
         f"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`: the array of type "

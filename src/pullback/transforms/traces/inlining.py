@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import inlining
@@ -54,6 +54,15 @@ def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> lis
     from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+
+
+def on_terms(
+    hlo: Any, aval: Any, terms: Sequence[Any], others: Sequence[Any], shape: Any, write: Callable[..., Any]
+) -> Any:
+    """Emit ``write(hlo, *terms, *others)``, on each device's own terms if the type ``aval`` is unreduced."""
+    from pullback.backends.hlo.emit import on_terms
+
+    return on_terms(hlo, aval, terms, others, shape, write)
 
 
 @cached_by_jaxpr

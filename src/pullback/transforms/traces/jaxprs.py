@@ -185,7 +185,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
     """
     linear = flags(linear_inputs, len(closed.in_avals), "inputs")
     fixed_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if not n]
-    ct_avals = [tangent_aval(a) for a in closed.out_avals]
+    ct_avals = [a.to_ct_aval() for a in closed.out_avals]
 
     linear_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if n]
 
@@ -197,6 +197,6 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             return eval_jaxpr(closed.jaxpr, closed.consts, *[next(variables if n else others) for n in linear])
 
         back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, sum_of_two)
-        return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
+        return [zeros_of(a.to_ct_aval()) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)
