@@ -130,6 +130,11 @@ def is_cheap(eqn: Eqn) -> bool:
     return traits.cost.of(p) is traits.Cost.LIGHT or _is_small_power(eqn)
 
 
+def is_light(eqn: Eqn) -> bool:
+    """Whether an operation takes so little time that nothing is gained by keeping its result for later."""
+    return (is_cheap(eqn) and eqn.primitive not in _ALSO_CHEAP) or eqn.primitive in _EXPENSIVE
+
+
 def _is_small_power(eqn: Eqn) -> bool:
     """Whether an operation is a power with a small integer exponent, which becomes products."""
     return "y" in eqn.params and isinstance(eqn.params["y"], int) and 0 <= eqn.params["y"] <= 3
@@ -280,10 +285,10 @@ def timeline(closed: ClosedJaxpr) -> Timeline:
 
 def _lives(found: Materialised, order: Sequence[int]) -> dict[Var, tuple[int, int]]:
     """Return the positions in an order of equations between which each value in memory is alive."""
-    place = {i: k for k, i in enumerate(order)}
+    index = {i: k for k, i in enumerate(order)}
     end = len(order) - 1
     return {
-        v: (place[i], max([place.get(j, end) for j in found.reads.get(v, ())], default=place[i]))
+        v: (index[i], max([index.get(j, end) for j in found.reads.get(v, ())], default=index[i]))
         for v, i in found.values.items()
     }
 
@@ -341,14 +346,14 @@ def _within_results(lives: dict[Var, tuple[int, int]], order: Sequence[Eqn], ret
         for (room, _), used in zip(hosts, taken, strict=True):
             if room < size:
                 break
-            if all(_apart((size, first, last), each, order) for each in used):
+            if all(_are_separate((size, first, last), each, order) for each in used):
                 used.append((size, first, last))
                 guests.add(v)
                 break
     return guests
 
 
-def _apart(one: tuple[int, int, int], other: tuple[int, int, int], order: Sequence[Eqn]) -> bool:
+def _are_separate(one: tuple[int, int, int], other: tuple[int, int, int], order: Sequence[Eqn]) -> bool:
     """Whether two values, given by size, birth and death, may have the same memory."""
     (size, first, last), (other_size, begins, ends) = one, other
     if last < begins or ends < first:
