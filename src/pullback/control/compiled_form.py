@@ -21,12 +21,13 @@ from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise
 from pullback.primitives.arrays import scatter
 from pullback.primitives.arrays.shapes import transpose_p
+from pullback.primitives.formulas import exp, formula
 from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.stage import stage_flat
 
 _formulas: dict[Any, Callable[..., Any]] = {
-    elementwise.logistic_p: lambda x: elementwise.div(1.0, elementwise.add(1.0, elementwise.exp(elementwise.neg(x)))),
+    elementwise.logistic_p: formula(lambda x: 1.0 / (1.0 + exp(-x))),
     elementwise.logistic_slope_p: elementwise.logistic_slope_formula,
 }
 """Operations that the compiler, or the lowering, writes as several: their parts may be shared, or kept in memory."""
