@@ -105,9 +105,12 @@ def fingerprint(result: Any) -> list[float]:
 
 
 def time_block(call: Callable[[], Any], calls: int) -> float:
-    """Seconds a call, over a block of ``calls``; one before it is not timed, since others have filled the caches."""
-    call()
-    gc.collect()
+    """Seconds a call, over a block of ``calls``; one before it is not timed, since others have filled the caches.
+
+    A block of one call has none before it: it is so long that what the caches hold makes no difference.
+    """
+    if calls > 1:
+        call()
     start = perf_counter()
     for _ in repeat(None, calls):
         call()
@@ -128,6 +131,7 @@ class Session:
         arrays = row.operands(size, np.random.default_rng(0))
         self.call = self.library.task(row, arrays, mode)
         found = fingerprint(self.call())
+        gc.collect()
         end, self.each = perf_counter() + WARM_UP_SECONDS, time_block(self.call, 1)
         while perf_counter() < end:
             self.each = time_block(self.call, max(1, round(0.01 / max(self.each, 1e-7))))
